@@ -30,6 +30,7 @@ from prompt_toolkit.styles import Style
 
 from kvstore import language
 from kvstore.errors import KvstoreError
+from kvstore.integrations.store_catalog import StoreCatalog
 from kvstore.language import is_complete, tokens
 
 from .background_opening import Opening
@@ -247,45 +248,11 @@ class StoreCompleter(Completer):
             yield Choice(choice.text, choice.start - len(before), display=masked(choice.text), display_meta=choice.kind)
 
 
-class LiveCatalog:
-    """What the open store holds, for completion; what seldom changes is kept until the next statement."""
+class LiveCatalog(StoreCatalog):
+    """What the open store, the file system and the shell hold, for completion."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Forget what was kept."""
-        self._tables: dict[str, list[str]] = {}
-        self._strategies: dict[str, list[str]] = {}
-        self._trees: list[str] | None = None
-
-    def tables(self) -> Mapping[str, Sequence[str]]:
-        if not self._tables:
-            tables = self._console.store.tables()
-            self._tables = {table.name: [column.name for column in table.columns] for table in tables}
-        return self._tables
-
-    def strategies(self) -> Mapping[str, Sequence[str]]:
-        if not self._strategies:
-            self._strategies = {info.name: list(info.options) for info in self._console.store.strategies()}
-        return self._strategies
-
-    def settings(self) -> Sequence[str]:
-        return [name for name, _, fixed in self._console.store.settings_table() if not fixed]
-
-    def trees(self) -> Sequence[str]:
-        if self._trees is None:
-            self._trees = [name for (name,) in self._console.store.execute("SELECT name FROM trees LIMIT 100")]
-        return self._trees
-
-    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
-        with self._console.store.snapshot() as snapshot:
-            return snapshot.names(prefix, most)
-
-    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
-        with self._console.store.snapshot() as snapshot:
-            return snapshot.keys(prefix, most)
+        super().__init__(lambda: console.store)
 
     def paths(self, prefix: str) -> Sequence[str]:
         folder, slash, start = prefix.rpartition("/")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
+import shutil
 from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from model_server import Server, stream
 
 import kvstore
+from kvstore.integrations.explore.addresses import document_address, path_of
 from kvstore.integrations.explore.guard import Guard
 
 pytestmark = pytest.mark.slow
@@ -16,8 +26,10 @@ pytestmark = pytest.mark.slow
 PORT = 8642
 HOST = f"http://127.0.0.1:{PORT}"
 TOKEN = "the-token"
+AS_DATA = {"accept": "application/json"}
 
 #: What a file may be called and say that would be more than a text in a page that did not escape it.
+KEYS = ("..", ".", "../up", "a//b", "tea.json", "a?b#c d", "/etc", "x/", "ünï/東京")
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
 
 
@@ -29,7 +41,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.put(
             "hr/leave.md", "# Leave\n\nParental leave lasts 20 weeks – naïve façade 東京 🍵.", meta={"year": 2024}
         )
-        for key in ("..", "../up", "a//b", "tea.json", "a?b#c%2F d", HOSTILE):
+        for key in (*KEYS, HOSTILE):
             store.put(key, f"Of {key} there is this: {HOSTILE}.", title=f"On {key}", meta={"tag": HOSTILE})
     return path
 
@@ -115,7 +127,7 @@ def test_nothing_but_the_static_files_is_served_as_a_file(client: Any) -> None:
 
 def test_the_first_page_tells_what_the_store_holds(client: Any) -> None:
     told = client.get("/index.json").json()
-    assert told["statistics"]["documents"] == 8
+    assert told["statistics"]["documents"] == 12
     assert {index["kind"] for index in told["indexes"]} >= {"lexical", "vectors"}
     page = client.get("/").text
     assert "tea &lt;b&gt;store" in page and "Changed last" in page
@@ -126,3 +138,292 @@ def test_what_is_not_there_is_told_in_a_sentence(client: Any) -> None:
     answer = client.get("/nothing")
     assert answer.status_code == 404 and "There is no page at this address." in answer.text
     assert client.get("/nothing.json").json() == {"error": "There is no page at this address."}
+
+
+class Marks(HTMLParser):
+    """The text of each mark of a page, and what elements and addresses a page has."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.marks: list[str] = []
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.attributes: set[str] = set()
+        self._inside = False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+        self.links += [value for name, value in attrs if name in ("href", "src", "action") and value is not None]
+        if tag == "mark":
+            self.marks.append("")
+            self._inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = self._inside and tag != "mark"
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.marks[-1] += data
+
+
+def names_of(page: str) -> list[str]:
+    return [unescape(name) for name in re.findall(r'<a class="name[^>]*>(.*?)</a>', page, re.DOTALL)]
+
+
+PAGES = (
+    "/",
+    "/documents",
+    "/ask?q=What+is+tea+made+from%3F",
+    "/compare?q=What+is+tea+made+from%3F",
+    "/sql?sql=SELECT+key,+title,+meta+FROM+documents",
+    document_address("tea"),
+    document_address(HOSTILE),
+)
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_has_its_json_and_nothing_from_elsewhere(client: Any, address: str) -> None:
+    page = client.get(address)
+    assert page.status_code == 200, page.text
+    found = Marks(page.text)
+    assert all(link.startswith(("/", "#")) and not link.startswith("//") for link in found.links)
+    assert not found.attributes & {"style", "onclick", "onerror", "onload"}
+    assert not re.search(r"<script(?! src=)", page.text)
+    (twin,) = re.findall(r'<link rel="alternate" type="application/json" href="([^"]*)"', page.text)
+    told = client.get(unescape(twin))
+    assert told.status_code == 200 and told.headers["content-type"] == "application/json"
+    assert told.json().keys() == client.get(address, headers=AS_DATA).json().keys()
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_texts_full_of_markup_are_shown_as_texts(client: Any, address: str) -> None:
+    page = client.get(address).text
+    found = Marks(page)
+    assert "img" not in found.tags and "onerror" not in found.attributes
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize("key", [*KEYS, HOSTILE, "tea"])
+def test_a_document_has_a_page_whatever_it_is_called(client: Any, key: str) -> None:
+    listed = client.get("/documents").text
+    address = document_address(key)
+    assert f'href="{address}"' in unescape(listed)
+    # What a browser makes of an address: no step up may be in its path.
+    assert not {".", ".."} & set(urlsplit(address).path.split("/"))
+    page = client.get(address)
+    assert page.status_code == 200
+    assert client.get(address, headers=AS_DATA).json()["document"]["key"] == key
+    twin = client.get(path_of("/doc/", key + ".json"))
+    if key != "tea":
+        assert twin.json()["document"]["key"] == key
+    else:  # there is a document tea.json, and this is its page
+        assert "On tea.json" in twin.text
+
+
+def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
+    with kvstore.open(path, readonly=True) as store:
+        document = store.get("hr/leave.md")
+    assert document is not None
+    text = document.text.encode()
+    start = text.index("naïve".encode())
+    end = text.index("🍵".encode()) + 4
+    page = client.get(document_address("hr/leave.md", start, end))
+    assert Marks(page.text).marks == [text[start:end].decode()]
+    places = f"/doc/hr/leave.md?start=0&end=5&start=3&end=7&start={start}&end={end}"
+    assert Marks(client.get(places).text).marks == [text[:7].decode(), text[start:end].decode()]
+    assert [mark["text"] for mark in client.get(f"{places}&x=1", headers=AS_DATA).json()["marks"]] == [
+        text[:7].decode(),
+        text[start:end].decode(),
+    ]
+    inside = client.get(document_address("hr/leave.md", start, start + 3)).text  # in the middle of a character
+    assert Marks(inside).marks == [] and "no place of this text" in inside
+    assert Marks(client.get(document_address("hr/leave.md", 0, 10**9)).text).marks == []
+    assert client.get("/doc/hr/leave.md?start=x&end=3").status_code == 400
+    assert client.get("/doc/hr/leave.md?start=3").status_code == 400
+    assert client.get("/doc/none").status_code == 404
+
+
+def test_the_text_of_a_page_is_that_of_the_document(client: Any, path: Path) -> None:
+    with kvstore.open(path, readonly=True) as store:
+        for key in store:
+            page = client.get(document_address(key)).text
+            (shown,) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', page, re.DOTALL)
+            document = store.get(key)
+            assert document is not None
+            assert unescape(re.sub(r"<[^>]*>", "", shown)) == document.text
+            entities = {unescape(name) for name in names_of(shown)}
+            stated = store.query("SELECT count(*) FROM mentions WHERE document = ?", (key,)).fetchall()
+            assert bool(entities) == bool(stated[0][0])
+
+
+QUESTIONS = [f"What does passage {number} say of {name}?" for number in range(10) for name in (
+    "Tōkyō", "naïve façades", "Ærøskøbing", "the 🍵 of Uji", "Маша Иванова"
+)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of a store of documents in several scripts."""
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    path = tmp_path_factory.mktemp("asked") / "store"
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules", "chunk_tokens": 60}) as store:
+        store.put_many(
+            {
+                "key": f"passage-{number}",
+                "title": f"Passage {number}",
+                "text": "\n\n".join(
+                    f"Passage {number} says of {name} that it is “{number}” – {word * 9}. Nobody else says so."
+                    for name, word in (
+                        ("Tōkyō", "東京 "), ("naïve façades", "é"), ("Ærøskøbing", "ø "), ("the 🍵 of Uji", "🍵"),
+                        ("Маша Иванова", "да "),
+                    )
+                ),
+            }
+            for number in range(10)
+        )  # fmt: skip
+    followed = FollowedStore(path)
+    client = client_of(explorer(followed, token=TOKEN, port=PORT))
+    client.get("/", params={"token": TOKEN})
+    yield client
+    followed.close()
+
+
+def test_of_fifty_questions_every_sentence_leads_to_its_bytes(asked: Any) -> None:
+    marks = 0
+    for question in QUESTIONS:
+        answer = asked.get("/ask.json", params={"q": question}).json()["answer"]
+        page = asked.get("/ask", params={"q": question}).text
+        links = {link for link in Marks(page).links if link.startswith("/doc/") and "start=" in link}
+        assert links
+        for link in links:
+            places = parse_qsl(urlsplit(link).query)
+            document = asked.get(link).text
+            told = asked.get(urlsplit(link).path + ".json").json()
+            text = told["text"].encode()
+            edges = [int(value) for _, value in places]
+            wanted = [text[start:end].decode() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+            assert Marks(document).marks == wanted
+            marks += len(wanted)
+        assert answer["extractive"] and answer["citations"]
+        for paragraph in answer["paragraphs"]:
+            for run in paragraph:
+                assert run["document"] is not None or answer["abstained"]
+    assert marks > 100
+
+
+def test_sentences_of_an_answer_have_places_of_their_own(asked: Any) -> None:
+    answer = asked.get("/ask.json", params={"q": QUESTIONS[0]}).json()["answer"]
+    runs = [run for paragraph in answer["paragraphs"] for run in paragraph if len(run["places"]) == 1]
+    for run in runs:
+        told = asked.get(path_of("/doc/", run["document"] + ".json")).json()["text"].encode()
+        ((start, end),) = run["places"]
+        assert re.sub(r"\W", "", run["text"]) in re.sub(r"\W", "", told[start:end].decode())
+    assert runs
+
+
+def test_what_a_model_writes_comes_as_it_is_written(asked: Any, server: Server) -> None:
+    server.planned = [stream("Passage 3 says <b>", "it [1]", ", and more.")]
+    page = asked.get("/ask", params={"q": QUESTIONS[15]}).text
+    draft, _, final = page.partition('<div class="final">')
+    assert "Passage 3 says &lt;b&gt;it [1], and more." in draft and "Written by" in final and "<b>it" not in page
+    assert asked.get("/ask", params={"q": QUESTIONS[15]}).text.count("Passage 3 says") >= 2  # kept, or asked again
+
+
+def test_strategies_stand_side_by_side_and_in_one_file(asked: Any) -> None:
+    told = asked.get("/compare.json", params={"q": QUESTIONS[0]}).json()
+    by_name = {column["strategy"]: column for column in told["columns"]}
+    assert next(iter(by_name)) == "adaptive" and "CREATE INDEX units" in by_name["cue"]["problem"]
+    places = {}
+    for column in by_name.values():
+        for hit in column["hits"]:
+            place = hit["document"], hit["start"], hit["end"], hit["kind"]
+            assert places.setdefault(hit["letter"], place) == place
+            assert 1 <= hit["hue"] <= 12
+    first = {hit["letter"]: hit["rank"] for hit in by_name["adaptive"]["hits"]}
+    for hit in by_name["lexical"]["hits"]:
+        before = first.get(hit["letter"])
+        assert hit["rank_change"] == ("new" if before is None else before - hit["rank"])
+    file = asked.get("/compare.html", params={"q": QUESTIONS[0]})
+    assert "attachment" in file.headers["content-disposition"]
+    assert Marks(file.text).links == [] and "<script" not in file.text and "default-src 'none'" in unescape(file.text)
+    assert asked.get("/compare", params={"q": "x", "using": "nothing"}).status_code == 400
+
+
+def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) -> None:
+    before = (path / "data.mdb").read_bytes()
+    statement = "SELECT key, title, bytes, NULL AS empty FROM documents ORDER BY key"
+    told = client.get("/sql.json", params={"sql": statement}).json()
+    assert told["columns"] == ["key", "title", "bytes", "empty"] and len(told["rows"]) == 12
+    rows = list(csv.reader(io.StringIO(client.get("/sql.csv", params={"sql": statement}).text, newline="")))
+    assert rows == [
+        told["columns"],
+        *([str(value) if value is not None else "" for value in row] for row in told["rows"]),
+    ]
+    assert unescape(client.get("/sql", params={"sql": statement}).text).count(document_address("tea")) >= 1
+    for refused in ("DELETE FROM documents WHERE 1", "SELECT 1; SELECT 2", "SELEC", "COMPACT", "SET top = 3"):
+        assert client.get("/sql.json", params={"sql": refused}).status_code == 400
+        assert 'role="alert"' in client.get("/sql", params={"sql": refused}).text
+    offered = client.get("/sql/completions.json", params={"before": "SELECT ti"}).json()
+    assert {"text": "title", "start": 7, "kind": "column"} in offered
+    assert client.get("/sql/completions.json", params={"before": "DEL"}).json() == []
+    assert (path / "data.mdb").read_bytes() == before
+
+
+def test_documents_are_chosen_by_what_their_metadata_has(client: Any) -> None:
+    told = client.get("/documents.json").json()
+    assert told["count"] == told["of"] == 12
+    fields = {field["field"]: field["values"] for field in told["fields"]}
+    assert [value["value"] for value in fields["year"]] == [1848, 2024]
+    assert fields["tag"][0]["value"] == HOSTILE and fields["tag"][0]["documents"] == 10
+    chosen = client.get("/documents.json", params={"facet": json.dumps(["tag", HOSTILE])}).json()
+    assert chosen["count"] == 10
+    assert client.get("/documents.json", params={"where": "meta ->> 'year' > 1900"}).json()["count"] == 1
+    assert client.get("/documents.json", params={"q": "TEA"}).json()["count"] == 2
+    assert client.get("/documents", params={"where": "1) OR (1"}).status_code == 400
+    assert client.get("/documents", params={"facet": "[1"}).status_code == 400
+
+
+def test_the_explorer_follows_commits_and_another_store_at_its_path(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    path = tmp_path / "store"
+    with kvstore.open(path, embedder="hashing") as store:
+        store.put("a", "One.")
+    followed = FollowedStore(path)
+    with followed.session() as session:
+        assert session.keys() == ["a"]
+    other = tmp_path / "other"
+    with kvstore.open(other, embedder="hashing") as store:
+        store.put("b", "Two.")
+    shutil.rmtree(path)
+    with pytest.raises(kvstore.errors.StoreNotFoundError), followed.session():
+        pass
+    other.rename(path)
+    with followed.session() as session:
+        assert session.keys() == ["b"]
+    followed.close()
+
+
+def test_another_process_may_write_while_the_explorer_reads(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    path = tmp_path / "store"
+    with kvstore.open(path, embedder="hashing") as store:
+        store.put("a", "One.")
+    followed = FollowedStore(path)
+    put = "import sys, kvstore; kvstore.open(sys.argv[1], embedder='hashing').put('b', 'Two.')"
+    subprocess.run([sys.executable, "-c", put, str(path)], check=True)
+    with followed.session() as session:
+        assert session.keys() == ["a", "b"]
+    followed.close()

@@ -6,7 +6,7 @@ would take a part of the path for a step up or leave an empty one out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote, urlencode
 
 
@@ -33,9 +33,8 @@ def document_address(key: str, start: int | None = None, end: int | None = None)
 
 def places_address(key: str, places: Iterable[tuple[int, int]]) -> str:
     """The page of a document where some places are marked."""
-    address = path_of("/doc/", key)
-    asked = urlencode([pair for start, end in places for pair in (("start", start), ("end", end))])
-    return f"{address}{'&' if '?' in address else '?'}{asked}#mark"
+    edges = [pair for start, end in places for pair in (("start", str(start)), ("end", str(end)))]
+    return with_query(path_of("/doc/", key), edges) + "#mark"
 
 
 def entity_address(name: str) -> str:
@@ -49,5 +48,9 @@ def page_address(address: str, **arguments: str | int | None) -> str:
     >>> page_address("/ask", q="What is tea?", using=None)
     '/ask?q=What+is+tea%3F'
     """
-    asked = urlencode({name: value for name, value in arguments.items() if value not in (None, "")})
-    return f"{address}?{asked}" if asked else address
+    return with_query(address, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])
+
+
+def with_query(address: str, arguments: Sequence[tuple[str, str]]) -> str:
+    """An address with arguments behind those that it has."""
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(arguments)}" if arguments else address

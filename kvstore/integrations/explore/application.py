@@ -6,15 +6,12 @@ read in a thread, in a session of its own; what kvstore refuses is shown as the 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+
+import kvstore
 
 from ...errors import (
     ClosedError,
@@ -31,7 +28,6 @@ from ...extras import required
 required("starlette", "explore", "the explorer")
 required("jinja2", "explore", "the explorer")
 
-from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
 from starlette.applications import Starlette  # noqa: E402
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool  # noqa: E402
 from starlette.requests import Request  # noqa: E402
@@ -39,16 +35,34 @@ from starlette.responses import Response, StreamingResponse  # noqa: E402
 from starlette.routing import Mount, Route  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
-from . import entity_page, map_page, overview_page  # noqa: E402
-from .addresses import document_address, entity_address, page_address, places_address  # noqa: E402
+from . import (  # noqa: E402
+    ask_page,
+    compare_page,
+    document_page,
+    documents_page,
+    entity_page,
+    map_page,
+    overview_page,
+    sql_page,
+)
+from .addresses import path_of, with_query  # noqa: E402
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
+from .rendering import STATIC, template  # noqa: E402
 
 #: Every page; those with a label stand in the navigation, in this order.
-PAGES: tuple[ExplorerPage, ...] = (overview_page.PAGE, entity_page.PAGE, map_page.PAGE)
+PAGES: tuple[ExplorerPage, ...] = (
+    overview_page.PAGE,
+    ask_page.PAGE,
+    compare_page.PAGE,
+    documents_page.PAGE,
+    document_page.PAGE,
+    entity_page.PAGE,
+    map_page.PAGE,
+    sql_page.PAGE,
+)
 
-_STATIC = Path(__file__).parent / "static"
 _JSON = "application/json"
 _STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
     (DocumentNotFoundError, 404),
@@ -63,7 +77,7 @@ _STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
 
 def explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     """The explorer of a store, for whoever gives the token, at this port of 127.0.0.1."""
-    routes: list[Any] = [Mount("/static", StaticFiles(directory=_STATIC))]
+    routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         for suffix in ("", ".json", *page.forms):
             address = "/index" if page.address == "/" and suffix else page.address
@@ -93,9 +107,9 @@ def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, requ
     with ExitStack() as opened:
         try:
             session = opened.enter_context(store.session())
-            name = request.path_params.get("name", "") or request.query_params.get("name", "")
+            name = request.path_params.get("name", "")
             if suffix is None:
-                name, suffix = _parted(page, session, name)
+                name, suffix = _parted(page, session, name, request)
             if suffix == "" and request.headers.get("accept", "").startswith(_JSON):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
@@ -105,8 +119,8 @@ def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, requ
             content = page.content(asked)
             if suffix == ".json":
                 return Response(as_json(content), media_type=_JSON)
-            shown = template(page.template).generate(_variables(store, page, request, name, content))
-            if not page.in_pieces:
+            shown = template(page.template).generate(_variables(store, session, page, request, name, content))
+            if not any(isinstance(value, Iterator) for value in content.values()):
                 return Response("".join(shown), media_type="text/html")
             return StreamingResponse(iterate_in_threadpool(_closing(shown, opened.pop_all())), media_type="text/html")
         except KvstoreError as error:
@@ -114,8 +128,11 @@ def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, requ
             return _shown_error(store, request, status, str(error), as_data=suffix not in ("", None))
 
 
-def _parted(page: ExplorerPage, session: Any, name: str) -> tuple[str, str]:
-    """A name, and the form that is asked for of its page."""
+def _parted(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
+    """The name, and the form that is asked for of its page: in the path; or as arguments, which mistake nothing."""
+    if not name:
+        form = request.query_params.get("form", "")
+        return request.query_params.get("name", ""), form if form in (".json", *page.forms) else ""
     for suffix in (".json", *page.forms):
         if name.endswith(suffix) and not page.exists(session, name):
             return name.removesuffix(suffix), suffix
@@ -142,7 +159,7 @@ def _shown_error(
     if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON):
         return Response(as_json({"error": sentence}), status, media_type=_JSON)
     page = ExplorerPage("", lambda asked: {}, "error.html")
-    variables = _variables(store, page, request, "", {"status": status, "sentence": sentence})
+    variables = _variables(store, None, page, request, "", {"status": status, "sentence": sentence})
     return Response(template(page.template).render(variables), status, media_type="text/html")
 
 
@@ -152,86 +169,38 @@ def as_json(content: Any) -> str:
 
 
 def _variables(
-    store: FollowedStore, page: ExplorerPage, request: Request, name: str, content: PageContent
+    store: FollowedStore,
+    session: kvstore.Store | None,
+    page: ExplorerPage,
+    request: Request,
+    name: str,
+    content: PageContent,
 ) -> dict[str, Any]:
     """What a template sees beside the content of its page."""
-    address = page.address if not page.named else request.url.path
-    data = ("/index" if address == "/" else address) + ".json"
-    asked = request.query_params.multi_items()
+    asked = [(given, value) for given, value in request.query_params.multi_items() if given not in ("name", "form")]
+    here = path_of(page.address, name) if page.named else page.address
+
+    def in_form(suffix: str) -> str:
+        """The address of this page in another form."""
+        if not page.named:
+            return with_query(("/index" if here == "/" else here) + suffix, asked)
+        if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):
+            return with_query(page.address, [("name", name), ("form", suffix), *asked])
+        return with_query(path_of(page.address, name + suffix), asked)
+
+    def with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
+        """The address of this page with some arguments changed, one facet more, or one less."""
+        kept = [pair for pair in asked if pair[0] not in changed and pair != ("facet", without) and pair[1]]
+        kept += [(given, str(value)) for given, value in changed.items() if value is not None]
+        return with_query(here, kept if facet is None or ("facet", facet) in kept else [*kept, ("facet", facet)])
+
     return {
         "page": page,
         "pages": [listed for listed in PAGES if listed.label is not None],
         "store_name": store.path.resolve().name,
-        "json_address": f"{data}?{urlencode(asked)}" if asked else data,
+        "here": here,
+        "in_form": in_form,
+        "with_arguments": with_arguments,
+        "json_address": in_form(".json"),
         **content,
     }
-
-
-@cache
-def template(name: str) -> Any:
-    """A template, with all that templates may use."""
-    return _templates().get_template(name)
-
-
-@cache
-def _templates() -> Any:
-    # Nothing that a document holds is markup: every value is escaped, whatever the template is called.
-    templates = Environment(
-        loader=PackageLoader(__package__ or "", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.globals |= {
-        "document_address": document_address,
-        "entity_address": entity_address,
-        "page_address": page_address,
-        "places_address": places_address,
-        "static": _static_address,
-    }
-    templates.filters |= {"number": _number, "size": _size, "when": _when, "percent": _percent}
-    return templates
-
-
-@cache
-def _static_address(name: str) -> str:
-    """The address of a file of ours, another one when the file is another."""
-    return f"/static/{name}?{hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:12]}"
-
-
-def _number(value: float, places: int = 2) -> str:
-    """A number as people read it: a thin space between thousands, few places."""
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", "\u202f")
-    return f"{value:,.{places}f}".replace(",", "\u202f")
-
-
-def _size(count: int) -> str:
-    """So many bytes, as people say it."""
-    size, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{count} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _when(moment: str, now: datetime | None = None) -> str:
-    """A moment in ISO 8601, UTC, as people say it."""
-    try:
-        then = datetime.fromisoformat(moment)
-    except ValueError:
-        return moment
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    now = now or datetime.now(UTC)
-    seconds = (now - then).total_seconds()
-    for least, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if 7 * 86400 > seconds >= least:
-            count = int(seconds // least)
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "just now" if 0 <= seconds < 60 else f"{then:%Y-%m-%d %H:%M}"

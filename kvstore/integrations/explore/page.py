@@ -85,8 +85,8 @@ class ExplorerPage:
     ``label`` is what the navigation calls it; one without a label is not in it. The address of a page that is
     ``named`` ends in a slash, and a name follows it; ``exists`` says whether there is a thing of a name, so that one
     called ``package.json`` has a page. ``forms`` are further forms by the suffix of their addresses, beside
-    ``.json``. A page ``in_pieces`` is sent while its template is written, which may then wait for what its content has
-    yet to give.
+    ``.json``. A page that has an iterator among its content is sent while its template is written, which may then wait
+    for what comes.
     """
 
     address: str
@@ -96,4 +96,3 @@ class ExplorerPage:
     named: bool = False
     exists: Callable[[kvstore.Store, str], bool] = lambda store, name: False
     forms: Mapping[str, PageForm] = field(default_factory=dict)
-    in_pieces: bool = False

@@ -1,0 +1,105 @@
+"""The text of an answer in runs, each with the places of the documents that it stands in.
+
+In: a text with numbers in brackets, the citations of these numbers, and the documents. Out: its paragraphs, as runs of
+text. Where a sentence stands in what is cited, letter for letter, its place is that sentence's; else it is all that is
+cited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import kvstore
+
+_CITED = re.compile(r"\s*\[(\d{1,3}(?:, ?\d{1,3})*)\]")
+_SENTENCE = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
+_LETTER = re.compile(r"\w")
+#: Letters of a sentence that has a place of its own.
+_LEAST = 12
+#: Places of a citation that are looked through for a sentence.
+_SPANS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRun:
+    """A piece of an answer: its text, the numbers cited behind it, and the place that it stands in, if any does."""
+
+    text: str
+    numbers: tuple[int, ...]
+    document: str | None = None
+    places: tuple[tuple[int, int], ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """It as JSON holds it."""
+        return {
+            "text": self.text,
+            "numbers": list(self.numbers),
+            "document": self.document,
+            "places": [list(place) for place in self.places],
+        }
+
+
+class Quoted:
+    """What the documents of a store have at some places."""
+
+    def __init__(self, store: kvstore.Store) -> None:
+        self._store = store
+        self._texts: dict[str, bytes] = {}
+
+    def text(self, document: str, start: int, end: int) -> str:
+        """The bytes of a document from one to another, as text; where it has changed meanwhile, what can be read."""
+        if document not in self._texts:
+            found = self._store.get(document)
+            self._texts[document] = b"" if found is None else found.text.encode()
+        return self._texts[document][start:end].decode(errors="replace")
+
+
+def paragraphs_of(text: str, citations: Sequence[kvstore.Citation], quoted: Quoted) -> list[list[AnswerRun]]:
+    """The paragraphs of an answer, in runs."""
+    numbered = {citation.number: citation for citation in citations}
+    return [list(_runs(paragraph, numbered, quoted)) for paragraph in re.split(r"\n{2,}", text) if paragraph.strip()]
+
+
+def _runs(paragraph: str, citations: Mapping[int, kvstore.Citation], quoted: Quoted) -> Iterator[AnswerRun]:
+    done = 0
+    for cited in _CITED.finditer(paragraph):
+        numbers = tuple(int(number) for number in cited[1].split(","))
+        known = [citations[number] for number in numbers if number in citations]
+        if known:
+            yield from _placed(paragraph[done : cited.start()], numbers, known, quoted)
+            done = cited.end()
+    if paragraph[done:]:
+        yield AnswerRun(paragraph[done:], ())
+
+
+def _placed(
+    text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], quoted: Quoted
+) -> Iterator[AnswerRun]:
+    """The sentences before a citation; the last of them has the numbers."""
+    sentences = [found[0] for found in _SENTENCE.finditer(text)] or [""]
+    whole = citations[0].spans[0].document
+    spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == whole)
+    for count, sentence in enumerate(sentences, start=1):
+        found = next(filter(None, (_place(sentence, citation, quoted) for citation in citations)), None)
+        document, places = (whole, spans) if found is None else found
+        yield AnswerRun(sentence, numbers if count == len(sentences) else (), document, places)
+
+
+def _place(sentence: str, citation: kvstore.Citation, quoted: Quoted) -> tuple[str, tuple[tuple[int, int], ...]] | None:
+    """Where a sentence stands in a place that a citation is of; marks and spaces may differ, letters not."""
+    wanted = "".join(_LETTER.findall(sentence))
+    if len(wanted) < _LEAST:
+        return None
+    for span in citation.spans[:_SPANS]:
+        text = quoted.text(span.document, span.start, span.end)
+        letters = list(_LETTER.finditer(text))
+        at = "".join(letter[0] for letter in letters).find(wanted)
+        if at >= 0:
+            first, last = letters[at].start(), letters[at + len(wanted) - 1].end()
+            last += len(text[last:]) - len(text[last:].lstrip(".!?…\"'”’)]`*_"))
+            start = span.start + len(text[:first].encode())
+            return span.document, ((start, start + len(text[first:last].encode())),)
+    return None

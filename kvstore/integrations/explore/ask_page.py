@@ -1,0 +1,140 @@
+"""A question: the answer with every sentence linked to its bytes, the evidence, and the way that led there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import kvstore
+
+from ...errors import KvstoreError
+from .answer_runs import Quoted, paragraphs_of
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: Passages of evidence that may be asked for.
+_MOST = 50
+
+
+def ask(asked: PageRequest) -> PageContent:
+    """What is answered to ``q``, ``using`` a strategy, ``where`` a condition holds, from ``top`` passages.
+
+    Where a model writes and the page is sent in pieces, ``pieces`` are those of the text, and ``answered`` gives the
+    answer when they are over.
+    """
+    store, question = asked.store, asked.text("q")
+    content: PageContent = {
+        "question": question,
+        "using": asked.text("using"),
+        "where": asked.text("where"),
+        "top": asked.number("top", 0, most=_MOST),
+        "strategies": [{"name": one.name, "description": one.description} for one in store.strategies()],
+        "strategy": next(value for name, value, _ in store.settings_table() if name == "strategy"),
+        "model": None,
+        "answer": None,
+    }
+    if not question:
+        return content
+    clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
+    model = store.language_model()
+    content["model"] = None if model is None else model.name
+    pieces = store.ask_pieces(question, **clauses)
+    if model is None or asked.whole:
+        return content | {"answer": answer_data(store, pieces.answer)}
+    return content | {"pieces": _shown(pieces), "answered": lambda: _answered(store, pieces)}
+
+
+def _shown(pieces: kvstore.AnswerPieces) -> Iterator[str]:
+    try:
+        yield from pieces
+    except KvstoreError:
+        return  # told by the answer
+
+
+def _answered(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
+    try:
+        return answer_data(store, pieces.answer)
+    except KvstoreError as error:
+        return {"error": str(error)}
+
+
+def answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
+    """An answer as JSON holds it."""
+    cited = {place for citation in answer.citations for place in _places(citation.spans)}
+    return {
+        "text": answer.text,
+        "paragraphs": [
+            [run.as_data() for run in runs] for runs in paragraphs_of(answer.text, answer.citations, Quoted(store))
+        ],
+        "extractive": answer.extractive,
+        "model": answer.model,
+        "abstained": answer.abstained,
+        "confidence": answer.confidence,
+        "weighed": None if answer.weighed is None else asdict(answer.weighed),
+        "remarks": answer.remarks,
+        "citations": [
+            {
+                "number": citation.number,
+                "text": citation.text,
+                "kind": citation.kind,
+                "documents": _by_document(citation.spans),
+            }
+            for citation in answer.citations
+        ],
+        "strategy": answer.evidence.strategy,
+        "pool": answer.evidence.pool,
+        "hits": [hit_data(hit, cited) for hit in answer.evidence.hits],
+        "steps": steps_data(answer.evidence.steps),
+        "milliseconds": sum(step.milliseconds or 0.0 for step in answer.evidence.steps),
+    }
+
+
+def _places(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
+    return [(span.document, span.start, span.end) for span in spans]
+
+
+def _by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
+    """Places by the document that they are of, in the order in which each comes first."""
+    found: dict[str, list[list[int]]] = {}
+    for span in spans:
+        found.setdefault(span.document, []).append([span.start, span.end])
+    return [{"document": document, "places": places} for document, places in found.items()]
+
+
+def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, Any]:
+    """A hit as JSON holds it; ``marks`` are the bytes of its text that are cited."""
+    is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
+    inside = sorted(
+        (start - hit.start, end - hit.start)
+        for document, start, end in cited
+        if is_slice and document == hit.document and hit.start <= start and end <= hit.end
+    )
+    return {
+        "rank": hit.rank,
+        "score": hit.score,
+        "document": hit.document,
+        "title": hit.title,
+        "heading": hit.heading,
+        "chunk": hit.chunk,
+        "start": hit.start,
+        "end": hit.end,
+        "kind": hit.kind,
+        "path": hit.path,
+        "text": hit.text,
+        "marks": [list(place) for place in inside],
+        "documents": _by_document(hit.spans),
+    }
+
+
+def steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
+    """Steps as JSON holds them, each with the share of the time before it and in it."""
+    total = sum(step.milliseconds or 0.0 for step in steps) or 1.0
+    found, before = [], 0.0
+    for step in steps:
+        took = step.milliseconds or 0.0
+        found.append(asdict(step) | {"before": before / total, "share": took / total})
+        before += took
+    return found
+
+
+PAGE = ExplorerPage("/ask", ask, "ask.html", label="Ask")

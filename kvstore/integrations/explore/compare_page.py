@@ -1,0 +1,123 @@
+"""One question, by every strategy: what each found, beside the others, and how its order differs from the first's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+import kvstore
+
+from ...errors import InputError, KvstoreError
+from .ask_page import hit_data
+from .guard import hash_of
+from .page import ExplorerPage, PageContent, PageForm, PageRequest
+from .rendering import STATIC, template
+
+#: Passages of a strategy, and colours of the stylesheet.
+_TOP = 8
+_MOST = 30
+_HUES = 12
+#: Letters of a passage that are shown.
+_SHOWN = 420
+
+
+def compare(asked: PageRequest) -> PageContent:
+    """What each strategy finds for ``q``, ``where`` a condition holds; ``using`` some of them only.
+
+    The columns of a page that may come in pieces come as the strategies are done.
+    """
+    store, question = asked.store, asked.text("q")
+    default = str(next(value for name, value, _ in store.settings_table() if name == "strategy"))
+    known = [one.name for one in store.strategies()]
+    chosen = [name for name in asked.texts("using") if name]
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise InputError(f"there is no strategy {unknown[0][:40]!r}; there are {', '.join(known)}")
+    # The default comes first: the others are compared with it.
+    wanted = sorted(chosen or known, key=lambda name: (name != default, known.index(name)))
+    top = asked.number("top", _TOP, least=1, most=_MOST)
+    where = asked.text("where")
+    columns: Iterator[dict[str, Any]] = iter(())
+    if question:
+        store.embed([question])  # so that the first column's time is not that of loading the embedder
+        columns = _columns(store, question, wanted, top, where)
+    return {
+        "question": question,
+        "where": where,
+        "top": top,
+        "strategies": known,
+        "chosen": chosen,
+        "columns": list(columns) if asked.whole else columns,
+    }
+
+
+def _columns(
+    store: kvstore.Store, question: str, strategies: Sequence[str], top: int, where: str
+) -> Iterator[dict[str, Any]]:
+    """What each strategy finds; a passage has the same letter and colour in every column."""
+    letters: dict[tuple[Any, ...], int] = {}
+    first: dict[tuple[Any, ...], int] | None = None
+    for name in strategies:
+        column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
+        begun = time.perf_counter()
+        try:
+            evidence = store.retrieve(question, using=name, top=top, where=where or None)
+        except KvstoreError as error:
+            yield column | {"problem": str(error), "hits": [], "milliseconds": None}
+            continue
+        took = 1000 * (time.perf_counter() - begun)
+        found = []
+        for hit in evidence.hits:
+            same = hit.document, hit.start, hit.end, hit.kind
+            number = letters.setdefault(same, len(letters))
+            found.append(
+                hit_data(hit, set())
+                | {"letter": _letter(number), "hue": number % _HUES + 1, "shown": hit.text[:_SHOWN]}
+                | {"rank_change": None if first is None else _change(hit.rank, first.get(same))}
+            )
+        if first is None:
+            first = {(hit.document, hit.start, hit.end, hit.kind): hit.rank for hit in evidence.hits}
+        yield column | {"problem": None, "hits": found, "milliseconds": took}
+
+
+def _change(rank: int, before: int | None) -> int | str:
+    """How many places a passage stands higher than in the first column (negative: lower), or ``new``."""
+    return "new" if before is None else before - rank
+
+
+def _letter(number: int) -> str:
+    """A, B, … Z, AA, AB, …
+
+    >>> _letter(0), _letter(25), _letter(26)
+    ('A', 'Z', 'AA')
+    """
+    found = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        found = chr(ord("A") + digit) + found
+    return found
+
+
+def _as_file(asked: PageRequest) -> str:
+    """The comparison as one file that needs nothing else."""
+    content = compare(asked)
+    if not content["question"]:
+        raise InputError("a comparison is of a question; ask one with q=")
+    style = (STATIC / "explore.css").read_text(encoding="utf-8")
+    policy = f"default-src 'none'; style-src {hash_of(style)}"
+    about = {"style": Markup(style), "policy": policy, "store_name": asked.store.path.resolve().name, "alone": True}
+    shown: str = template("comparison.html").render(content | about)
+    return shown
+
+
+PAGE = ExplorerPage(
+    "/compare",
+    compare,
+    "compare.html",
+    label="Compare",
+    forms={".html": PageForm("text/html", _as_file, "comparison.html")},
+)

@@ -1,0 +1,172 @@
+"""A document: its text with what is cited marked and its names linked, and beside it how the store sees it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import kvstore
+
+from ...errors import DocumentNotFoundError, InputError
+from .document_text import Place, apart, marked_text
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: Bytes of a text that a page gives at once, at least, where there are more.
+_PART = 60_000
+#: Headings, edges and names that are listed, and abstracts that are drawn.
+_LISTED = 400
+_NAMES = 24
+#: How often a document is read again that is changed meanwhile.
+_ATTEMPTS = 5
+
+
+def document(asked: PageRequest) -> PageContent:
+    """A document of one state of the store; ``start`` and ``end``, as often as there are places, are marked."""
+    for _ in range(_ATTEMPTS):
+        before = _change(asked.store)
+        content = _read(asked)
+        if _change(asked.store) == before:
+            break
+    return content
+
+
+def _change(store: kvstore.Store) -> int:
+    """The number of the last change: indexes that are part of every commit are as new as that."""
+    return max(index.built or 0 for index in store.indexes())
+
+
+def _read(asked: PageRequest) -> PageContent:
+    store, key = asked.store, asked.name
+    found = store.get(key)
+    if found is None:
+        near = ", ".join(store.keys(key[:3], 3)) if key else ""
+        raise DocumentNotFoundError(f"there is no document {key!r}{f'; there are {near}' if near else ''}")
+    text = found.text.encode()
+    chunks = _rows(store, 'SELECT id, ordinal, heading, start, "end" FROM chunks WHERE document = ? ORDER BY id', key)
+    marks, notice = _marks(asked, text)
+    parts = _parts(chunks, len(text))
+    number = _part(asked, parts, marks)
+    start, end = parts[number]
+    end = max([end, *(mark[1] for mark in apart(marks) if start <= mark[0] < end)])
+    names = store.query(
+        'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
+    ).fetchall()
+    counts = Counter(name for name, _, _ in names)
+    edges = _rows(
+        store, 'SELECT child, parent, tree, kind, confidence, start, "end", accepted FROM edges WHERE document = ?', key
+    )
+    return {
+        "document": {
+            "key": found.key,
+            "title": found.title,
+            "source": found.source,
+            "origin": found.origin,
+            "format": found.format,
+            "meta": found.meta,
+            "bytes": found.bytes,
+            "chunks": found.chunks,
+            "changed": found.changed,
+        },
+        "part": {"number": number, "of": len(parts), "start": start, "end": end},
+        "text": text[start:end].decode(),
+        "marks": [{"start": first, "end": last, "text": text[first:last].decode()} for first, last in apart(marks)],
+        "notice": notice,
+        "headings": _headings(chunks, parts)[:_LISTED],
+        "abstracts": _tree(store, key, chunks),
+        "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_NAMES)],
+        "places": [
+            {"entity": name, "start": first, "end": last} for name, first, last in names if first < end and last > start
+        ],
+        "edges": edges[:_LISTED],
+        "shown": None
+        if asked.whole
+        else marked_text(text, (start, end), marks=marks, names=names, anchors=[chunk["start"] for chunk in chunks]),
+    }
+
+
+def _rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
+    cursor = store.query(sql, (key,), max_rows=None)
+    return [dict(zip(cursor.columns, row, strict=True)) for row in cursor]
+
+
+def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
+    """The places that are asked for; and a word where the text has not all of them any more."""
+    starts, ends = asked.numbers("start"), asked.numbers("end")
+    if len(starts) != len(ends):
+        raise InputError(f"every start has an end, and there are {len(starts)} and {len(ends)}")
+    places = list(zip(starts, ends, strict=True))
+    there = [place for place in places if _is_place(text, place)]
+    if len(there) == len(places):
+        return there, None
+    first, last = next(place for place in places if place not in there)
+    return there, (
+        f"Bytes {first} to {last} are no place of this text, which has {len(text):,} bytes; it may have changed since."
+    )
+
+
+def _is_place(text: bytes, place: Place) -> bool:
+    """Whether a place is within a text and cuts no character."""
+    start, end = place
+    within = 0 <= start < end <= len(text)
+    return within and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in place)
+
+
+def _parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[Place]:
+    """A long text in parts that begin where a chunk does."""
+    edges = [0]
+    for chunk in chunks:
+        if chunk["start"] - edges[-1] >= _PART and size - chunk["start"] >= _PART // 4:
+            edges.append(chunk["start"])
+    return list(zip(edges, [*edges[1:], size], strict=True))
+
+
+def _part(asked: PageRequest, parts: Sequence[Place], marks: Sequence[Place]) -> int:
+    if asked.text("part"):
+        return asked.number("part", 0, most=len(parts) - 1)
+    return _part_of(min(mark[0] for mark in marks), parts) if marks else 0
+
+
+def _part_of(byte: int, parts: Sequence[Place]) -> int:
+    return next((number for number, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
+
+
+def _headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[Place]) -> list[dict[str, Any]]:
+    """The headings, in order, each with the place of the first chunk below it."""
+    found: list[dict[str, Any]] = []
+    last: list[str] = []
+    for chunk in chunks:
+        path = [step for step in (chunk["heading"] or "").split(" > ") if step]
+        same = next(
+            (n for n, (old, new) in enumerate(zip(last, path, strict=False)) if old != new), min(len(last), len(path))
+        )
+        for level in range(same, len(path)):
+            place = chunk["start"]
+            found.append({"title": path[level], "level": level, "start": place, "part": _part_of(place, parts)})
+        last = path
+    return found
+
+
+def _tree(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The trees of abstracts, each with the place of the text that it is of, and with those below it."""
+    rows = _rows(
+        store, "SELECT id, parent, level, first_chunk, last_chunk, text FROM abstracts WHERE document = ?", key
+    )
+    ids = [chunk["id"] for chunk in chunks]
+    nodes: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        # A number that no chunk has is a hole.
+        first, last = bisect_left(ids, row["first_chunk"]), bisect_right(ids, row["last_chunk"])
+        start, end = (chunks[first]["start"], chunks[last - 1]["end"]) if first < last else (0, 0)
+        nodes[row["id"]] = {"level": row["level"], "text": row["text"], "start": start, "end": end, "below": []}
+    roots: list[dict[str, Any]] = []
+    for row in rows:
+        above = nodes.get(row["parent"])
+        (roots if above is None else above["below"]).append(nodes[row["id"]])
+    for node in nodes.values():
+        node["below"].sort(key=lambda one: (one["start"], one["end"]))
+    return sorted(roots, key=lambda one: (one["start"], one["end"]))
+
+
+PAGE = ExplorerPage("/doc/", document, "document.html", named=True, exists=lambda store, name: name in store)

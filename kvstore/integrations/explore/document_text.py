@@ -1,0 +1,118 @@
+"""A part of a document's text as HTML: what is cited marked, names linked, headings and code set off.
+
+In: the bytes of a text, and places in it. Out: markup whose text is exactly that of the bytes: nothing is added, left
+out or moved, so that the text of a mark is what its place cites.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from ...markup import escaped
+from .addresses import entity_address
+
+#: Start and end of a place, in bytes.
+Place = tuple[int, int]
+#: Code between fences, and headings, as Markdown has them: what documents are stored as that have a layout.
+_SET_OFF = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element around a place of the text."""
+
+    start: int
+    end: int
+    opening: str
+    closing: str
+
+
+def marked_text(
+    text: bytes, part: Place, *, marks: Sequence[Place], names: Iterable[tuple[str, int, int]], anchors: Sequence[int]
+) -> Markup:
+    """A part of a text, in HTML that is inline throughout.
+
+    ``marks`` are the places cited; those that overlap are one. ``names`` are entities with their places, of which the
+    longest are linked where one stands in another; the first link of a name can be reached by keyboard. ``anchors`` are
+    places that links lead to, as ``#byte-N``. What lies outside the part is left out.
+    """
+    layers = [
+        [
+            _Element(start, end, f'<mark id="mark{"" if not number else f"-{number + 1}"}">', "</mark>")
+            for number, (start, end) in enumerate(apart(marks))
+        ],
+        [
+            _Element(*found.span(), f'<span class="{"heading" if found[0].startswith(b"#") else "block"}">', "</span>")
+            for found in _SET_OFF.finditer(text, *part)
+        ],
+        _links(text, names),
+    ]
+    layers = [[one for one in layer if one.start < part[1] and one.end > part[0]] for layer in layers]
+    inside = sorted({anchor for anchor in anchors if part[0] <= anchor < part[1]})
+    cuts = {*part, *inside, *(edge for layer in layers for one in layer for edge in (one.start, one.end))}
+    edges = sorted(edge for edge in cuts if part[0] <= edge <= part[1])
+    return Markup("".join(_pieces(text, edges, layers, frozenset(inside))))
+
+
+def apart(places: Iterable[Place]) -> list[Place]:
+    """Places in order, those that overlap as one.
+
+    >>> apart([(8, 9), (0, 3), (2, 5), (5, 6)])
+    [(0, 5), (5, 6), (8, 9)]
+    """
+    found: list[Place] = []
+    for start, end in sorted(places):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif start < end:
+            found.append((start, end))
+    return found
+
+
+def _links(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
+    """Links to names, the longest first where several begin; those that are written as common words are called so."""
+    found: list[_Element] = []
+    end, known = 0, set()
+    for name, start, stop in sorted(names, key=lambda one: (one[1], -one[2])):
+        if start < end:
+            continue
+        reached = "" if name not in known else ' tabindex="-1"'
+        known.add(name)
+        kind = "name common" if text[start:stop].islower() else "name"
+        opening = f'<a class="{kind}" href="{escaped(entity_address(name))}"{reached}>'
+        found.append(_Element(start, stop, opening, "</a>"))
+        end = stop
+    return found
+
+
+def _pieces(
+    text: bytes, edges: Sequence[int], layers: Sequence[Sequence[_Element]], anchors: frozenset[int]
+) -> Iterable[str]:
+    """The text between edges, with the elements of all layers around it, the first layer outermost."""
+    places = [0] * len(layers)
+    opened: list[_Element | None] = [None] * len(layers)
+    for start, end in pairwise(edges):
+        wanted: list[_Element | None] = []
+        for number, layer in enumerate(layers):
+            while places[number] < len(layer) and layer[places[number]].end <= start:
+                places[number] += 1
+            one = layer[places[number]] if places[number] < len(layer) else None
+            wanted.append(one if one is not None and one.start <= start else None)
+        same = next((n for n, (is_, was) in enumerate(zip(wanted, opened, strict=True)) if is_ is not was), len(layers))
+        yield from (one.closing for one in reversed(opened[same:]) if one is not None)
+        if start in anchors:
+            yield f'<span id="byte-{start}"></span>'
+        yield from (one.opening for one in wanted[same:] if one is not None)
+        opened = wanted
+        yield _shown(text[start:end])
+    yield from (one.closing for one in reversed(opened) if one is not None)
+
+
+def _shown(piece: bytes) -> str:
+    # A parser of HTML would take a carriage return for a line feed.
+    return escaped(piece.decode(errors="replace")).replace("\r", "&#13;")

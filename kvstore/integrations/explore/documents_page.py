@@ -1,0 +1,114 @@
+"""The documents: those that fulfil a condition, page by page, with what their metadata has to choose from."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ... import language
+from ...errors import InputError
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: Documents on a page, documents whose metadata is counted, and values of a field that are shown.
+_PAGE = 50
+_COUNTED = 20_000
+_VALUES = 8
+_FIELDS = 12
+_ORDERS = {
+    "key": "key",
+    "title": "title IS NULL, title, key",
+    "newest": "changed DESC, key",
+    "longest": "bytes DESC, key",
+}
+
+
+def documents(asked: PageRequest) -> PageContent:
+    """Documents ``where`` a condition holds, whose key or title has ``q`` in it, and whose metadata has each ``facet``.
+
+    A facet is a list of a field and a value, as JSON. ``page`` counts from 1, ``order`` is one of key, title, newest
+    and longest.
+    """
+    store = asked.store
+    order, page = asked.text("order", "key"), asked.number("page", 1, least=1, most=10**7)
+    if order not in _ORDERS:
+        raise InputError(f"order is one of {', '.join(_ORDERS)}, not {order[:40]!r}")
+    wanted, where = asked.text("q"), asked.text("where")
+    facets = [_facet(text) for text in asked.texts("facet") if text]
+    conditions, values = [], []
+    if where:
+        language.check_condition(where)
+        conditions.append(f"(\n{where}\n)")
+    if wanted:
+        conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
+        values += [wanted, wanted]
+    for name, value in facets:
+        conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_path(name)}'))")
+        values.append(value)
+    which = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    found = store.query(
+        f"SELECT key, title, bytes, chunks, changed, meta FROM documents{which} "
+        f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+        [*values, _PAGE + 1, (page - 1) * _PAGE],
+    )
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found]
+    for row in rows:
+        row["meta"] = json.loads(row["meta"] or "{}")
+    ((count,),) = store.query(f"SELECT count(*) FROM documents{which}", values).fetchall()
+    return {
+        "q": wanted,
+        "where": where,
+        "order": order,
+        "orders": list(_ORDERS),
+        "chosen": [{"field": name, "value": value, "facet": json.dumps([name, value])} for name, value in facets],
+        "count": count,
+        "of": len(store),
+        "page_number": page,
+        "more": len(rows) > _PAGE,
+        "documents": rows[:_PAGE],
+        "fields": _fields(asked, which, values),
+    }
+
+
+def _facet(text: str) -> tuple[str, Any]:
+    try:
+        name, value = json.loads(text)
+    except ValueError:
+        name = value = None
+    if not isinstance(name, str) or '"' in name or isinstance(value, list | dict):
+        raise InputError(f'a facet is a field and a value, such as ["year", 2024], not {text[:40]!r}')
+    return name, value
+
+
+def _path(name: str) -> str:
+    """A field of the metadata, as a path in a text of SQL."""
+    return '$."' + name.replace("'", "''") + '"'
+
+
+def _fields(asked: PageRequest, which: str, values: list[Any]) -> list[dict[str, Any]]:
+    """The fields that the metadata of these documents have, each with its commonest values."""
+    rows = asked.store.query(
+        f"""WITH chosen AS (SELECT meta FROM documents{which} LIMIT {_COUNTED}),
+        fields AS (
+            SELECT field.key AS name, coalesce(element.value, field.value) AS value
+            FROM chosen, json_each(chosen.meta) AS field
+            LEFT JOIN json_each(iif(field.type = 'array', field.value, '[]')) AS element
+            WHERE field.type <> 'object' AND instr(field.key, '"') = 0
+        ),
+        counted AS (
+            SELECT name, value, count(*) AS documents,
+                row_number() OVER (PARTITION BY name ORDER BY count(*) DESC, value) AS place,
+                count(*) OVER (PARTITION BY name) AS different, sum(count(*)) OVER (PARTITION BY name) AS total
+            FROM fields WHERE value IS NOT NULL GROUP BY name, value
+        )
+        SELECT name, value, documents, different FROM counted
+        WHERE place <= {_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
+        values,
+    ).fetchall()
+    found: dict[str, dict[str, Any]] = {}
+    for name, value, documents, different in rows:
+        field = found.setdefault(name, {"field": name, "different": different, "values": []})
+        field["values"].append({"value": value, "documents": documents, "facet": json.dumps([name, value])})
+    return list(found.values())[:_FIELDS]
+
+
+PAGE = ExplorerPage("/documents", documents, "documents.html", label="Documents")

@@ -1,0 +1,101 @@
+"""Templates of the explorer, and what they may use: addresses, and numbers and times as people say them.
+
+In: the name of a template, and variables. Out: HTML. Every value is escaped, whatever the template is called: nothing
+that a document holds is markup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...extras import required
+from ...markup import marked
+from .addresses import document_address, entity_address, page_address, places_address
+
+required("jinja2", "explore", "the explorer")
+
+from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
+from markupsafe import Markup  # noqa: E402
+
+#: The files that pages are made with.
+STATIC = Path(__file__).parent / "static"
+
+
+@cache
+def template(name: str) -> Any:
+    """A template, with all that templates may use."""
+    return _templates().get_template(name)
+
+
+@cache
+def _templates() -> Any:
+    templates = Environment(
+        loader=PackageLoader(__package__ or "", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {
+        "document_address": document_address,
+        "marked": _marked,
+        "entity_address": entity_address,
+        "page_address": page_address,
+        "places_address": places_address,
+        "static": _static_address,
+    }
+    templates.filters |= {"number": _number, "size": _size, "when": _when, "percent": _percent}
+    return templates
+
+
+def _marked(text: str, places: Iterable[tuple[int, int]]) -> Markup:
+    """A text, with the bytes of some places marked."""
+    return Markup(marked(text, places).replace("\r", "&#13;"))
+
+
+@cache
+def _static_address(name: str) -> str:
+    """The address of a file of ours, another one when the file is another."""
+    return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
+
+
+def _number(value: float, places: int = 2) -> str:
+    """A number as people read it: a thin space between thousands, few places."""
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")
+    return f"{value:,.{places}f}".replace(",", "\u202f")
+
+
+def _size(count: int) -> str:
+    """So many bytes, as people say it."""
+    size, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{count} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _when(moment: str, now: datetime | None = None) -> str:
+    """A moment in ISO 8601, UTC, as people say it."""
+    try:
+        then = datetime.fromisoformat(moment)
+    except ValueError:
+        return moment
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    now = now or datetime.now(UTC)
+    seconds = (now - then).total_seconds()
+    for least, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if 7 * 86400 > seconds >= least:
+            count = int(seconds // least)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now" if 0 <= seconds < 60 else f"{then:%Y-%m-%d %H:%M}"

@@ -1,0 +1,147 @@
+"""A statement that reads, and its rows: with completion as in the shell, and as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...errors import InputError, KvstoreError
+from ...language.statement_completion import complete_statement
+from ..store_catalog import StoreCatalog
+from .addresses import document_address, entity_address
+from .page import ExplorerPage, PageContent, PageForm, PageRequest
+
+#: Rows of a page, and of a file; seconds that a statement may take.
+_SHOWN = 500
+_MOST = 100_000
+_SECONDS = 20.0
+#: Characters of a value that a table shows.
+_LONGEST = 600
+#: Completions that are offered at once, and the words that a statement may begin with.
+_OFFERED = 12
+_READING = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
+_EXAMPLES = (
+    "SELECT name, mentions FROM entities ORDER BY mentions DESC LIMIT 20",
+    "SELECT key, title, bytes, changed FROM documents ORDER BY bytes DESC LIMIT 20",
+    'SELECT child, parent, tree, document, start, "end" FROM edges WHERE accepted LIMIT 50',
+    "SHOW TABLES",
+    "SHOW STRATEGIES",
+)
+
+
+def sql(asked: PageRequest) -> PageContent:
+    """The rows of the statement ``sql``, in which ``?`` is no parameter: one that reads, within bounds."""
+    statement = asked.text("sql")
+    content: PageContent = {
+        "sql": statement,
+        "columns": [],
+        "rows": [],
+        "message": None,
+        "milliseconds": None,
+        "problem": None,
+    }
+    if not asked.whole:
+        content["examples"] = _EXAMPLES
+        content["tables"] = [
+            {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
+            for table in asked.store.tables()
+        ]
+    if not statement:
+        return content
+    begun = time.perf_counter()
+    try:
+        cursor = asked.store.query(statement, timeout=_SECONDS, max_rows=_MOST if asked.whole else _SHOWN)
+    except KvstoreError as error:
+        if asked.whole:
+            raise
+        return content | {"problem": str(error)}
+    rows = cursor.fetchall()
+    content |= {
+        "columns": list(cursor.columns),
+        "rows": [list(row) for row in rows],
+        "message": cursor.message,
+        "milliseconds": 1000 * (time.perf_counter() - begun),
+    }
+    return content if asked.whole else content | {"cells": [_cells(cursor.columns, row) for row in rows]}
+
+
+def _cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
+    """A row as a table shows it: each value as a text, and where it leads."""
+    named = dict(zip(columns, row, strict=True))
+    return [
+        {
+            "text": None if value is None else _cut(_plain(value)),
+            "is_number": isinstance(value, int | float),
+            "address": _address(column, value, named),
+        }
+        for column, value in zip(columns, row, strict=True)
+    ]
+
+
+def _address(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
+    """The page of what a value names, told by the name of its column."""
+    if not isinstance(value, str):
+        return None
+    if column in ("document", "key") and not ("mentions" in row and column == "key"):
+        start, end = row.get("start"), row.get("end")
+        return (
+            document_address(value, start, end)
+            if isinstance(start, int) and isinstance(end, int)
+            else document_address(value)
+        )
+    if column in ("entity", "child", "parent", "relative") and value:
+        return entity_address(value)
+    return None
+
+
+def _plain(value: Any) -> str:
+    """A value, not NULL, as text, as the shell writes it for programs."""
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _as_csv(asked: PageRequest) -> Iterator[str]:
+    content = sql(asked)
+    if not content["sql"]:
+        raise InputError("there is no statement; give one with sql=")
+    return _lines(content["columns"], content["rows"])
+
+
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Lines of CSV as RFC 4180 has it; NULL is an empty field."""
+    line = io.StringIO()
+    writer = csv.writer(line)
+    for row in [columns, *rows]:
+        writer.writerow(["" if value is None else _plain(value) for value in row])
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+
+
+def _completions(asked: PageRequest) -> str:
+    """What may stand at the end of the text ``before``, as JSON: the shell's completions of statements that read."""
+    before = (asked.texts("before") or [""])[-1]
+    found = complete_statement(before, StoreCatalog(lambda: asked.store))
+    reading = [one for one in found if before[: one.start].strip() or one.text in _READING]
+    return json.dumps([{"text": one.text, "start": one.start, "kind": one.kind} for one in reading[:_OFFERED]])
+
+
+PAGE = ExplorerPage(
+    "/sql",
+    sql,
+    "sql.html",
+    label="SQL",
+    forms={
+        ".csv": PageForm("text/csv", _as_csv, "rows.csv"),
+        "/completions.json": PageForm("application/json", _completions),
+    },
+)

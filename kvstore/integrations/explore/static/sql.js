@@ -1,0 +1,111 @@
+// Completion in the editor of statements: a list that follows what is typed, by keyboard or pointer.
+"use strict";
+
+(() => {
+  const editor = document.getElementById("sql");
+  const list = document.getElementById("offered");
+  let offered = [];
+  let chosen = -1;
+  let asked = 0;
+
+  editor.setAttribute("role", "combobox");
+  editor.setAttribute("aria-autocomplete", "list");
+  editor.setAttribute("aria-controls", "offered");
+  close();
+
+  function close() {
+    offered = [];
+    chosen = -1;
+    list.hidden = true;
+    list.replaceChildren();
+    editor.setAttribute("aria-expanded", "false");
+    editor.removeAttribute("aria-activedescendant");
+  }
+
+  function choose(number) {
+    chosen = number;
+    [...list.children].forEach((item, place) => {
+      item.setAttribute("aria-selected", String(place === chosen));
+      if (place === chosen) {
+        editor.setAttribute("aria-activedescendant", item.id);
+        item.scrollIntoView({ block: "nearest" });
+      }
+    });
+  }
+
+  function take(number) {
+    const one = offered[number];
+    const after = editor.value.slice(editor.selectionStart);
+    editor.value = editor.value.slice(0, one.start) + one.text + after;
+    const cursor = one.start + one.text.length;
+    editor.setSelectionRange(cursor, cursor);
+    close();
+    editor.focus();
+  }
+
+  function show(found) {
+    close();
+    offered = found;
+    if (!found.length) return;
+    found.forEach((one, number) => {
+      const item = document.createElement("li");
+      item.id = `offered-${number}`;
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", "false");
+      item.append(one.text);
+      const kind = document.createElement("span");
+      kind.className = "quiet";
+      kind.textContent = one.kind;
+      item.append(kind);
+      item.addEventListener("pointerdown", (event) => {
+        event.preventDefault();
+        take(number);
+      });
+      list.append(item);
+    });
+    list.hidden = false;
+    editor.setAttribute("aria-expanded", "true");
+  }
+
+  async function complete() {
+    const number = ++asked;
+    const before = editor.value.slice(0, editor.selectionStart);
+    const address = `${editor.dataset.completions}?before=${encodeURIComponent(before)}`;
+    const answer = await fetch(address);
+    // A later question has been asked meanwhile, or what is offered is there already.
+    if (number !== asked || !answer.ok) return;
+    const found = await answer.json();
+    const typed = (one) => before.slice(one.start);
+    show(found.filter((one) => one.text !== typed(one)));
+  }
+
+  let waiting = 0;
+  editor.addEventListener("input", () => {
+    clearTimeout(waiting);
+    const before = editor.value.slice(0, editor.selectionStart);
+    if (!/[\w'".]$/.test(before)) return close();
+    waiting = setTimeout(complete, 150);
+  });
+  editor.addEventListener("blur", close);
+  editor.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      editor.form.requestSubmit();
+    } else if (event.key === " " && event.ctrlKey) {
+      event.preventDefault();
+      complete();
+    } else if (!list.hidden && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      choose((chosen + step + offered.length) % offered.length);
+    } else if (!list.hidden && (event.key === "Tab" || event.key === "Enter") && chosen >= 0) {
+      event.preventDefault();
+      take(chosen);
+    } else if (!list.hidden && event.key === "Tab" && !event.shiftKey) {
+      event.preventDefault();
+      take(0);
+    } else if (event.key === "Escape") {
+      close();
+    }
+  });
+})();

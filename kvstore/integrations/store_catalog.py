@@ -1,0 +1,61 @@
+"""What a store holds, for completion of its statements.
+
+In: a store that is open. Out: a :class:`~kvstore.language.statement_completion.StatementCatalog`, without files:
+whoever completes paths as well knows where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import kvstore
+
+
+class StoreCatalog:
+    """The catalog of the store that ``opened`` gives; what seldom changes is kept until :meth:`refresh`."""
+
+    def __init__(self, opened: Callable[[], kvstore.Store]) -> None:
+        self._opened = opened
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Forget what was kept."""
+        self._tables: dict[str, list[str]] = {}
+        self._strategies: dict[str, list[str]] = {}
+        self._trees: list[str] | None = None
+
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        """Tables and their columns."""
+        if not self._tables:
+            self._tables = {table.name: [column.name for column in table.columns] for table in self._opened().tables()}
+        return self._tables
+
+    def strategies(self) -> Mapping[str, Sequence[str]]:
+        """Strategies and their options."""
+        if not self._strategies:
+            self._strategies = {info.name: list(info.options) for info in self._opened().strategies()}
+        return self._strategies
+
+    def settings(self) -> Sequence[str]:
+        """Settings that SET may change."""
+        return [name for name, _, fixed in self._opened().settings_table() if not fixed]
+
+    def trees(self) -> Sequence[str]:
+        """Names of the entity trees."""
+        if self._trees is None:
+            self._trees = [name for (name,) in self._opened().execute("SELECT name FROM trees LIMIT 100")]
+        return self._trees
+
+    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
+        """Entities whose names begin with a prefix."""
+        with self._opened().snapshot() as snapshot:
+            return snapshot.names(prefix, most)
+
+    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
+        """Keys of documents that begin with a prefix."""
+        with self._opened().snapshot() as snapshot:
+            return snapshot.keys(prefix, most)
+
+    def paths(self, prefix: str) -> Sequence[str]:
+        """Files: none that are known here."""
+        return []

@@ -1,0 +1,218 @@
+"""What may be typed next in a statement: one pure function of the text before the cursor.
+
+In: that text, and a :class:`StatementCatalog` of what the store and the file system hold. Out: completions, each with
+the place from which it replaces the text. What may stand there is asked of the grammar, so that nothing is offered that
+would be an error; text that is wrong already has no completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .. import language
+from . import Token, literal, name, tokens
+
+#: Words offered inside a query or a condition.
+SQL_WORDS = (
+    "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "COUNT", "CROSS", "DESC", "DISTINCT", "ELSE", "END",
+    "EXCEPT", "EXISTS", "FROM", "GLOB", "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "IS", "JOIN", "LEFT", "LIKE",
+    "LIMIT", "MATCH", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OVER", "PARTITION", "RECURSIVE", "SELECT", "THEN",
+    "UNION", "USING", "VALUES", "WHEN", "WHERE", "WITH",
+)  # fmt: skip
+_EXPRESSION_WORDS = frozenset(
+    {"AND", "BETWEEN", "CASE", "CAST", "COLLATE", "ELSE", "END", "EXISTS", "GLOB", "IN", "IS", "LIKE", "MATCH", "NOT",
+     "NULL", "OR", "THEN", "WHEN"}
+)  # fmt: skip
+_INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit", "delimiter", "navigation")
+_DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})
+_CLAUSES = _DIRECTIONS | {
+    "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TABLE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH",
+    "WITHIN",
+}  # fmt: skip
+_MOST = 50
+
+
+class StatementCatalog(Protocol):
+    """What completion may offer; prefixes are matched by the catalog, which gives no more than it is asked for."""
+
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        """Tables and their columns."""
+        ...
+
+    def strategies(self) -> Mapping[str, Sequence[str]]:
+        """Strategies and their options."""
+        ...
+
+    def settings(self) -> Sequence[str]:
+        """Settings that SET may change."""
+        ...
+
+    def trees(self) -> Sequence[str]:
+        """Names of the entity trees."""
+        ...
+
+    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
+        """Entities whose names begin with ``prefix``, in any case."""
+        ...
+
+    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
+        """Keys of documents that begin with ``prefix``."""
+        ...
+
+    def paths(self, prefix: str) -> Sequence[str]:
+        """Files and folders whose path begins with ``prefix``; folders end in a slash."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """``text`` may stand in place of what follows character ``start``; ``kind`` is what it is, in a word."""
+
+    text: str
+    start: int
+    kind: str
+
+
+def complete_statement(before: str, catalog: StatementCatalog) -> list[Completion]:
+    """Completions for the text before the cursor, the likeliest kinds first."""
+    statement_start, partial = _place(before)
+    start = len(before) if partial is None else partial.start
+    typed = before[start:]
+    statement = before[statement_start:start]
+    return [Completion(text, start, kind) for text, kind in _statement_completions(statement, typed, catalog)]
+
+
+def _place(before: str) -> tuple[int, Token | None]:
+    """Where the statement begins, and the token that the cursor is in the middle of."""
+    begin, last = 0, None
+    for token in tokens(before):
+        if token.kind == "semicolon":
+            begin = token.end
+        last = token
+    if (
+        last is None
+        or last.kind in ("space", "semicolon", "operator", "number")
+        or (last.kind == "string" and last.closed)
+    ):
+        return begin, None
+    return begin, last
+
+
+def _statement_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+    if typed.startswith(("--", "/*", ":", "?")):
+        return
+    words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
+    may = language.expected(statement) - _used(words)
+    if typed.startswith("'"):
+        yield from _strings(words, may, typed[1:].replace("''", "'"), catalog)
+        return
+    if typed.startswith('"') and may & {"QUERY_TEXT", "CONDITION", "CONDITION_TEXT"}:
+        columns = dict.fromkeys(column for names in catalog.tables().values() for column in names)
+        yield from ((f'"{column}"', "column") for column in columns if column.startswith(typed[1:]))
+        return
+    plain = typed.lstrip('"')
+    if "QUERY_TEXT" in may:
+        yield from _matching(_query_words(words, catalog), plain)
+        return
+    if may & {"CONDITION", "CONDITION_TEXT"}:
+        yield from _matching(((column, "column") for column in catalog.tables()["documents"]), plain)
+        yield from _matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), plain)
+    yield from _matching(((word, "keyword") for word in sorted(may & language.keywords())), plain)
+    if "QUERY" in may:
+        yield from _matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), plain)
+    if "NAME" in may:
+        yield from _matching(_names(words, catalog), plain)
+    if "STRING" in may and "NAME" not in may:
+        yield from _strings(words, may, plain, catalog)
+
+
+def _used(words: Sequence[str]) -> frozenset[str]:
+    """Keywords of clauses that stand in the statement already; each may stand once."""
+    used = _CLAUSES.intersection(words)
+    return used | _DIRECTIONS if used & _DIRECTIONS else used
+
+
+def _matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
+    return (pair for pair in candidates if pair[0].lower().startswith(typed.lower()))
+
+
+def _strings(
+    words: Sequence[str], may: frozenset[str], prefix: str, catalog: StatementCatalog
+) -> Iterator[tuple[str, str]]:
+    if "STRING" not in may or not words:
+        return
+    values: Sequence[str]
+    if words[-1] == "TREE":
+        kind, values = "tree", [tree for tree in catalog.trees() if tree.startswith(prefix)]
+    elif words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2:
+        kind, values = "path", catalog.paths(prefix)
+    elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
+        kind, values = "document", catalog.document_keys(prefix, _MOST)
+    elif words[-1] in ("LOOKUP", "EXPAND", "ENTITY", "UNDER", "INTO", "FOR", ",", "EDGE", "ALIAS"):
+        kind, values = "entity", catalog.entity_names(prefix, _MOST)
+    else:
+        return
+    for value in values:
+        yield literal(value), kind
+
+
+def _names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+    """Names that may stand after ``words``, a statement so far."""
+    last = words[-1] if words else ""
+    if last in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
+        wanted = [
+            word for word in catalog.strategies() if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
+        ]
+        yield from ((strategy, "strategy") for strategy in wanted)
+    elif last == "TABLE":
+        yield from ((table, "table") for table in catalog.tables())
+    elif last == "DESCRIBE":
+        yield from ((table, "table") for table in catalog.tables())
+        yield from ((kind, "kind") for kind in language.described_kinds())
+    elif last == "INDEX":
+        yield from ((kind, "index") for kind in language.index_kinds())
+    elif last == "EXPAND":
+        yield from ((kind, "index") for kind in language.outlined_kinds())
+    elif last == "EXTRACT":
+        yield from ((kind, "kind") for kind in language.extraction_kinds())
+    elif last == "SET":
+        yield from ((setting, "setting") for setting in catalog.settings())
+    elif last in ("(", ",") and words[0] == "INGEST":
+        yield from ((option, "option") for option in _INGEST_OPTIONS)
+    elif last in ("(", ","):
+        yield from ((name(option), "option") for option in _options(words, catalog))
+
+
+def _options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
+    """Options of the index or the strategy that a statement names, of all strategies where it names none; and the one
+    that goes with any."""
+    if words[:2] == ["CREATE", "INDEX"]:
+        return language.index_kinds().get(words[2].lower(), ())
+    strategies = catalog.strategies()
+    named = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
+    if named in strategies:
+        return [*strategies[named], "reranker"]
+    return sorted({"reranker", *(option for options in strategies.values() for option in options)})
+
+
+def _query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+    tables = catalog.tables()
+    if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _after_from(words)):
+        yield from ((table, "table") for table in tables)
+        return
+    named = [table for table in tables if table.upper() in words] or list(tables)
+    columns = dict.fromkeys(column for table in named for column in tables[table])
+    yield from ((_column(column), "column") for column in columns)
+    yield from ((word, "keyword") for word in SQL_WORDS)
+    yield from ((table, "table") for table in tables)
+
+
+def _column(column: str) -> str:
+    return f'"{column}"' if column.upper() in SQL_WORDS else column
+
+
+def _after_from(words: Sequence[str]) -> bool:
+    clauses = [word for word in words if word in ("SELECT", "FROM", "WHERE", "GROUP", "ORDER")]
+    return clauses[-1:] == ["FROM"]
