@@ -40,6 +40,9 @@ def test_mentions_are_those_put_last(
             writer.put_headings(number, map(HeadingOccurrence._make, places))
             in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
             in_headings[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
+            assert writer.in_chunk(number) == in_chunks[number]
+            assert writer.in_headings(number) == in_headings[number]
+        writer.flush()
     with environment.snapshot() as snapshot:
         mentions = Mentions(snapshot)
         for number in range(1, 5):

@@ -41,7 +41,7 @@ from ..systems.kept_derivations import stored_derivations
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .everything import portions, stored_documents
+from .everything import derived_of, portions
 from .facts import stated_of
 from .introductions import NameChanges
 from .linking import Linker
@@ -51,7 +51,7 @@ from .trace_cache import TraceCache
 #: Documents that are taken out together: what is read of them is in memory then.
 _TOGETHER = 512
 #: Chunks that are linked together, of documents that have waited for that.
-_LINKED_TOGETHER = 4096
+_LINKED_TOGETHER = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +203,22 @@ class Changes:
         if waiting is None:
             return
         self._follow(waiting.linker)
-        for documents in waiting.documents:
-            linker = self._linker()
-            for added in stored_documents(self.state, self.documents.get_many(documents).values()):
-                chunks = ((chunk.text.decode(), chunk.section) for chunk in added.chunks)
-                linker.link_document(added.record, added.outline, chunks, added.parts)
+        portions_left = waiting.documents
+        del waiting  # with it go the names
+        for documents in portions_left:
+            linker, records, outlines = (
+                self._linker(),
+                self.documents.get_many(documents),
+                self.documents.outlines(documents),
+            )
+            stored = iter(self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))
+            places = {document: list(islice(stored, records[document].chunk_count)) for document in documents}
+            texts = self.documents.text_slices(
+                {document: [(one.start, one.end) for one in some] for document, some in places.items()}
+            )
+            for document, some in places.items():
+                chunks = zip(texts[document], (one.section for one in some), strict=True)
+                linker.link_document(records[document], outlines[document], chunks, derived_of(self.state, document))
             self._follow(linker)
         self._postings.flush()
 
@@ -217,7 +228,7 @@ class Changes:
         delta = linker.delta()
         for follower in self._followers:
             follower.follow(delta)
-        self._mentions.forget()
+        self._mentions.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
         """Fold in temperatures, write the private pages and the counters."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
@@ -32,11 +32,18 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     added: list[Added] = []
     chunks = 0
     links: Counter[tuple[int, int, int]] = Counter()
-    for one in stored_documents(state, documents):
-        added.append(one)
-        for fact, value in stated_of(state, one.record):
+    for record in documents:
+        added.append(
+            Added(
+                record,
+                state.documents.outline(record.id),
+                stored_chunks(state, record.id, list(record.chunk_ids())),
+                derived_of(state, record.id),
+            )
+        )
+        for fact, value in stated_of(state, record):
             links.update(fact.links(state, value))
-        chunks += max(1, one.record.chunk_count)
+        chunks += max(1, record.chunk_count)
         if chunks >= _CHUNKS:
             yield Delta(added, links=links)
             added, chunks, links = [], 0, Counter()
@@ -47,16 +54,10 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         yield Delta(links=Counter((one, other, RELATION_LINK) for one, other in nodes))
 
 
-def stored_documents(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Added]:
-    """Some stored documents as if each had just been put in."""
-    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
-    for record in documents:
-        yield Added(
-            record,
-            state.documents.outline(record.id),
-            stored_chunks(state, record.id, list(record.chunk_ids())),
-            {one.name: state.derived_parts(one).get(record.id).part for one in derivations},
-        )
+def derived_of(state: State, document: int) -> dict[str, Any]:
+    """What every store keeps derived of a stored document, by derivation."""
+    derivations = (derivation for system in SYSTEMS.values() for derivation in system.derivations)
+    return {one.name: state.derived_parts(one).get(document).part for one in derivations}
 
 
 def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

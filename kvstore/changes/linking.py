@@ -167,7 +167,8 @@ class Linker:
             above.append(folded.data)
             heading_rows.update(headed.occurrence(one.entity, one.key) for one in self._mentions_in(folded))
         self._traces.note(record.id, above, texts)
-        self._mentions.put_headings(record.id, heading_rows)
+        if heading_rows:
+            self._mentions.put_headings(record.id, heading_rows)
         for entity, pairs in mention_addresses(rows, heading_rows).items():
             self._added.setdefault(entity, []).extend(pairs)
 
@@ -202,16 +203,14 @@ class Linker:
                 self.touch(document, self._state.documents.get(document).chunk_ids())
         leaves = [place for place in places if place < FIRST_UPPER]
         chunks = [chunk for place in leaves for chunk in range(GROUP * place, GROUP * place + GROUP)]
-        changed: dict[int, list[Occurrence]] = {}
         for chunk, rows in zip(chunks, self._mentions.in_chunks(chunks), strict=True):
             lost = [row for row in rows if row.entity in gone]
             if lost:
-                left = changed[chunk] = [row for row in rows if row.entity not in gone]
+                left = self._mentions.put_chunk(chunk, (row for row in rows if row.entity not in gone))
                 if any(_inside(row, other) for other in lost for row in left):
                     self.touch(owners[chunk // GROUP], [chunk])
                 else:
                     self._unnamed[chunk] = {row.entity for row in lost}
-        self._mentions.put_chunks(changed)
 
     def touch(self, document: int, chunks: Iterable[int]) -> None:
         """Say that of chunks of a document something has changed besides their texts."""
@@ -263,9 +262,10 @@ class Linker:
                     mentioned.setdefault(document, []).append(AddedChunk(chunk, text.encode(), stored.section, found))
         rows = {one.id: one.mentions for some in mentioned.values() for one in some}
         known = self._mentions.in_chunks(rows)
-        every = self._mentions.put_chunks(
-            {chunk: [*before, *rows[chunk]] for chunk, before in zip(rows, known, strict=True)}
-        )
+        every = {
+            chunk: self._mentions.put_chunk(chunk, [*before, *rows[chunk]])
+            for chunk, before in zip(rows, known, strict=True)
+        }
         for document, some in candidates.items():
             here = mentioned.get(document, [])
             sought = sorted({name for one in some for name in one.names})

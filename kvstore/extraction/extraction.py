@@ -264,8 +264,11 @@ def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) ->
     return extracted
 
 
+_GIVEN = [field.name for field in fields(ValidDocument)]
+
+
 def _extracted(given: ValidDocument, **derived: Any) -> Extracted:
-    return Extracted(**{field.name: getattr(given, field.name) for field in fields(given)}, **derived)
+    return Extracted(**{name: getattr(given, name) for name in _GIVEN}, **derived)
 
 
 def _has_tree(given: ValidDocument) -> bool:

@@ -72,7 +72,7 @@ def validate(
     own = own_chunks(key, chunks, given)
     try:
         # What is stored is what JSON keeps: an export then says all of it.
-        details = json.loads(json.dumps(dict(meta or {}), default=_dated))
+        details = json.loads(_DETAILS.encode(dict(meta))) if meta else {}
         pack(details)
         digest = content_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -89,6 +89,11 @@ def _dated(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
+#: Encoders that are made once: that takes longer than to encode a little.
+_DETAILS = json.JSONEncoder(default=_dated)
+_DIGESTED = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+
 def content_digest(
     title: str | None,
     source: str | None,
@@ -102,7 +107,7 @@ def content_digest(
     """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
     parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
     parts += [["chunks", packed_chunks(own_chunks)]] if own_chunks is not None else []
-    head = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+    head = _DIGESTED.encode(parts).encode()
     digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
     for part in (head, vectors, text):
         digest.update(part)

@@ -18,6 +18,7 @@ _ENDINGS = (
     *(("ing", "e"), ("ing", ""), ("ly", "")),
     *(("tre", "ter"), ("tres", "ter")),  # as the British spell them
 )
+_ENDS = tuple(ending for ending, _ in _ENDINGS)
 #: What a word ends in that takes *es* for *s*.
 _BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")
 
@@ -34,8 +35,10 @@ def is_everyday(word: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def everyday_kind(word: str) -> str | None:
     """What an everyday word is most often: ``noun``, ``verb``, ``adjective`` or ``other``; None for any other word."""
-    known = _listed()
-    return next((known[form] for form in _forms(word.lower()) if form in known), None)
+    known, lower = _listed(), word.lower()
+    if lower in known or not lower.endswith(_ENDS):  # as most names
+        return known.get(lower)
+    return next((known[form] for form in _forms(lower) if form in known), None)
 
 
 def _forms(word: str) -> Iterator[str]:

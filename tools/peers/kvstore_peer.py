@@ -17,23 +17,28 @@ class Kvstore(Peer):
 
     name = "kvstore"
     needs = ("kvstore",)
-    setup = "language rules, chunk_tokens 2000 (a passage is one chunk), loaded in one transaction, durability full"
+    setup = (
+        "language rules, chunk_tokens 2000 (a passage is one chunk), loaded in one transaction, index of vectors made, "
+        "durability full"
+    )
 
     def load(self, batches: Iterable[Batch]) -> None:
         import kvstore
 
         settings = {"language": "rules", "chunk_tokens": 2000}
         store = kvstore.open(self.folder, embedder="none:384", settings=settings)
-        with store, store.transaction() as transaction:
-            for documents, vectors in batches:
-                for document, vector in zip(documents, vectors, strict=True):
-                    transaction.put(
-                        document.key,
-                        document.text,
-                        title=document.title,
-                        meta={"shelf": document.shelf, "drawer": document.drawer},
-                        vectors=vector,
-                    )
+        with store:
+            with store.transaction() as transaction:
+                for documents, vectors in batches:
+                    for document, vector in zip(documents, vectors, strict=True):
+                        transaction.put(
+                            document.key,
+                            document.text,
+                            title=document.title,
+                            meta={"shelf": document.shelf, "drawer": document.drawer},
+                            vectors=vector,
+                        )
+            store.refresh()  # the index of vectors, which is made in the background otherwise
 
     def open(self) -> None:
         import kvstore

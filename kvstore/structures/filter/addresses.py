@@ -49,6 +49,8 @@ def best(places: Collection[tuple[int, int]]) -> list[int]:
     """As :func:`of_places`, as a list."""
     if len(places) == 1:  # as most names of a document have
         return [address(rank, place) for place, rank in places]
+    if len({place for place, _ in places}) == len(places):  # as mostly
+        return sorted(address(rank, place) for place, rank in places)
     ranks: dict[tuple[bool, int], int] = {}
     for place, rank in places:
         which = (rank == NODE, place)

@@ -79,7 +79,7 @@ class IndexBuilder:
                     progress(IndexProgress(kind.name, done, total))
 
             tools = BuildTools(self._embed, tell, cancelled or (lambda: False))
-            content = kind.build(self._state, old if epoch == record.epoch else None, record, tools)
+            content = kind.build(self._read_state, old if epoch == record.epoch else None, record, tools)
             if content is None:
                 return False
             token = os.urandom(16)
@@ -129,6 +129,13 @@ class IndexBuilder:
         if trusted:
             draft.publish()
         return trusted
+
+    @contextmanager
+    def _read_state(self) -> Iterator[State]:
+        """A state of which much is read, once: it counts no more as memory of the process then."""
+        with self._state() as state:
+            yield state
+        self._environment.release_pages()
 
     @contextmanager
     def _state(self) -> Iterator[State]:

@@ -6,7 +6,7 @@ headings), each a list of three numbers an occurrence. Damage is a CorruptionErr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
@@ -29,6 +29,8 @@ class Occurrence(NamedTuple):
 _occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
 _ORDER = itemgetter(1, 2, 0)
+#: Rank, abstract, entity.
+_HEADING_ORDER = itemgetter(1, 2, 0)
 
 
 class HeadingOccurrence(NamedTuple):
@@ -81,29 +83,45 @@ class Mentions:
 
 
 class MentionWriter(Mentions):
-    """The mentions of one write transaction; no occurrences remove the row. Those of chunks put are at hand until
-    :meth:`forget`."""
+    """The mentions of one write transaction; no occurrences remove the row. What is put is at hand until
+    :meth:`flush` writes it."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
         self._at_hand: dict[int, list[Occurrence]] = {}
+        self._headings: dict[int, list[HeadingOccurrence]] = {}
 
     def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         chunks = list(chunks)
         stored = [chunk for chunk in chunks if chunk not in self._at_hand]
-        rows = dict(zip(stored, super().in_chunks(stored), strict=True))
+        rows = dict(zip(stored, super().in_chunks(stored), strict=True)) if stored else {}
         return [self._at_hand[chunk] if chunk in self._at_hand else rows[chunk] for chunk in chunks]
+
+    def in_headings_of(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+        documents = list(documents)
+        stored = [document for document in documents if document not in self._headings]
+        rows = dict(zip(stored, super().in_headings_of(stored), strict=True)) if stored else {}
+        return [self._headings[one] if one in self._headings else rows[one] for one in documents]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Store what a chunk mentions; returns it in order."""
-        return self.put_chunks({chunk: mentions})[chunk]
+        rows = self._at_hand[chunk] = sorted(mentions, key=_ORDER)
+        return rows
 
-    def put_chunks(self, mentions: Mapping[int, Iterable[Occurrence]]) -> Mapping[int, list[Occurrence]]:
-        """Store what each of some chunks mentions; returns it in order, and perhaps that of others."""
+    def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
+        """Store what the title and headings of a document mention."""
+        self._headings[document] = sorted(mentions, key=_HEADING_ORDER)
+
+    def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
+        """Forget what documents mention that are about to go: their chunks, their titles and headings."""
+        self._at_hand.update((chunk, []) for chunk in chunks)
+        self._headings.update((document, []) for document in documents)
+
+    def flush(self) -> None:
+        """Write what has been put, each row once."""
         changes: dict[bytes, bytes | None] = {}
-        for chunk, found in mentions.items():
-            rows = self._at_hand[chunk] = sorted(found, key=_ORDER)
+        for chunk, rows in self._at_hand.items():
             last = 0
             row: list[int] = []
             for entity, start, length in rows:
@@ -111,27 +129,13 @@ class MentionWriter(Mentions):
                 last = start
             changes[records.u64(chunk)] = records.pack(row) if row else None
         self._write.change_many(tables.MENTIONS, changes)
-        return self._at_hand
-
-    def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
-        """Forget what documents mention that are about to go: their chunks, their titles and headings."""
-        chunks = list(chunks)
-        self._at_hand.update((chunk, []) for chunk in chunks)
-        self._write.change_many(tables.MENTIONS, dict.fromkeys(map(records.u64, chunks)))
-        self._write.change_many(tables.PLACE_MENTIONS, dict.fromkeys(map(records.u64, documents)))
-
-    def forget(self) -> None:
-        """Read from now on what is stored."""
+        headings: dict[bytes, bytes | None] = {}
+        for document, ordered in self._headings.items():
+            row = [number for entity, rank, abstract in ordered for number in (entity, rank, abstract)]
+            headings[records.u64(document)] = records.pack(row) if row else None
+        self._write.change_many(tables.PLACE_MENTIONS, headings)
         self._at_hand.clear()
-
-    def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
-        ordered = sorted((rank, abstract, entity) for entity, rank, abstract in mentions)
-        row = [number for rank, abstract, entity in ordered for number in (entity, rank, abstract)]
-        key = records.u64(document)
-        if row:
-            self._write.put(tables.PLACE_MENTIONS, key, records.pack(row))
-        else:
-            self._write.delete(tables.PLACE_MENTIONS, key)
+        self._headings.clear()
 
 
 def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:

@@ -248,11 +248,12 @@ class GraphWriter(PassageGraph):
             keys = list(map(records.u64, portion))
             written: dict[bytes, bytes | None] = {}
             for chunk, key, value in zip(portion, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
-                before = set(_pairs(b"" if value is None else _unpacked(key, value)))
+                before = set() if value is None else set(_pairs(_unpacked(key, value)))
                 after = changed(chunk, before)
                 if before == after:
                     continue
-                for changes, entries in ((self._removed, before - after), (self._added, after - before)):
+                gone, new = (before - after, after - before) if before else (before, after)
+                for changes, entries in ((self._removed, gone), (self._added, new)):
                     for entity, features in entries:
                         changes.setdefault(entity, []).append(chunk << _FEATURE_BITS | features)
                 packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in after))
