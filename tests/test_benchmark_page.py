@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -13,7 +14,16 @@ TOOL = ROOT / "tools" / "benchmark_page.py"
 
 def made(tmp_path: Path, *arguments: str) -> str:
     page = tmp_path / "benchmarks.md"
-    places = ["--data", str(tmp_path / "data"), "--kept", str(tmp_path / "kept"), "--page", str(page)]
+    places = [
+        "--data",
+        str(tmp_path / "data"),
+        "--work",
+        str(tmp_path / "work"),
+        "--kept",
+        str(tmp_path / "kept"),
+        "--page",
+        str(page),
+    ]
     run = subprocess.run(
         [sys.executable, str(TOOL), *places, *arguments], capture_output=True, text=True, check=False, timeout=300
     )
@@ -41,6 +51,13 @@ def test_what_is_kept_is_shown_and_what_cannot_be_measured_is_named(tmp_path: Pa
     assert "ratios hold" not in page.partition("## Entity forests")[0]
     assert f"Not measured: {tmp_path}/data/forest/wordnet-hypernyms.csv.gz is not there" in page
     assert page.count("Not measured yet.") == page.count("\n## ") - 2
+
+
+def test_the_page_is_made_of_what_is_kept() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "benchmarks.md"
+        subprocess.run([sys.executable, str(TOOL), "--as-kept", "--page", str(page)], check=True, capture_output=True)
+        assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
 
 def test_every_tool_of_the_page_is_there_and_takes_its_arguments() -> None:

@@ -1,6 +1,7 @@
 """Write the page of benchmarks anew: run the measuring tools, and set down what each of them says.
 
-    python tools/benchmark_page.py [--only NAME ...] [--data FOLDER] [--kept FOLDER] [--page FILE]
+    python tools/benchmark_page.py [--only NAME ... | --as-kept] [--data FOLDER] [--work FOLDER] [--kept FOLDER]
+                                   [--page FILE]
 
 Runs the tools of ``MEASUREMENTS`` one after another, which takes hours, or those of ``--only``. What each
 prints is kept as JSON in ``--kept``, with the command, the commit, the day, the machine and what else it was doing, and
@@ -70,15 +71,18 @@ class Outcome:
 @click.option(
     "--only", multiple=True, metavar="NAME", help=f"Run these: {', '.join(each.name for each in MEASUREMENTS)}."
 )
+@click.option("--as-kept", is_flag=True, help="Run nothing: make the page of what is kept.")
 @click.option("--data", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "data", show_default=True)
-@click.option("--kept", type=click.Path(path_type=Path), default=ROOT / "build" / "benchmarks", show_default=True)
+@click.option("--work", type=click.Path(path_type=Path), default=ROOT / "build" / "benchmarks", show_default=True)
+@click.option("--kept", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks", show_default=True)
 @click.option("--page", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks.md", show_default=True)
-def main(only: Sequence[str], data: Path, kept: Path, page: Path) -> None:
-    kept.mkdir(parents=True, exist_ok=True)
+def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path, page: Path) -> None:
+    for folder in (kept, work):
+        folder.mkdir(parents=True, exist_ok=True)
     for measurement in MEASUREMENTS:
-        if not only or measurement.name in only:
+        if not as_kept and (not only or measurement.name in only):
             click.echo(f"{measurement.name}: {measurement.title}", err=True)
-            outcome = measured(measurement, data, kept)
+            outcome = measured(measurement, data, work)
             (kept / f"{measurement.name}.json").write_text(json.dumps(asdict(outcome), indent=1), encoding="utf-8")
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(page_of(kept), encoding="utf-8")
