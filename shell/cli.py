@@ -617,6 +617,47 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     return 0
 
 
+@cli.command()
+@_STORE
+@click.argument("name", required=False)
+@click.option(
+    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="How many steps from NAME it reaches."
+)
+@click.option("--tree", metavar="TREE", help="Draw this tree alone.")
+@click.option("--limit", type=click.IntRange(0), default=150, show_default=True, help="The most names; 0: all.")
+@click.option(
+    "--to",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    shell_complete=completing.files,
+    help="The file to write, by its ending: .svg, .html, .dot, .graphml, .gexf or .json.",
+)
+def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
+    """Write what stands around NAME, or the trees of STORE, into a file: a picture, or a graph for other programs."""
+    from kvstore.integrations.entity_network import around, whole
+    from kvstore.integrations.network_files import FORMS, as_file
+
+    form = file.suffix.lower().removeprefix(".")
+    if form not in FORMS:
+        raise click.BadParameter(f"{file} ends in none of .{', .'.join(FORMS)}", param_hint="--to")
+    with _open(store, readonly=True) as opened:
+        most = limit or len(opened.execute("SELECT key FROM entities").fetchall()) + 1
+        if name is None:
+            found = whole(opened, tree=tree, limit=most)
+        else:
+            found = around(opened, name, depth=depth, tree=tree, limit=most)
+    middle = name if name is None or not found.names else found.names[0].name
+    title = (
+        f"Around {middle}" if middle is not None else f"The tree {tree}" if tree is not None else store.resolve().name
+    )
+    text = as_file(form, found, title)
+    file.write_text(text, encoding="utf-8")
+    left = f"; {found.left_out:,} more are left out, --limit 0 takes all" if found.left_out else ""
+    _tell(f"{file}: {len(found.names):,} names, {len(found.joins):,} joins{left}")
+    return 0
+
+
 def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
     from .console import Console
     from .script import ScriptItem

@@ -72,6 +72,8 @@ def _lines(
             return layout.hits(columns, rows, width)
         if kind == "ASK":
             return (line for row in rows for line in layout.answer(row, width, told=told))
+    if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
+        return (picture for (picture,) in rows)  # written to a file, it is one that browsers show
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
     return MODES[mode](columns, rows, width)

@@ -27,7 +27,7 @@ _CROSSING = 2
 
 @dataclass(frozen=True, slots=True)
 class NetworkName:
-    """A name, and how many steps it is from the middle (or from a root)."""
+    """A name, and how many steps it is from the middle; of a whole store 0 is a root, and 1 any other."""
 
     name: str
     distance: int
@@ -134,9 +134,10 @@ def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 
     _add(joins, (Join(*pair, tuple(sorted(trees))) for pair, trees in edges.items() if {*pair} <= kept.keys()))
     if tree is None:
         _cross(store, {}, kept, joins)
-    return EntityNetwork(
-        [NetworkName(name, 0) for name in names], list(joins.values()), len(near) - len(names) if near else 0
-    )
+    below = {join.source for join in joins.values() if join.solid}
+    above = {join.target for join in joins.values() if join.solid} - below
+    found = [NetworkName(name, 0 if name in above else 1) for name in names]
+    return EntityNetwork(found, list(joins.values()), max(0, len(near) - len(names)))
 
 
 def _edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:

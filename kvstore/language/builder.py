@@ -92,12 +92,21 @@ class Builder:
         """The dataclass that ``tree``, the rule of a statement, stands for."""
         if tree.data == "select":
             return self._select(*tree.scan_values(lambda terminal: True))
+        for child in tree.children:
+            if isinstance(child, Tree) and child.data == "as_svg":
+                remedy = f"write EXPLAIN {str(tree.data).upper()} ... AS SVG"
+                raise failure(self._text, child.meta.start_pos, f"AS SVG draws how a statement was run; {remedy}")
         arguments: list[Any] = []
         clauses: dict[str, Any] = {}
         for child in tree.children:
             assert isinstance(child, Tree)  # statements keep no terminals
             if child.data in _STATEMENTS:
-                arguments.append(self.statement(child))
+                # What draws an EXPLAIN stands among the clauses of what it explains.
+                drawn = [clause for clause in child.children if isinstance(clause, Tree) and clause.data == "as_svg"]
+                for clause in drawn:
+                    self._add_clause(clauses, clause)
+                plain = [clause for clause in child.children if clause not in drawn]
+                arguments.append(self.statement(Tree(child.data, plain, child.meta)))
             elif child.data in ("text", "name", "kind", "count", "value"):
                 arguments.append(self._value(child))
             else:

@@ -127,6 +127,8 @@ class Cursor(Columnar):
         from .. import markup
 
         shown = self._read_ahead(markup.SHOWN_ROWS + 1)
+        if self.kind == "EXPLAIN" and self.columns == ("svg",):
+            return f"<div>{''.join(picture for (picture,) in shown)}</div>"
         if self.kind == "EXPAND" and len(shown) <= markup.SHOWN_ROWS:
             if "via" in self.columns:
                 return markup.relatives(shown)

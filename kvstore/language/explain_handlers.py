@@ -3,17 +3,19 @@
 In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT. Out: a cursor with one row a step: what was done,
 with what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step
 was the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a
-language model asked by ANALYZE only, and an INGEST or an EXTRACT is estimated. Any other statement is an error."""
+language model asked by ANALYZE only, and an INGEST or an EXTRACT is estimated. Any other statement is an error. AS SVG
+gives the steps as one picture, with the evidence that they led to."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
+from typing import NamedTuple
 
 from ..ingest.sources import by_reason
-from ..retrieval.evidence import Step, Trace
+from ..retrieval.evidence import Hit, Step, Trace
 from ..retrieval.query import SEARCH_TOP
 from ..storage.measured_view import MeasuredView
 from ..structures.filter import addresses
@@ -34,45 +36,77 @@ MOST_LEFT_OUT = 20
 
 
 def explain(context: StatementContext, statement: s.Explain) -> Cursor:
+    if statement.as_svg:
+        return Cursor("EXPLAIN", ("svg",), [(_picture(context, statement),)], rowcount=1)
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
     rows = [astuple(step)[: len(columns)] for step in steps(context, statement.statement, analyze=statement.analyze)]
     return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
 
 
+def _picture(context: StatementContext, statement: s.Explain) -> str:
+    """The steps as SVG, and what they found."""
+    from ..drawing.explained import DrawnHit, DrawnStep, way
+
+    way_taken = _way(context, statement.statement, analyze=statement.analyze)
+    steps = [
+        DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
+        for step in way_taken.steps
+    ]
+    whole = steps.pop().milliseconds if statement.analyze else None
+    hits = [
+        DrawnHit(hit.document if hit.title is None else f"{hit.title} ({hit.document})", hit.path, hit.score)
+        for hit in way_taken.hits
+    ]
+    return way(str(statement.statement), steps, hits, whole=whole)
+
+
+class _ExplainedSteps(NamedTuple):
+    """The steps of a statement, and what a retrieval found by them."""
+
+    steps: list[Step]
+    hits: Sequence[Hit] = ()
+
+
 def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
     """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
+    return _way(context, statement, analyze=analyze).steps
+
+
+def _way(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     with _measured(context) as (measuring, measured):
         if isinstance(statement, s.Select):
-            return _select_steps(measuring, statement, analyze)
+            return _ExplainedSteps(_select_steps(measuring, statement, analyze))
         start = time.perf_counter()
         found = _steps(measuring, statement, analyze)
         whole = round(1000 * (time.perf_counter() - start), 3)
-    return [*found, _whole(None, whole, measured)] if analyze else found
+    return _ExplainedSteps([*found.steps, _whole(None, whole, measured)], found.hits) if analyze else found
 
 
 def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
     return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
 
 
-def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> list[Step]:
+def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
     match statement:
         case s.Lookup():
-            return _lookup_steps(context, statement)
+            return _ExplainedSteps(_lookup_steps(context, statement))
         case s.Expand():
-            return _expand_steps(context, statement)
+            return _ExplainedSteps(_expand_steps(context, statement))
         case s.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
-            return evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where)).steps
+            found = evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
+            return _ExplainedSteps(found.steps, found.hits)
         case s.Retrieve():
-            return context.target.weigh(statement.question, **retrieval_clauses(context, statement))[0].steps
+            found = context.target.weigh(statement.question, **retrieval_clauses(context, statement))[0]
+            return _ExplainedSteps(found.steps, found.hits)
         case s.Ask():
             return _ask_steps(context, statement, analyze)
         case s.Ingest() if not analyze:
-            return _ingest_steps(context, statement)
+            return _ExplainedSteps(_ingest_steps(context, statement))
         case s.Extract() if not analyze:
-            return extraction_steps(context, statement)
+            return _ExplainedSteps(extraction_steps(context, statement))
         case s.Refresh() if not analyze:
-            return refresh_steps(context, statement)
+            return _ExplainedSteps(refresh_steps(context, statement))
     raise context.failure(f"EXPLAIN takes {EXPLAINED}; ANALYZE cannot run the last three")
 
 
@@ -102,15 +136,18 @@ def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     return [*steps, *(Step("fail", failure, None, None) for failure in found.failures)]
 
 
-def _ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> list[Step]:
+def _ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
     """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:
-        return answer(context, statement).evidence.steps
+        found = answer(context, statement).evidence
+        return _ExplainedSteps(found.steps, found.hits)
     prompt = context.target.prompt(statement.question, **retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
     not_sent = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
-    return [*prompt.evidence.steps, Step("ask model", not_sent, None, None), *messages]
+    return _ExplainedSteps(
+        [*prompt.evidence.steps, Step("ask model", not_sent, None, None), *messages], prompt.evidence.hits
+    )
 
 
 @contextmanager

@@ -206,7 +206,9 @@ def expected(text: str) -> frozenset[str]:
             position, _ = _feed(parser, text, script, position, values)
         except StatementError:
             return inside  # of a condition, a parenthesis may yet be closed
-    return inside | frozenset(parser.accepts())
+    # AS SVG is a clause of the EXPLAIN around a statement.
+    drawn = script and script[0].text.upper() == "EXPLAIN"
+    return (inside | frozenset(parser.accepts())) - (frozenset() if drawn else {"SVG"})
 
 
 def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:

@@ -443,13 +443,14 @@ PlainStatement = (
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """How ``statement`` finds its rows; with ``analyze``, also what each step cost."""
+    """How ``statement`` finds its rows; with ``analyze``, also what each step cost; ``as_svg``: as a picture."""
 
     statement: PlainStatement
     analyze: bool = False
+    as_svg: bool = False
 
     def __str__(self) -> str:
-        return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}"
+        return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}{' AS SVG' if self.as_svg else ''}"
 
 
 Statement = PlainStatement | Explain

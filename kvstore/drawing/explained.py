@@ -1,0 +1,123 @@
+"""The way of a question as a picture: its steps from top to bottom, with what each found and took, and the evidence.
+
+In: what was asked, steps, and perhaps hits. Out: SVG. A step is a dot on a line: its name, what it has to say, how many
+it found; where times are known a bar says which share of the whole it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import svg
+
+_WIDTH = 760
+_LEFT, _RIGHT = 58, 28
+_BAR = 150
+#: Lines of a step's detail, and hits, that are shown.
+_LINES, _HITS = 3, 10
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnStep:
+    """A step: what it did, what it has to say, how many it found, and in how many milliseconds."""
+
+    name: str
+    detail: str
+    count: int | None
+    milliseconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnHit:
+    """Something found: what it is called, why it is there, and its score."""
+
+    title: str
+    path: str
+    score: float
+
+
+def way(question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = (), *, whole: float | None = None) -> str:
+    """The picture; ``whole`` are the milliseconds that all took, where they are known."""
+    parts: list[str] = []
+    y = 40.0
+    for line in svg.wrapped(question, 18, _WIDTH - 2 * _RIGHT, 3):
+        parts.append(svg.text(_RIGHT, y, line, size=18, weight=600))
+        y += 25
+    if whole is not None:
+        parts.append(svg.text(_RIGHT, y, f"{len(steps)} steps, {_milliseconds(whole)}", "quiet", size=12.5))
+        y += 22
+    y += 12
+    rail = y
+    longest = max((step.milliseconds or 0.0 for step in steps), default=0.0) if whole is not None else 0.0
+    last = y
+    for step in steps:
+        last = y
+        parts += _step(step, y, longest)
+        y += _height(step)
+    ends = f'y1="{svg.number(rail - 5)}" y2="{svg.number(last - 5)}"'
+    line = f'<line class="kv-line" x1="34" x2="34" {ends} stroke-width="2"/>'
+    dots = _dots(steps, rail)
+    if hits:
+        y += 8
+        parts.append(svg.text(_RIGHT, y, "Evidence", size=14, weight=600))
+        y += 26
+        for rank, hit in enumerate(hits[:_HITS], 1):
+            parts += _hit(rank, hit, y, max(abs(one.score) for one in hits) or 1.0)
+            y += 42
+        if len(hits) > _HITS:
+            parts.append(svg.text(_LEFT, y, f"and {len(hits) - _HITS:,} more", "quiet", size=12.5))
+            y += 24
+    return svg.picture(_WIDTH, y + 4, f"How this was found: {question}", [line, *dots, *parts])
+
+
+def _lines_of(step: DrawnStep) -> list[str]:
+    return svg.wrapped(step.detail, 12.5, _WIDTH - _LEFT - _RIGHT - _BAR - 20, _LINES)
+
+
+def _height(step: DrawnStep) -> float:
+    return 34.0 + 17 * len(_lines_of(step))
+
+
+def _dots(steps: Sequence[DrawnStep], y: float) -> list[str]:
+    dots = []
+    for step in steps:
+        dots.append(f'<circle class="kv-accent" cx="34" cy="{svg.number(y - 5)}" r="5"/>')
+        y += _height(step)
+    return dots
+
+
+def _step(step: DrawnStep, y: float, longest: float) -> list[str]:
+    parts = [svg.text(_LEFT, y, svg.cut(step.name, 14, _WIDTH - _LEFT - _RIGHT - _BAR - 20), size=14, weight=600)]
+    for number, line in enumerate(_lines_of(step)):
+        parts.append(svg.text(_LEFT, y + 18 + 17 * number, line, "quiet", size=12.5))
+    end = _WIDTH - _RIGHT
+    if step.count is not None:
+        parts.append(svg.text(end, y, f"{step.count:,}" if step.count else "none", size=13, anchor="end"))
+    if step.milliseconds is not None and longest > 0:
+        left, wide = end - _BAR, max(1.0, _BAR * step.milliseconds / longest)
+        top = f'y="{svg.number(y + 9)}" height="5" rx="2.5"'
+        parts.append(f'<rect class="kv-rail" x="{svg.number(left)}" {top} width="{_BAR}"/>')
+        parts.append(f'<rect class="kv-accent" x="{svg.number(left)}" {top} width="{svg.number(wide)}"/>')
+        parts.append(svg.text(end, y + 27, _milliseconds(step.milliseconds), "quiet", size=11.5, anchor="end"))
+    return parts
+
+
+def _hit(rank: int, hit: DrawnHit, y: float, most: float) -> list[str]:
+    end = _WIDTH - _RIGHT
+    room = _WIDTH - _LEFT - _RIGHT - _BAR - 20
+    wide = max(1.0, _BAR * abs(hit.score) / most)
+    top = f'y="{svg.number(y - 9)}" height="7" rx="3.5"'
+    return [
+        f'<circle class="kv-accent" cx="38" cy="{svg.number(y - 5)}" r="10.5"/>',
+        svg.text(38, y - 1, str(rank), "on-accent", size=11, anchor="middle", weight=600),
+        svg.text(_LEFT, y, svg.cut(hit.title, 13.5, room), size=13.5, weight=600),
+        svg.text(_LEFT, y + 17, svg.cut(" ".join(hit.path.split()), 12, room + _BAR), "quiet", size=12),
+        f'<rect class="kv-rail" x="{svg.number(end - _BAR)}" {top} width="{_BAR}"/>',
+        f'<rect class="kv-accent" x="{svg.number(end - _BAR)}" {top} width="{svg.number(wide)}">'
+        f"<title>{hit.score:.4g}</title></rect>",
+    ]
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"

@@ -1,0 +1,164 @@
+"""Where the names of a network stand: a layout in which distances on paper are those in the network.
+
+In: how many nodes, and edges between them. Out: a place for each, by stress majorization (Gansner, Koren and North
+2004, "Graph Drawing by Stress Majorization", Graph Drawing, sections 2 and 3.1), which begins at the two main axes of
+the distances (classical scaling, Torgerson 1952) and takes no chance: the same network is always drawn alike. Parts
+that nothing joins are laid out apart and packed beside one another. Then boxes, as wide as what is written on them, are
+pushed apart until none lies on another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Positions = npt.NDArray[np.float64]
+
+#: Rounds of majorization, and the change of stress, as a share, below which it ends.
+_ROUNDS, _SMALL = 120, 1e-4
+#: Boxes are wider than they are high, and so is paper: how much the layout is widened before boxes are pushed apart.
+_WIDENED = 1.7
+#: It grows by steps until at most so many of the boxes lie on another, or so far, before they are pushed apart: what
+#: is pushed far no longer shows the network.
+_GROWTH, _MOST_GROWN, _LEFT = 1.1, 2.4, 1.2
+#: Rounds of pushing boxes apart.
+_PUSHES = 600
+#: The length of an edge.
+_LENGTH = 75.0
+
+
+def layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float) -> Positions:
+    """Positions of the middles of boxes, shape (count, 2), the least of them 0."""
+    near: list[list[int]] = [[] for _ in range(count)]
+    for first, second in edges:
+        near[first].append(second)
+        near[second].append(first)
+    boxes = np.array([[width + 14, height + 12] for width in widths], np.float64).reshape(count, 2)
+    places = np.zeros((count, 2))
+    corner, row, line = np.zeros(2), 0.0, 0.0
+    parts = _parts(near)
+    wide = max(900.0, 46.0 * count**0.5 * 3)
+    for part in parts:
+        its = _apart(_grown(_majorized(part, near), boxes[part]), boxes[part])
+        low, high = (its - boxes[part] / 2).min(0), (its + boxes[part] / 2).max(0)
+        size = high - low
+        if corner[0] and corner[0] + size[0] > wide:
+            corner = np.array([0.0, line])
+            row = 0.0
+        row = max(row, size[1])
+        places[part] = its - low + corner
+        line = max(line, corner[1] + size[1] + 24)
+        corner[0] += size[0] + 24
+    return places
+
+
+def _parts(near: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The nodes of each part that hangs together, the largest part first."""
+    seen: set[int] = set()
+    parts: list[list[int]] = []
+    for start in range(len(near)):
+        if start in seen:
+            continue
+        part, queue = [], deque([start])
+        seen.add(start)
+        while queue:
+            node = queue.popleft()
+            part.append(node)
+            for other in near[node]:
+                if other not in seen:
+                    seen.add(other)
+                    queue.append(other)
+        parts.append(sorted(part))
+    return sorted(parts, key=lambda part: (-len(part), part[0]))
+
+
+def _distances(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
+    """How many edges lie between each two nodes of a part."""
+    numbers = {node: number for number, node in enumerate(part)}
+    found = np.zeros((len(part), len(part)))
+    for start in part:
+        steps = {start: 0}
+        queue = deque([start])
+        while queue:
+            node = queue.popleft()
+            for other in near[node]:
+                if other not in steps:
+                    steps[other] = steps[node] + 1
+                    queue.append(other)
+        found[numbers[start], [numbers[node] for node in steps]] = list(steps.values())
+    return found
+
+
+def _majorized(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
+    size = len(part)
+    if size == 1:
+        return np.zeros((1, 2))
+    wanted = _distances(part, near)
+    places = _scaled(wanted)
+    weights = np.where(wanted > 0, 1.0 / np.maximum(wanted, 1.0) ** 2, 0.0)
+    # The Laplacian of the weights, its null space filled, is inverted once for all rounds.
+    laplacian = np.diag(weights.sum(1)) - weights
+    inverse = np.linalg.inv(laplacian + 1.0 / size)
+    before = np.inf
+    for _ in range(_ROUNDS):
+        lengths = np.sqrt(((places[:, None] - places[None]) ** 2).sum(2))
+        stress = float((weights * (lengths - wanted) ** 2).sum())
+        if before - stress <= _SMALL * before:
+            break
+        before = stress
+        pulls = np.where(lengths > 1e-9, -weights * wanted / np.maximum(lengths, 1e-9), 0.0)
+        np.fill_diagonal(pulls, 0.0)
+        np.fill_diagonal(pulls, -pulls.sum(1))
+        places = inverse @ (pulls @ places)
+    return places * _LENGTH
+
+
+def _scaled(distances: Positions) -> Positions:
+    """Classical scaling to two axes; nodes that fall on one point are moved onto a small spiral around it."""
+    size = len(distances)
+    centring = np.eye(size) - 1.0 / size
+    products = -0.5 * centring @ (distances**2) @ centring
+    values, vectors = np.linalg.eigh(products)
+    axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 1e-6))
+    if axes.shape[1] < 2:
+        axes = np.hstack([axes, np.zeros((size, 1))])
+    largest = axes[np.abs(axes).argmax(0), np.arange(2)]
+    angles = 2.399963 * np.arange(size)  # the golden angle
+    spiral = np.stack([np.cos(angles), np.sin(angles)], 1) * (0.05 + 0.25 * np.arange(size)[:, None] / size)
+    return np.asarray(axes * np.where(largest < 0, -1.0, 1.0) + spiral)
+
+
+def _grown(places: Positions, boxes: Positions) -> Positions:
+    """The layout widened, and grown until few boxes lie on another."""
+    widened, grown = places * (_WIDENED, 1.0), 1.0
+    while grown < _MOST_GROWN:
+        over = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * grown
+        if over.all(2).sum() - len(places) <= _LEFT * len(places):
+            break
+        grown *= _GROWTH
+    return widened * grown
+
+
+def _apart(places: Positions, boxes: Positions) -> Positions:
+    """Push boxes that lie on one another apart, along the axis on which that is the shorter way."""
+    places = places.copy()
+    for _ in range(_PUSHES):
+        gaps = places[:, None] - places[None]
+        over = (boxes[:, None] + boxes[None]) / 2 - np.abs(gaps)
+        lying = np.asarray((over > 0.5).all(2))
+        np.fill_diagonal(lying, False)
+        if not lying.any():
+            break
+        sideways = over[..., 0] < over[..., 1]
+        # Of two in one line the one that comes first gives way to the left, or up.
+        first = np.where(np.arange(len(places))[:, None] < np.arange(len(places))[None], -1.0, 1.0)
+        push = np.zeros_like(places)
+        for axis, along in ((0, sideways), (1, ~sideways)):
+            signs = np.where(np.abs(gaps[..., axis]) < 1e-6, first, np.sign(gaps[..., axis]))
+            shares = np.where(lying & along, signs * over[..., axis], 0.0)
+            push[:, axis] = 0.5 * shares.sum(1) / np.maximum((lying & along).sum(1), 1)
+        places += push
+    return places

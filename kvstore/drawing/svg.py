@@ -1,0 +1,101 @@
+"""What every picture is made of: texts that fit, and a document that looks right alone, in a page and in a notebook.
+
+In: texts as they are stored. Out: SVG (1.1) without scripts, links to elsewhere or anything that a text could close:
+every text is escaped, and characters that XML cannot hold are left out. Colours follow the reader's scheme, light or
+dark; the classes have a prefix, so that a picture in a page changes nothing else of it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+
+#: Widths of characters as shares of the size of a text, as a sans-serif face has them; wide enough for most faces.
+_NARROW = frozenset("iljtfrI.,:;'!|()[]{}/\\`- ")
+_BROAD = frozenset("mwMW@%—…")
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_STYLE = (
+    ".kv-ground{fill:#fff}.kv-ink{fill:#22262b}.kv-quiet{fill:#5d656e}.kv-line{stroke:#dedbd5}.kv-join{stroke:#8b929a}"
+    ".kv-accent{fill:#2a5d80}.kv-tree{stroke:#2f6f9f}.kv-node{fill:#2f6f9f}.kv-far{fill:#7fa7c4}.kv-rail{fill:#e9e6e1}"
+    ".kv-on-accent{fill:#fff}.kv-halo{stroke:#fff}"
+    "@media (prefers-color-scheme:dark){.kv-ground{fill:#1d2125}.kv-ink{fill:#dfe2e4}.kv-quiet{fill:#a0a8af}"
+    ".kv-line{stroke:#3a4148}.kv-join{stroke:#78818a}.kv-accent{fill:#8cbbdc}.kv-tree{stroke:#7db7e0}"
+    ".kv-node{fill:#7db7e0}.kv-far{fill:#53788f}.kv-rail{fill:#2f353b}.kv-on-accent{fill:#16191c}"
+    ".kv-halo{stroke:#1d2125}}"
+)
+_FACE = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
+
+
+def escaped(text: str) -> str:
+    """A text as XML shows it."""
+    return html.escape(_NOT_XML.sub("", text))
+
+
+def width_of(text: str, size: float) -> float:
+    """About how wide a text is, in pixels, at a size of its face."""
+    return size * sum(map(_share, text))
+
+
+def _share(character: str) -> float:
+    if character in _NARROW:
+        return 0.34
+    if character in _BROAD or unicodedata.east_asian_width(character) in "WF":
+        return 1.0
+    if unicodedata.combining(character):
+        return 0.0
+    return 0.68 if character.isupper() else 0.57
+
+
+def cut(text: str, size: float, width: float) -> str:
+    """The beginning of a text that fits a width, with an ellipsis where it is cut."""
+    if width_of(text, size) <= width:
+        return text
+    room, kept = width - size, 0
+    for character in text:
+        room -= size * _share(character)
+        if room < 0:
+            break
+        kept += 1
+    return text[:kept].rstrip() + "…"
+
+
+def wrapped(text: str, size: float, width: float, most: int) -> list[str]:
+    """A text in lines of a width, at most so many, the last of which is cut."""
+    lines: list[str] = []
+    rest = " ".join(text.split())
+    while rest and len(lines) < most - 1:
+        if width_of(rest, size) <= width:
+            break
+        fitting = len(cut(rest, size, width)) - 1
+        space = rest.rfind(" ", 0, fitting + 1)
+        end = space if space > 0 else max(fitting, 1)
+        lines.append(rest[:end])
+        rest = rest[end:].lstrip()
+    return [*lines, cut(rest, size, width)] if rest else lines
+
+
+def text(
+    x: float, y: float, words: str, kind: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
+) -> str:
+    """A line of text; its direction is that of its first strong character, as in a page."""
+    anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    heavy = "" if weight == 400 else f' font-weight="{weight}"'
+    place = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}"'
+    return f'<text class="kv-{kind}" {place}{anchored}{heavy}>{escaped(words)}</text>'
+
+
+def number(value: float) -> str:
+    """A coordinate: no more places than are seen."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
+    """The whole: a ground, and what is drawn on it; ``title`` is what a screen reader says."""
+    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+    ground = f'<rect class="kv-ground" width="{number(width)}" height="{number(height)}" rx="8"/>'
+    named = f"<title>{escaped(title)}</title>"
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FACE}">'
+    return "".join([opening, named, f"<style>{_STYLE}</style>", ground, *parts, "</svg>"])

@@ -1,0 +1,251 @@
+"""Networks of names as files: a picture (SVG), a page that can be moved about (HTML), and what other programs read.
+
+In: an :class:`~.entity_network.EntityNetwork` and a title. Out: the text of a file, by the name of its format: ``svg``,
+``html`` (one file, with nothing loaded from elsewhere; without JavaScript it shows the picture), ``dot`` (Graphviz),
+``graphml`` (the GraphML of yEd, networkx and igraph), ``gexf`` (1.3, of Gephi), ``json`` (nodes and links by name). In
+each a join says whether a tree has it, which trees and links, how many passages, and its score; and is directed from
+the name below to the name above where a tree has it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..drawing.network import MOST_DRAWN, DrawnJoin, DrawnName, network, placed
+from ..errors import InputError
+from .entity_network import EntityNetwork, Join
+
+_VENDORED = Path(__file__).parent / "explore" / "static" / "vendor" / "cytoscape.min.js"
+#: Characters that XML cannot hold.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def as_file(form: str, found: EntityNetwork, title: str) -> str:
+    """The text of a file; raises InputError for a format that there is not, and for more names than a picture holds."""
+    make = FORMS.get(form)
+    if make is None:
+        raise InputError(f"a network is written as {', '.join(FORMS)}, not as {form!r}; name a file that ends in one")
+    return make(found, title)
+
+
+def _drawn(found: EntityNetwork) -> tuple[list[DrawnName], list[DrawnJoin]]:
+    if len(found.names) > MOST_DRAWN:
+        others = ", ".join(form for form in FORMS if form not in ("svg", "html"))
+        raise InputError(
+            f"a picture holds {MOST_DRAWN:,} names, and there are {len(found.names):,}; give a lower limit, or write "
+            f"{others}"
+        )
+    numbers = {one.name: number for number, one in enumerate(found.names)}
+    joins = [DrawnJoin(numbers[join.source], numbers[join.target], join.solid, _told(join)) for join in found.joins]
+    return [DrawnName(one.name, one.distance) for one in found.names], joins
+
+
+def _told(join: Join) -> str:
+    """What a join says where somebody points at it."""
+    if join.solid:
+        return f"{join.source} under {join.target}: {', '.join(join.trees)}"
+    passages = [f"{join.passages:,} passage{'' if join.passages == 1 else 's'}"] if join.passages else []
+    return f"{join.source} – {join.target}: {', '.join([*join.links, *passages])}"
+
+
+def _svg(found: EntityNetwork, title: str) -> str:
+    names, joins = _drawn(found)
+    left = f"{found.left_out:,} more names are left out" if found.left_out else ""
+    return network(title, names, joins, left) + "\n"
+
+
+def _html(found: EntityNetwork, title: str) -> str:
+    """A page with the network as cytoscape draws it, where it stands in the picture."""
+    names, joins = _drawn(found)
+    places = placed(names, joins).tolist()
+    elements: list[dict[str, Any]] = [
+        {
+            "data": {"id": f"n{number}", "label": one.name, "middle": int(one.distance == 0)},
+            "position": {"x": x, "y": y},
+        }
+        for number, (one, (x, y)) in enumerate(zip(names, places, strict=True))
+    ]
+    elements += [
+        {
+            "data": {"source": f"n{join.source}", "target": f"n{join.target}", "told": join.label},
+            "classes": "solid" if join.solid else "dashed",
+        }
+        for join in joins
+    ]
+    # Inside a script "</" would end it.
+    data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
+    scripts = [_VENDORED.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
+    hashes = " ".join(_hashed(script) for script in scripts)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
+    picture = _svg(found, title)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_PAGE}</style></head>\n'
+        f'<body><h1>{escape(title)}</h1><p id="told" role="status"></p><div id="network"></div>\n'
+        f"<noscript>{picture}</noscript>\n"
+        f"<script>{scripts[0]}</script>\n<script>{scripts[1]}</script></body></html>\n"
+    )
+
+
+def _hashed(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+_PAGE = (
+    ":root{color-scheme:light dark;--ink:#22262b;--quiet:#5d656e;--ground:#fff;--tree:#2f6f9f;--join:#8b929a}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#dfe2e4;--quiet:#a0a8af;--ground:#1d2125;--tree:#7db7e0;"
+    "--join:#78818a}}body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,sans-serif}"
+    "h1{font-size:1.15rem;margin:1rem 1.4rem 0}p{margin:0 1.4rem;min-height:1.5em;color:var(--quiet)}"
+    "#network{height:calc(100vh - 5.5rem)}"
+)
+_SCRIPT = """
+const value = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const style = () => [
+  { selector: "node", style: { label: "data(label)", shape: "round-rectangle", width: "label", height: 14, padding: 7,
+    "background-color": value("--ground"), "border-width": 1.4, "border-color": value("--tree"), color: value("--ink"),
+    "font-family": "system-ui, sans-serif", "font-size": 13, "text-valign": "center" } },
+  { selector: "node[?middle]", style: { "background-color": value("--tree"), color: value("--ground") } },
+  { selector: "edge", style: { width: 1.2, "line-color": value("--join"), "line-style": "dashed", opacity: 0.7 } },
+  { selector: "edge.solid", style: { width: 2, "line-style": "solid", "line-color": value("--tree"), opacity: 1,
+    "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": value("--tree") } },
+  { selector: ".far", style: { opacity: 0.12 } },
+];
+const graph = cytoscape({ container: document.getElementById("network"), elements, style: style(),
+  layout: { name: "preset", padding: 30 }, minZoom: 0.05, maxZoom: 4 });
+const told = document.getElementById("told");
+graph.on("mouseover", "node", ({ target }) => graph.elements().difference(target.closedNeighborhood()).addClass("far"));
+graph.on("mouseout", "node", () => graph.elements().removeClass("far"));
+graph.on("mouseover", "edge", (event) => { told.textContent = event.target.data("told"); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
+"""
+
+
+def _dot(found: EntityNetwork, title: str) -> str:
+    def lines() -> Iterator[str]:
+        yield f"digraph {_quoted(title)} {{"
+        yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
+        for one in found.names:
+            yield f"  {_quoted(one.name)};"
+        for join in found.joins:
+            drawn = "style=solid" if join.solid else "style=dashed, dir=none"
+            told = f"weight={1 + 2 * join.solid}, trees={_quoted(', '.join(join.trees))}, passages={join.passages}"
+            yield f"  {_quoted(join.source)} -> {_quoted(join.target)} [{drawn}, {told}, score={join.score:g}];"
+        yield "}"
+
+    return "\n".join(lines()) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A string of the language DOT, in which a backslash begins an escape."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\0", "") + '"'
+
+
+def _xml(text: str) -> str:
+    return escape(_NOT_XML.sub("", text))
+
+
+#: What is told of a join: its name, its type in GraphML and in GEXF, and how it is had.
+_TOLD: tuple[tuple[str, str, Callable[[Join], str]], ...] = (
+    ("tree", "boolean", lambda join: str(join.solid).lower()),
+    ("trees", "string", lambda join: ", ".join(join.trees)),
+    ("links", "string", lambda join: ", ".join(join.links)),
+    ("passages", "int", lambda join: str(join.passages)),
+    ("score", "double", lambda join: f"{join.score:g}"),
+)
+
+
+def _graphml(found: EntityNetwork, title: str) -> str:
+    ids = {one.name: f"n{number}" for number, one in enumerate(found.names)}
+
+    def lines() -> Iterator[str]:
+        yield '<?xml version="1.0" encoding="UTF-8"?>'
+        yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+        yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
+        yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
+        for name, kind, _ in _TOLD:
+            yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{kind}"/>'
+        yield f'  <graph id="{_xml(title)}" edgedefault="directed">'
+        for one in found.names:
+            data = f'<data key="label">{_xml(one.name)}</data><data key="distance">{one.distance}</data>'
+            yield f'    <node id="{ids[one.name]}">{data}</node>'
+        for join in found.joins:
+            directed = "" if join.solid else ' directed="false"'
+            data = "".join(f'<data key="{name}">{_xml(had(join))}</data>' for name, _, had in _TOLD)
+            yield f'    <edge source="{ids[join.source]}" target="{ids[join.target]}"{directed}>{data}</edge>'
+        yield "  </graph>"
+        yield "</graphml>"
+
+    return "\n".join(lines()) + "\n"
+
+
+def _gexf(found: EntityNetwork, title: str) -> str:
+    ids = {one.name: str(number) for number, one in enumerate(found.names)}
+
+    def lines() -> Iterator[str]:
+        yield '<?xml version="1.0" encoding="UTF-8"?>'
+        yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
+        yield f"  <meta><creator>kvstore</creator><description>{_xml(title)}</description></meta>"
+        yield '  <graph defaultedgetype="directed">'
+        yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
+        columns = "".join(
+            f'<attribute id="{name}" title="{name}" type="{"integer" if kind == "int" else kind}"/>'
+            for name, kind, _ in _TOLD
+        )
+        yield f'    <attributes class="edge">{columns}</attributes>'
+        yield "    <nodes>"
+        for one in found.names:
+            values = f'<attvalues><attvalue for="distance" value="{one.distance}"/></attvalues>'
+            yield f'      <node id="{ids[one.name]}" label="{_xml(one.name)}">{values}</node>'
+        yield "    </nodes>"
+        yield "    <edges>"
+        for number, join in enumerate(found.joins):
+            kind = "directed" if join.solid else "undirected"
+            ends = f'source="{ids[join.source]}" target="{ids[join.target]}" type="{kind}"'
+            data = "".join(f'<attvalue for="{name}" value="{_xml(had(join))}"/>' for name, _, had in _TOLD)
+            weight = f"{max(join.score, 0.001):g}"
+            yield f'      <edge id="{number}" {ends} weight="{weight}"><attvalues>{data}</attvalues></edge>'
+        yield "    </edges>"
+        yield "  </graph>"
+        yield "</gexf>"
+
+    return "\n".join(lines()) + "\n"
+
+
+def _json(found: EntityNetwork, title: str) -> str:
+    content = {
+        "title": title,
+        "nodes": [{"name": one.name, "distance": one.distance} for one in found.names],
+        "links": [
+            {
+                "source": join.source,
+                "target": join.target,
+                "tree": join.solid,
+                "trees": join.trees,
+                "links": join.links,
+                "passages": join.passages,
+                "score": join.score,
+            }
+            for join in found.joins
+        ],
+        "left_out": found.left_out,
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+#: Every format, by the ending of its files.
+FORMS: dict[str, Callable[[EntityNetwork, str], str]] = {
+    "svg": _svg,
+    "html": _html,
+    "dot": _dot,
+    "graphml": _graphml,
+    "gexf": _gexf,
+    "json": _json,
+}
