@@ -653,6 +653,8 @@ class Queryable(ABC):
         from ..retrieval.overview import asks_overview
 
         evidence = strategy.retrieve(query)
+        if query.written is not None:
+            evidence = replace(evidence, question=query.written)
         if query.fill != "none" and len(evidence.hits) < query.top:
             from ..retrieval.filling import filled
 
@@ -757,8 +759,11 @@ class Queryable(ABC):
         check_whole("depth", depth, 0, 64)
         if within is not None:
             check_whole("within", within, 1)
+        from ..retrieval.respelling import respelled
+
+        sought, changed = respelled(question, view)
         query = Query(
-            question,
+            sought,
             view,
             self._context.store.embed_query,
             top=top,
@@ -769,8 +774,13 @@ class Queryable(ABC):
             rerank=self._context.reranker(reranker),
             segments="instead" if as_segments else "no",
             fill=fill,
+            written=question if changed else None,
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
+        if changed:
+            with query.trace.step("respell question") as step:
+                told = (f"{word} → {other}" for word, other in changed)
+                step.detail, step.count = f"no document has {', '.join(told)}", len(changed)
         if where is not None:
             from ..sql.document_filter import documents_where
 

@@ -68,7 +68,8 @@ class Query:
     that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
     statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
     may look at the first ``CANDIDATES``; ``abstracts`` says whether those above what is found are wanted; ``fill``
-    names the strategy whose hits follow where there are too few.
+    names the strategy whose hits follow where there are too few. ``written`` is the question as its user wrote it,
+    where another spelling of it is sought (:mod:`.respelling`).
 
     A strategy reads through ``reading``; ``view`` is for what a system keeps of its own.
     """
@@ -88,6 +89,7 @@ class Query:
     segment_tokens: int | None = None
     abstracts: bool = True
     fill: str = "none"
+    written: str | None = None
     trace: Trace = field(init=False)
     reading: BatchedReading = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)

@@ -1,0 +1,60 @@
+"""British and American spelling: a question's word that no document has, in the other spelling that some have.
+
+In: a question and a state. Out: the question as it is searched for, and what was changed. Only English is spelled in
+two ways here, and only a word that no chunk has in any form is changed, into one that some chunk has.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ..structures.state import State
+from ..text.words import stemmer
+
+#: Words that may be spelled otherwise; one that is written with a capital may be a name, which has one spelling.
+_WORD = re.compile(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
+_IN_VERBS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
+_IN_NOUNS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
+#: What one spelling has where the other has something else.
+_WAYS = (
+    (f"(?<=...)is{_IN_VERBS}", "iz"), (f"(?<=...)iz{_IN_VERBS}", "is"), (f"(?<=..)ys{_IN_VERBS}", "yz"),
+    (f"(?<=..)yz{_IN_VERBS}", "ys"), (f"(?<=...)our{_IN_NOUNS}", "or"), (f"(?<=...)or{_IN_NOUNS}", "our"),
+    ("(?<=[tb])re(?=s?$)", "er"), ("(?<=[tb])er(?=s?$)", "re"), ("(?<=t)red$", "ered"), ("(?<=t)ered$", "red"),
+    ("(?<=...)nce(?=[ds]?$)", "nse"), ("(?<=...)nse(?=[ds]?$)", "nce"), ("ogue(?=s?$)", "og"), ("og(?=s?$)", "ogue"),
+    ("(?<=.)[ao]e(?=...)", "e"), ("(?<=program)me(?=s?$)", ""), ("(?<=program)(?=s?$)", "me"), ("(?<=alumin)i", ""),
+    ("(?<=alumin)(?=um)", "i"), ("gement", "gment"), ("gment", "gement"), ("(?<=art)e(?=fact)", "i"),
+    ("(?<=art)i(?=fact)", "e"), ("sulph", "sulf"), ("sulf", "sulph"), ("(?<=fulfi)l(?!l)", "ll"), ("(?<=fulfi)ll", "l"),
+)  # fmt: skip
+#: Some of this is in every word that has another spelling.
+_PERHAPS = re.compile(
+    "[iy][sz]|our?|or|[tb]e?re?|n[cs]e|og|[ao]e|program|alumin|ge?ment|art[ei]fact|sul(?:ph|f)|fulfil"
+)
+
+
+def respelled(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
+    """A question with the words that no chunk has spelled as some chunk has them, and each such word with what became
+    of it."""
+    if state.settings.stemmer.lower() != "english":
+        return question, []
+    stem = stemmer(state.settings.stemmer)
+    terms = {word: stem(word) for word in _WORD.findall(question) if _PERHAPS.search(word)}
+    counts = state.postings.counts(list(dict.fromkeys(terms.values())))
+    ways = {word: _other_spellings(word) for word, term in terms.items() if not counts[term]}
+    others = {other: stem(other) for spellings in ways.values() for other in spellings}
+    if not others:
+        return question, []
+    found = state.postings.counts(list(dict.fromkeys(others.values())))
+    changed: dict[str, str] = {}
+    for word, spellings in ways.items():
+        there = [other for other in spellings if found[others[other]]]
+        if there:
+            changed[word] = max(there, key=lambda other: (found[others[other]], other))
+    return _WORD.sub(lambda match: changed.get(match.group(), match.group()), question), list(changed.items())
+
+
+@lru_cache(maxsize=1024)
+def _other_spellings(word: str) -> list[str]:
+    """A word as others spell it; what tells it is compiled when it is first needed, which is seldom."""
+    spelled = (re.sub(pattern, other, word) for pattern, other in _WAYS)
+    return [other for other in spelled if other != word]
