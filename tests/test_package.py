@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -196,7 +197,9 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     assert bill == (ROOT / "kvstore.cdx.json").read_bytes()
     built = kernel_built_in(tmp_path / "a folder of another name", source, environment)
     assert hashlib.sha256(kernel).digest() == hashlib.sha256(built).digest()
-    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
+    beside = {name.partition(".data/")[2] for name in names if ".data/" in name}
+    assert beside == {"data/share/man/man1/kvstore.1"}
+    assert {name.partition("/")[0] for name in names if not re.search(r"\.(dist-info|data)/", name)} == set(PACKAGES)
     for package, folder in zip(PACKAGES, ("kvstore", "cext", "migrations", "shell"), strict=True):
         files = {
             path.relative_to(source / folder).as_posix() for path in (source / folder).rglob("*") if path.is_file()
