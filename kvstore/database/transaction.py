@@ -569,6 +569,7 @@ class Transaction(Queryable):
             # A load reads pages all over the file, each a few times: memory must not grow with the file for that.
             self._context.environment.release_pages()
         self._context.indexing.extend(self._changes.counters.next_chunk)
+        del self._changes  # what it holds is of no use any more, and large after a load
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:
         """Commit what is applied, and applied once more in a larger map where this one cannot take it."""

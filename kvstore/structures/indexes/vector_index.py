@@ -93,21 +93,23 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             return None
         coverage = plan.coverage
         fresh: list[CodedRows] = []
-        for change, stop, rows in _new_rows(states, coverage[-1][1] if coverage else 0, end):
+        for change, stop, some in _new_rows(states, coverage[-1][1] if coverage else 0, end):
             coverage = covered_further(plan.coverage, change, stop)
-            fresh.append(rows)
+            fresh.append(some)
             if tools.cancelled():
                 break
         parts = list(plan.kept)
         taken = sum(len(rows.labels) for rows in plan.taken)
         new = sum(len(rows.labels) for rows in fresh)
         if taken + new:
-            graph = _graph(CodedRows.joined([*plan.taken, *fresh]), plan.base, options, tools)
+            rows = CodedRows.joined([*plan.taken, *fresh])
+            del fresh  # lest the codes be in memory twice
+            graph = _graph(rows, plan.base, options, tools)
             if len(graph) < taken + new:  # cancelled
                 if len(graph) > taken:
                     coverage = covered_further(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
                 elif new and plan.old:
-                    parts, graph = list(plan.old), unlinked(CodedRows.joined(fresh))
+                    parts, graph = list(plan.old), unlinked(rows.chosen(slice(taken, None)))
                 else:
                     return None
             parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
