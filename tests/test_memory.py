@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
+import platform
 import sys
 from pathlib import Path
 
 import pytest
 from other_process import python, said
+
+from kvstore.storage.free_memory import release_free_memory
 
 #: Puts and deletes documents whose words never come again, and tells its private memory, in bytes, now and then.
 CHURN = """
@@ -35,3 +39,16 @@ def test_ever_new_names_do_not_stay_in_memory(tmp_path: Path) -> None:
     with python(CHURN, tmp_path / "store") as process:
         before, after = int(said(process)), int(said(process))
     assert after - before < 5 << 20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the C library of GNU is asked to")
+def test_memory_that_was_freed_is_given_back() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    blocks = [bytes(4000) for _ in range(10_000)]
+    before = resident()
+    del blocks[:-1]  # what lies behind them keeps them from the system
+    release_free_memory()
+    assert before - resident() > 30_000_000
+    assert len(blocks) == 1

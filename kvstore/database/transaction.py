@@ -28,6 +28,7 @@ from ..extraction.own_chunks import unpacked_chunks
 from ..extraction.validation import PAIRS, ValidDocument, validate
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
+from ..storage.free_memory import release_free_memory
 from ..structures.documents.document_triples import stated_triples
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
@@ -568,8 +569,11 @@ class Transaction(Queryable):
         if self._view.large:
             # A load reads pages all over the file, each a few times: memory must not grow with the file for that.
             self._context.environment.release_pages()
-        self._context.indexing.extend(self._changes.counters.next_chunk)
+        next_chunk = self._changes.counters.next_chunk
         del self._changes  # what it holds is of no use any more, and large after a load
+        if self._view.large:
+            release_free_memory()
+        self._context.indexing.extend(next_chunk)
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:
         """Commit what is applied, and applied once more in a larger map where this one cannot take it."""
