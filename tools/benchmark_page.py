@@ -122,19 +122,22 @@ def page_of(kept: Path) -> str:
         "`python tools/benchmark_page.py --only NAME` a part of it. Each tool says with `--help` what its figures",
         "mean.\n",
     ]
+    left = []
     for measurement in MEASUREMENTS:
         path = kept / f"{measurement.name}.json"
-        parts.append(f"## {measurement.title}\n")
         if not path.is_file():
-            parts.append("Not measured yet.\n")
+            left.append(f"{measurement.title} (`{measurement.name}`)")
             continue
         outcome = Outcome(**json.loads(path.read_text(encoding="utf-8")))
         beside = " Other work ran beside it: ratios hold, times do not." if outcome.busy >= 1 else ""
         parts.append(
-            f"`{outcome.command}`, {outcome.day}, commit {outcome.commit}, {outcome.machine}, "
+            f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, {outcome.machine}, "
             f"{outcome.processor_seconds:,} s of a processor.{beside}\n"
         )
-        parts.append(f"Not measured: {outcome.failure}\n" if outcome.failure else f"```text\n{outcome.output}\n```\n")
+        output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
+        parts.append(f"Not measured: {outcome.failure}\n" if outcome.failure else f"```text\n{output}\n```\n")
+    if left:
+        parts.append(f"Not measured on this page yet: {', '.join(left)}.\n")
     return "\n".join(parts)
 
 
