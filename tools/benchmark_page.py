@@ -131,8 +131,8 @@ def page_of(kept: Path) -> str:
         outcome = Outcome(**json.loads(path.read_text(encoding="utf-8")))
         beside = " Other work ran beside it: ratios hold, times do not." if outcome.busy >= 1 else ""
         parts.append(
-            f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, {outcome.machine}, "
-            f"{outcome.processor_seconds:,} s of a processor.{beside}\n"
+            f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, "
+            f"{outcome.machine}, {outcome.processor_seconds:,} s of a processor.{beside}\n"
         )
         output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
         parts.append(f"Not measured: {outcome.failure}\n" if outcome.failure else f"```text\n{output}\n```\n")
