@@ -7,6 +7,9 @@ import io
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
@@ -412,9 +415,6 @@ def test_the_explorer_follows_commits_and_another_store_at_its_path(tmp_path: Pa
 
 
 def test_another_process_may_write_while_the_explorer_reads(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.followed_store import FollowedStore
 
@@ -427,3 +427,34 @@ def test_another_process_may_write_while_the_explorer_reads(tmp_path: Path) -> N
     with followed.session() as session:
         assert session.keys() == ["a", "b"]
     followed.close()
+
+
+def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
+    pytest.importorskip("starlette")
+    httpx = pytest.importorskip("httpx")
+    command = [sys.executable, "-m", "kvstore", "explore", str(path), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            address = process.stdout.readline().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{20,}", address), process.stderr.read()
+            base = address.partition("/?")[0]
+            with httpx.Client(base_url=base, trust_env=False, timeout=60) as client:
+                assert client.get("/").status_code == 403
+                assert client.get(address).status_code == 200
+                # What a server decodes once is decoded once.
+                assert client.get("/doc/100%2525%20%2F").status_code == 404
+                assert "100%25 /" in client.get("/doc/100%2525%20%2F").text
+                assert client.get(document_address(HOSTILE)).status_code == 200
+                assert client.get("/static/..%2f..%2fpage.py").status_code == 404
+                long = "SELECT 1 " + "-- words " * 2000
+                assert client.get("/sql.json", params={"sql": long}).json()["rows"] == [[1]]
+            port = base.rpartition(":")[2]
+            taken = subprocess.run([*command, "--port", port], capture_output=True, text=True, check=False)
+            assert taken.returncode == 1 and f"port {port} of this machine cannot be had" in taken.stderr
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0, process.stderr.read()
+    command[4] = str(path / "none")
+    none = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert none.returncode == 1 and "there is no store" in none.stderr and "Traceback" not in none.stderr

@@ -90,7 +90,7 @@ def explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
         return _shown_error(store, request, 404, "There is no page at this address.")
 
     application = Starlette(routes=routes, exception_handlers={404: missing})
-    return Guard(application, token, [f"127.0.0.1:{port}", f"localhost:{port}"])
+    return Guard(application, token, port)
 
 
 def _endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from markupsafe import Markup
@@ -42,7 +43,8 @@ def compare(asked: PageRequest) -> PageContent:
     where = asked.text("where")
     columns: Iterator[dict[str, Any]] = iter(())
     if question:
-        store.embed([question])  # so that the first column's time is not that of loading the embedder
+        with suppress(KvstoreError):  # a strategy that needs it says so
+            store.embed([question])  # so that the first column's time is not that of loading the embedder
         columns = _columns(store, question, wanted, top, where)
     return {
         "question": question,

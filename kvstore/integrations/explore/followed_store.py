@@ -35,13 +35,12 @@ class FollowedStore:
 
     def _current(self) -> kvstore.Store:
         with self._lock:
-            file = _file_at(self.path)
-            if self._store is not None and (file != self._file or self._store.closed):
+            if self._store is not None and (self._store.closed or _file_at(self.path) != self._file):
                 self._store.close()  # whoever reads it still comes to an end first, or is told
                 self._store = None
             if self._store is None:
                 self._store = kvstore.open(self.path, readonly=True)
-                self._file = file
+                self._file = _file_at(self.path)
             return self._store
 
     def close(self) -> None:

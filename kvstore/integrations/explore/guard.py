@@ -60,16 +60,17 @@ HEADERS = {
 class Guard:
     """An application of ASGI around another one, which is reached by whoever has given the token.
 
-    ``hosts`` are the values of the header Host that lead here.
+    ``port`` is the one that the Host of a request has; a browser leaves out 80.
     """
 
-    def __init__(self, application: Callable[..., Any], token: str, hosts: Iterable[str]) -> None:
+    def __init__(self, application: Callable[..., Any], token: str, port: int) -> None:
         self._application = application
         self._token = token
-        self._hosts = frozenset(hosts)
+        names = "127.0.0.1", "localhost"
+        self._hosts = frozenset([*(f"{name}:{port}" for name in names), *(names if port == 80 else ())])
         self._secret = secrets.token_urlsafe(32)
         # Cookies are shared by all ports of a host.
-        self.cookie = f"kvstore-explore-{next(iter(sorted(self._hosts))).rpartition(':')[2]}"
+        self.cookie = f"kvstore-explore-{port}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
             with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
                 if browser:
                     _open_browser(address, Path(folder))
-                server.run(sockets=[listener])
+                with suppress(KeyboardInterrupt):  # which is how it is stopped
+                    server.run(sockets=[listener])
     finally:
         store.close()
 
