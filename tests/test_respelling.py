@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import kvstore
 from kvstore.retrieval.respelling import respelled
 
+#: What is stored, what is asked, and how it is sought.
+SPELLINGS = [
+    ("An organization is run.", "Who runs the organisation?", "Who runs the organization?"),
+    ("They were organised.", "how is it organized", "how is it organised"),
+    ("What colors there are.", "Which colour is it?", "Which color is it?"),
+    ("The centre of behaviour.", "center, behavioral", "centre, behavioural"),
+    ("A catalog of licenses.", "the catalogue of licences", "the catalog of licenses"),
+    ("Anemia and aluminum programs", "anaemia aluminium programmes", "anemia aluminum programs"),
+    # What some document has stays, and so do names and words that are no spelling of each other.
+    ("A color and a colour.", "the colour", "the colour"),
+    ("An organization.", "What is Organisation?", "What is Organisation?"),
+    ("She is for it, and files it.", "shoe, four, filling", "shoe, four, filling"),
+]
 
-@pytest.mark.parametrize(
-    ("stored", "question", "sought"),
-    [
-        ("An organization is run.", "Who runs the organisation?", "Who runs the organization?"),
-        ("They were organised.", "how is it organized", "how is it organised"),
-        ("What colors there are.", "Which colour is it?", "Which color is it?"),
-        ("The centre of behaviour.", "center, behavioral", "centre, behavioural"),
-        ("A catalog of licenses.", "the catalogue of licences", "the catalog of licenses"),
-        ("Anemia and aluminum programs", "anaemia aluminium programmes", "anemia aluminum programs"),
-        # What some document has stays, and so do names and words that are no spelling of each other.
-        ("A color and a colour.", "the colour", "the colour"),
-        ("An organization.", "What is Organisation?", "What is Organisation?"),
-        ("She is for it, and files it.", "shoe, four, filling", "shoe, four, filling"),
-    ],
-)
-def test_a_word_is_sought_as_the_documents_spell_it(
-    store: kvstore.Store, stored: str, question: str, sought: str
-) -> None:
-    store.put("a", stored)
-    with store.state() as state:
-        assert respelled(question, state)[0] == sought
+
+def test_a_word_is_sought_as_the_documents_spell_it(make_store: Any) -> None:
+    store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
+    for stored, question, sought in SPELLINGS:
+        store.put("a", stored)
+        with store.state() as state:
+            assert respelled(question, state)[0] == sought
 
 
 def test_every_strategy_finds_the_other_spelling_and_explain_says_so(make_store: Any) -> None:

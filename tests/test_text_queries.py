@@ -243,7 +243,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.lists(QUERIES, min_size=10, max_size=10))
 def test_the_postings_find_what_plain_evaluation_finds(
