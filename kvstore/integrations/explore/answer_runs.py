@@ -99,7 +99,7 @@ def _place(sentence: str, citation: kvstore.Citation, quoted: Quoted) -> tuple[s
         at = "".join(letter[0] for letter in letters).find(wanted)
         if at >= 0:
             first, last = letters[at].start(), letters[at + len(wanted) - 1].end()
-            last += len(text[last:]) - len(text[last:].lstrip(".!?…\"'”’)]`*_"))
+            last += len(text[last:]) - len(text[last:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:first].encode())
             return span.document, ((start, start + len(text[first:last].encode())),)
     return None

@@ -8,7 +8,7 @@
   let chosen = -1;
   let asked = 0;
 
-  editor.setAttribute("role", "combobox");
+  editor.setAttribute("aria-haspopup", "listbox");
   editor.setAttribute("aria-autocomplete", "list");
   editor.setAttribute("aria-controls", "offered");
   close();
@@ -18,7 +18,6 @@
     chosen = -1;
     list.hidden = true;
     list.replaceChildren();
-    editor.setAttribute("aria-expanded", "false");
     editor.removeAttribute("aria-activedescendant");
   }
 
@@ -64,7 +63,6 @@
       list.append(item);
     });
     list.hidden = false;
-    editor.setAttribute("aria-expanded", "true");
   }
 
   async function complete() {
