@@ -245,6 +245,17 @@ def test_what_a_notebook_shows_only_as_html_is_read() -> None:
     assert text == "```\nshow()\n```\n\n### Ships\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
 
 
+def test_what_stands_beside_a_rich_text_is_read() -> None:
+    box = r"{\shp{\*\shpinst\shpleft1{\sp{\sn type}{\sv 202}}{\shptxt \pard In a box.\par}}"
+    box += r"{\shprslt{\*\do{\dptxbxtext In a box.}}}}"
+    note = r"{\super\chftn{\footnote\ftnalt {\super\chftn} A \{note\}.}}"
+    text = texts(
+        rf"{{\rtf1\ansi\uc1 The {box}light{note} \u-10179?\u-8704? goes on.\par The end.\par}}".encode(), "a.rtf"
+    )
+    assert text == "The light[1] 😀 goes on.\n\nIn a box.\n\nThe end.\n\n[1] A {note}.\n"
+    assert "light" in texts(rb"{\rtf1 The light{\footnote goes on.", "a.rtf")
+
+
 # --- source code -----------------------------------------------------------------------------------------------------
 
 FRAGMENT = {

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import page_running
 import pytest
 
 import kvstore
@@ -120,6 +121,28 @@ def test_a_reader_takes_its_files_from_folders(
     document = store.get("a.poem#1")
     assert document is not None
     assert (document.title, document.meta) == ("Tides", {"lines": 2})
+
+
+@pytest.mark.slow
+def test_the_reader_of_markitdown_that_the_documentation_shows_reads_feeds(
+    install: Install, make_store: Callable[..., kvstore.Store], tmp_path: Path
+) -> None:
+    pytest.importorskip("markitdown")
+    page = page_running.ROOT / "docs" / "how-to" / "files.md"
+    files = {block.title: block.text for block in page_running.blocks(page.read_text(encoding="utf-8"))}
+    points = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]["kvstore.readers"]
+    install("kvstore_markitdown", files["kvstore_markitdown.py"], readers=points)
+    (tmp_path / "news.rss").write_text(
+        '<?xml version="1.0"?><rss version="2.0"><channel><title>News of the coast</title><item><title>Lamp lit</title>'
+        "<description>Elias Thornbury lit the lamp.</description></item></channel></rss>"
+    )
+    (tmp_path / "bad.rss").write_bytes(b"\x00\xff")
+    store = make_store()
+    report = store.ingest([tmp_path / "news.rss", tmp_path / "bad.rss"])
+    assert [failure.place for failure in report.failures] == [str(tmp_path / "bad.rss")]
+    document = store.get("news.rss")
+    assert document is not None and "Elias Thornbury lit the lamp." in document.text
+    assert {place.document for place in store.lookup("Elias Thornbury")} == {"news.rss"}
 
 
 def test_workers_know_the_embedder_and_the_reader(

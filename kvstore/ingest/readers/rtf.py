@@ -1,7 +1,8 @@
 """RTF: a document of the Rich Text Format becomes plain text, its paragraphs with a blank line between them.
 
-In: an ``.rtf`` file. Out: one document of format ``text``; the title is that of its information group. A file that is
-no RTF, or has no text, is a ReaderError, and so is the absence of striprtf.
+In: an ``.rtf`` file. Out: one document of format ``text``: the text of a box stands below the paragraph it is anchored
+in, footnotes stand last; the title is that of its information group. A file that is no RTF, or has no text, is a
+ReaderError, and so is the absence of striprtf.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from .raw_document import Origin, RawDocument, ReadOptions
 _TITLE = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
 _MACINTOSH = re.compile(r"\\ansicpg10000(?!\d) ?")
 _ROW = re.compile(r".*\|\s*$")
+_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+#: What stands beside the text, in groups of its own, which the library leaves out; and where a paragraph ends.
+_ASIDE = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
+_BOX_TEXT = re.compile(r"\{\\shptxt(?![a-z])")
+_BRACE = re.compile(r"\\[\\{}]|[{}]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -36,7 +42,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if _MACINTOSH.search(markup[:1000]):  # a code page that Python knows by another name
         markup, plain = _MACINTOSH.sub("", markup, count=1), partial(plain, encoding="mac_roman")
     try:
-        text = clean(plain(markup, errors="replace")).replace("\0", "")
+        shown = plain(_with_asides(markup), errors="replace")
+        # Letters beyond the first plane are written in two halves.
+        shown = _SURROGATES.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), shown)
+        text = clean(shown).replace("\0", "")
         title = _TITLE.search(markup)
         named = " ".join(plain(f"{{\\rtf1 {title[1]}}}", errors="replace").split()) if title else ""
     except Exception as error:  # a damaged file fails in the library in its own ways
@@ -50,3 +59,44 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     yield RawDocument(origin.key, named or None, "\n\n".join(paragraphs) + "\n", {}, "text")
+
+
+def _with_asides(markup: str) -> str:
+    """The markup with the texts of boxes below their paragraphs, and the footnotes, numbered, at its end."""
+    if "\\footnote" not in markup and "\\shptxt" not in markup:
+        return markup
+    pieces: list[str] = []
+    notes: list[str] = []
+    boxes: list[str] = []
+    at = 0
+    while (aside := _ASIDE.search(markup, at)) is not None:
+        if aside[1] is None:
+            pieces += [markup[at : aside.end()], *boxes]
+            boxes.clear()
+            at = aside.end()
+            continue
+        end = _group_end(markup, aside.start())
+        if end < 0:
+            break
+        pieces.append(markup[at : aside.start()])
+        if aside[1] == "footnote":
+            notes.append(markup[aside.end() : end - 1])
+            pieces.append(f"[{len(notes)}]")
+        elif (box := _BOX_TEXT.search(markup, aside.end(), end)) is not None:
+            boxes.append(f"{{{markup[box.end() : _group_end(markup, box.start()) - 1]}\\par }}")
+        at = end
+    whole = "".join((*pieces, markup[at:]))
+    last = whole.rfind("}")
+    told = [*boxes, *(f"{{[{number}] {note}}}\\par " for number, note in enumerate(notes, 1))]
+    return f"{whole[:last]}\\par {''.join(told)}{whole[last:]}" if told and last >= 0 else whole
+
+
+def _group_end(markup: str, start: int) -> int:
+    """Where the group that begins at a brace ends; -1 where it does not."""
+    depth = 0
+    for brace in _BRACE.finditer(markup, start):
+        if len(brace[0]) == 1:
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                return brace.end()
+    return -1
