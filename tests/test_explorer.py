@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import doctest
+import importlib
 import io
 import json
 import re
@@ -458,3 +460,10 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
     command[4] = str(path / "none")
     none = subprocess.run(command, capture_output=True, text=True, check=False)
     assert none.returncode == 1 and "there is no store" in none.stderr and "Traceback" not in none.stderr
+
+
+@pytest.mark.parametrize("module", ["addresses", "document_text", "compare_page"])
+def test_the_examples_of_its_modules_run(module: str) -> None:
+    pytest.importorskip("starlette")
+    tested = doctest.testmod(importlib.import_module(f"kvstore.integrations.explore.{module}"))
+    assert tested.failed == 0 and tested.attempted > 0
