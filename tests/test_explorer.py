@@ -57,9 +57,11 @@ def application(path: Path) -> Iterator[Guard]:
     from kvstore.integrations.explore.application import explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
+    before = (path / "data.mdb").read_bytes()
     store = FollowedStore(path)
     yield explorer(store, token=TOKEN, port=PORT)
     store.close()
+    assert (path / "data.mdb").read_bytes() == before
 
 
 def client_of(application: Guard) -> Any:
