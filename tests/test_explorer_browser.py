@@ -254,7 +254,7 @@ def test_a_click_on_a_name_brings_what_stands_around_it(watched: Callable[..., W
     middle = page.evaluate("kvstoreNetwork.nodes('.middle').renderedPosition()")
     for _ in range(12):
         page.evaluate("() => { kvstoreNetwork.nodes('.name').not('.open')[0]?.emit('tap'); }")
-        page.wait_for_load_state("networkidle")
+    page.wait_for_function(f"Number(document.getElementById('network').dataset.names) > {before}")
     assert before < int(page.get_attribute("#network", "data-names")) <= 150
     styles = page.evaluate("kvstoreNetwork.edges('.solid').map(edge => edge.style('line-style'))")
     assert set(styles) == {"solid"}
@@ -331,4 +331,5 @@ def test_a_screen_reader_and_a_keyboard_can_use_it(watched: Callable[..., Watche
             ]
             assert grave == [], (scheme, address)
             page.keyboard.press("Tab")
-            assert page.evaluate("document.activeElement.className") == "skip", address
+            if "#" not in address:  # else the keyboard goes on from the place that the address names
+                assert page.evaluate("document.activeElement.className") == "skip", address
