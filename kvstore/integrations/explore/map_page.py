@@ -123,7 +123,7 @@ def _point(asked: PageRequest) -> str:
     place = asked.number("point", 0, most=len(chunks) - 1)
     key, ordinal = chunks.documents[chunks.owners[place]], int(chunks.ordinals[place])
     rows = asked.store.query(
-        'SELECT title, heading, start, "end", text FROM chunks JOIN documents ON key = document '
+        'SELECT title, heading, start, "end", chunks.text FROM chunks JOIN documents ON key = document '
         "WHERE document = ? AND ordinal = ?",
         (key, ordinal),
     ).fetchall()
