@@ -289,7 +289,7 @@ def test_a_store_that_was_made_in_transactions_is_closed_without_free_pages(
 ) -> None:
     monkeypatch.setattr(compaction, "WORTHWHILE", 1 << 17)
     path = tmp_path / "store"
-    with kvstore.open(path, embedder="hashing:32") as store:
+    with kvstore.open(path, embedder="hashing:32", settings={"language": "rules"}) as store:
         for first in range(0, 300, 20):
             with store.transaction() as transaction:
                 for number in range(first, first + 20):
@@ -307,7 +307,7 @@ def test_a_store_that_was_made_in_transactions_is_closed_without_free_pages(
 def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "WORTHWHILE", 0)
     path = tmp_path / "store"
-    store = kvstore.open(path, embedder="hashing:32")
+    store = kvstore.open(path, embedder="hashing:32", settings={"language": "rules"})
     with python(OPEN.replace("READONLY", "True"), path) as process:
         assert said(process) == "open"
         for first in range(0, 100, 10):

@@ -124,9 +124,9 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
         with store.snapshot() as snapshot:
             return dump(snapshot._view)
 
-    with kvstore.open(tmp_path / "large", embedder="hashing") as store:
+    with kvstore.open(tmp_path / "large", embedder="hashing", settings={"language": "rules"}) as store:
         expected = changed(store)
-    with kvstore.open(tmp_path / "small", embedder="hashing") as store:
+    with kvstore.open(tmp_path / "small", embedder="hashing", settings={"language": "rules"}) as store:
         fixed = store.settings
     environment = Environment.open(tmp_path / "small", map_size=1 << 20)
     with kvstore.Store(OpenStore(environment, fixed, None)) as store:

@@ -276,8 +276,13 @@ TestFilterMachine.settings = settings(
 )
 
 
-@pytest.mark.parametrize("steps", [300, pytest.param(3000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("seed", [CHOSEN_SEED, MIRROR_SEED, SEED])
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [
+        (CHOSEN_SEED, 300),
+        *(pytest.param(seed, 3000, marks=pytest.mark.slow) for seed in (CHOSEN_SEED, MIRROR_SEED, SEED)),
+    ],
+)
 def test_a_long_run_splits_and_merges_many_times(seed: int, steps: int) -> None:
     chance = random.Random(seed + steps)
     machine = FilterMachine()

@@ -53,6 +53,7 @@ def test_one_set_and_one_strategy_are_one_flat_object(data: Path) -> None:
     assert report["p95_ms"] >= report["p50_ms"] >= report["p50_ms_without_embedding"] > 0
 
 
+@pytest.mark.slow
 def test_ablations_leave_out_one_part_each_and_make_the_index(data: Path) -> None:
     report = evaluate("--data", data, "--ablations", "cue")
     names = ["cue", "cue, no names", "cue, no units", "cue, no update", "cue, one beam"]
@@ -61,6 +62,7 @@ def test_ablations_leave_out_one_part_each_and_make_the_index(data: Path) -> Non
     assert report["rows"][0]["all@8"] == 1
 
 
+@pytest.mark.slow
 def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     folder.mkdir()

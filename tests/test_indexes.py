@@ -101,7 +101,7 @@ def test_after_any_history_a_search_finds_what_the_state_holds(
 
 def _compare_after(history: list[tuple[Any, ...]], asked: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = kvstore.open(Path(folder) / "s", embedder="hashing")
+        store = kvstore.open(Path(folder) / "s", embedder="hashing", settings={"language": "rules"})
         store.create_index("vectors", TINY)
         held: dict[str, int] = {}
         kept: list[tuple[kvstore.Snapshot, dict[str, int]]] = []

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from other_process import python, said, tell
@@ -19,6 +20,7 @@ from kvstore.storage.change_buffer import MOST_SEGMENTS
 
 SPAWN = multiprocessing.get_context("spawn")
 DOCUMENTS = 5
+MAKING: dict[str, Any] = {"embedder": "hashing:32", "settings": {"language": "rules"}}
 
 
 def _text(generation: int) -> str:
@@ -55,7 +57,7 @@ def _read(path: str, finished: multiprocessing.synchronize.Event, faults: multip
 
 def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
-    with kvstore.open(path, embedder="hashing:32") as store, store.transaction() as transaction:
+    with kvstore.open(path, **MAKING) as store, store.transaction() as transaction:
         for number in range(DOCUMENTS):
             transaction.put(f"d{number}", _text(0), title="Port Ellen 0")
     finished = SPAWN.Event()
@@ -92,7 +94,7 @@ def test_writers_that_take_turns_see_each_others_names(tmp_path: Path) -> None:
     """What a process keeps of its last commit is no good when another has written since."""
     path = tmp_path / "s"
     with (
-        kvstore.open(path, embedder="hashing:32", settings={"language": "rules"}) as store,
+        kvstore.open(path, **MAKING) as store,
         python(_PUTS, path) as other,
     ):
         for number in range(12):
@@ -163,11 +165,11 @@ def _die_reading(path: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_no_statement_of_four_readers_sees_two_generations(tmp_path: Path, seconds: float) -> None:
     """While one process replaces all documents again and again, and other readers die in the middle of a statement."""
     path = str(tmp_path / "s")
-    with kvstore.open(path, embedder="hashing:32") as store, store.transaction() as transaction:
+    with kvstore.open(path, **MAKING) as store, store.transaction() as transaction:
         for number in range(DOCUMENTS):
             transaction.put(f"d{number}", _text(0), title="Port Ellen 0")
     faults = SPAWN.Queue()
@@ -208,7 +210,7 @@ def _hold(path: str, held: multiprocessing.synchronize.Event, release: multiproc
 
 def test_a_second_writer_is_told_the_holder_or_waits(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
-    kvstore.open(path, embedder="hashing:32").close()
+    kvstore.open(path, **MAKING).close()
     held, release = SPAWN.Event(), SPAWN.Event()
     holder = SPAWN.Process(target=_hold, args=(path, held, release))
     holder.start()

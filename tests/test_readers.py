@@ -551,6 +551,7 @@ def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
     assert blocks == ["paragraph_open"] * len(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MANUAL.exists(), reason="the PostgreSQL manual is not here (shared/data/docs)")
 def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
     """Word for word: nothing is lost but numbering and contents, and nothing comes from navigation."""
