@@ -92,24 +92,32 @@ def test_a_condition_composes_with_every_statement(leave: kvstore.Store) -> None
     def rows(statement: str) -> list[Any]:
         return [tuple(row) for row in leave.execute(statement)]
 
-    phrase = """text MATCH '"parental leave"'"""
+    phrase = """content MATCH '"parental leave"'"""
     ((_, told, count),) = rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
     assert (told, count) == ("by the postings of words and the index of values, 2 documents read", 1)
     for using in ("lexical", "vector", "hybrid", "adaptive"):
         assert {row[2] for row in rows(f"RETRIEVE 'leave' USING {using} WHERE {phrase}")} == {"a"}
-    assert rows("SELECT key FROM documents WHERE NOT text MATCH 'parental'") == [("c",)]
-    assert rows("EXPLAIN SELECT key FROM documents WHERE text MATCH 'tree'")[0][1] == "SCAN documents BY text MATCH ?"
+    assert rows("SELECT key FROM documents WHERE NOT content MATCH 'parental'") == [("c",)]
+    assert (
+        rows("EXPLAIN SELECT key FROM documents WHERE content MATCH 'tree'")[0][1]
+        == "SCAN documents BY content MATCH ?"
+    )
     assert rows("SELECT key FROM documents WHERE meta ->> 'note' MATCH 'leave' OR title MATCH 'tree*'") == [
         ("a",), ("b",),
     ]  # fmt: skip
     assert rows("SELECT document, ordinal FROM chunks WHERE text MATCH 'three'") == [("c", 1)]
+    # No other table has a column of this name, so that one which has a text is joined without saying whose is meant.
+    joined = "SELECT key, text FROM documents JOIN chunks ON document = key WHERE content MATCH 'one' AND ordinal = 1"
+    assert rows(joined) == [("c", "three four")]
     # What lies between the chunks of one who has cut a text is kept and not searched.
-    assert rows("SELECT key, text FROM documents WHERE text MATCH '\"one three\"'") == [("c", "one\n\nthree four")]
-    assert rows("SELECT key FROM documents WHERE text MATCH 'two'") == []
-    assert rows("SELECT title MATCH NULL, text MATCH 'leave' FROM documents WHERE key = 'c'") == [(None, 0)]
-    assert leave.keys(where={"$text": {"$match": "NEAR(leave approves)"}}) == ["a"]
-    assert leave.keys(where={"note": {"$match": "leaves"}, "$text": {"$substring": "Maria"}}) == ["a"]
-    assert leave.keys(where={"$not": {"$text": {"$match": "parental"}}}) == ["c"]
+    assert rows("SELECT key, content FROM documents WHERE content MATCH '\"one three\"'") == [
+        ("c", "one\n\nthree four")
+    ]
+    assert rows("SELECT key FROM documents WHERE content MATCH 'two'") == []
+    assert rows("SELECT title MATCH NULL, content MATCH 'leave' FROM documents WHERE key = 'c'") == [(None, 0)]
+    assert leave.keys(where={"$content": {"$match": "NEAR(leave approves)"}}) == ["a"]
+    assert leave.keys(where={"note": {"$match": "leaves"}, "$content": {"$substring": "Maria"}}) == ["a"]
+    assert leave.keys(where={"$not": {"$content": {"$match": "parental"}}}) == ["c"]
     with leave.transaction() as transaction:
         transaction.put("d", "Parental leave again.")
         assert transaction.delete_where(phrase) == 2
@@ -117,13 +125,13 @@ def test_a_condition_composes_with_every_statement(leave: kvstore.Store) -> None
 
 
 def test_a_wrong_query_is_refused_at_its_place(leave: kvstore.Store) -> None:
-    with pytest.raises(StatementError, match="column 48: full-text query: expected a word") as refused:
-        leave.execute("SEARCH 'leave' WHERE key = 'z' AND text  MATCH 'parental AND'")
-    assert refused.value.column == 48
+    with pytest.raises(StatementError, match="column 51: full-text query: expected a word") as refused:
+        leave.execute("SEARCH 'leave' WHERE key = 'z' AND content  MATCH 'parental AND'")
+    assert refused.value.column == 51
     with pytest.raises(InputError, match=r"expected '\)'"):
-        leave.execute("SELECT key FROM documents WHERE text MATCH '(tea'").fetchall()
+        leave.execute("SELECT key FROM documents WHERE content MATCH '(tea'").fetchall()
     with pytest.raises(InputError, match=r"\$match takes a full-text query such as"):
-        leave.keys(where={"$text": {"$match": 1}})
+        leave.keys(where={"$content": {"$match": 1}})
 
 
 def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
@@ -259,12 +267,12 @@ def test_the_postings_find_what_plain_evaluation_finds(
     for query in asked:
         expected = sorted(key for key, text in stored.items() if plainly(query, text))
         with filled.state() as state:
-            for condition, value in (("text MATCH ?", (query,)), ("NOT (text MATCH ?) IS NOT TRUE", (query,))):
+            for condition, value in (("content MATCH ?", (query,)), ("NOT (content MATCH ?) IS NOT TRUE", (query,))):
                 found = documents_where(state, condition, value).allowed.documents.tolist()
                 assert sorted(map(state.documents.key_of, found)) == expected, query
-            others = documents_where(state, "NOT text MATCH ?", (query,)).allowed.documents.tolist()
+            others = documents_where(state, "NOT content MATCH ?", (query,)).allowed.documents.tolist()
             assert sorted(map(state.documents.key_of, others)) == sorted(stored.keys() - expected), query
-        assert sorted(filled.keys(where={"$text": {"$match": query}})) == expected
+        assert sorted(filled.keys(where={"$content": {"$match": query}})) == expected
         assert sorted(filled.keys(where={"text": {"$match": query}})) == expected
         selected = filled.execute("SELECT document, ordinal FROM chunks WHERE text MATCH ?", (query,))
         assert sorted(map(tuple, selected)) == sorted((key, n) for key, n, text in chunks if plainly(query, text))

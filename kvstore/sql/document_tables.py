@@ -48,7 +48,7 @@ def _origin(record: DocumentRecord) -> str | None:
 
 DOCUMENTS = SqlTable(
     "documents",
-    "what was put in or ingested, one row a document; text, which * leaves out, is what is searched of it",
+    "what was put in or ingested, one row a document; content, which * leaves out, is the text that is searched",
     {
         "key": ("TEXT", lambda reader, row, record: record.key),
         "title": ("TEXT", lambda reader, row, record: record.title),
@@ -69,8 +69,8 @@ DOCUMENTS = SqlTable(
     },
     between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
     size=counted(tables.DOCUMENTS),
-    hidden={"text": ("TEXT", lambda reader, row, record: reader.view.searched_text(record))},
-    matching={"text": documents_matching},
+    hidden={"content": ("TEXT", lambda reader, row, record: reader.view.searched_text(record))},
+    matching={"content": documents_matching},
 )
 
 #: Documents of which SQLite is asked whether they fulfil a condition; it stands in for ``documents`` there.

@@ -36,7 +36,7 @@ class MetaField:
 Field = ColumnField | MetaField
 
 #: The text of a document that is searched.
-DOCUMENT_TEXT = ColumnField("text")
+DOCUMENT_TEXT = ColumnField("content")
 
 
 @dataclass(frozen=True, slots=True)
