@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .structures.names.aliases import Alias
     from .systems.passage_graph.neighbours import Neighbour, Neighbours
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "FORMATS",
