@@ -9,6 +9,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_every_baseline_finds_the_same_places_and_tells_the_same(drawn: list[lis
         lmdb.close()
 
 
+@pytest.mark.slow
 def test_every_figure_is_reported(tmp_path: Path) -> None:
     pairs = tmp_path / "made.csv"
     rows = [f"name {number},name {number // 3}" for number in range(1, 60)]

@@ -20,9 +20,8 @@ FIGURES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "part", ["ingest", pytest.param("replace", marks=pytest.mark.slow), pytest.param("compact", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["ingest", "replace", "compact"])
 def test_every_figure_is_told(part: str, tmp_path: Path) -> None:
     rows = [{"id": f"p{n}", "title": f"Pier {n}", "text": f"Pier {n} was built by Captain Reid."} for n in range(12)]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
