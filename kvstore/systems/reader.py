@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from ..storage.measured_view import MeasuredView
@@ -93,20 +94,19 @@ class Reader:
 
     def mention_chunks(self, name: str) -> Iterator[int]:
         """Chunks that may mention an entity, in order."""
+        return (chunk for chunk in self._chunks_below(name) if self.stored(tables.CHUNKS, chunk))
+
+    def _chunks_below(self, name: str) -> Iterator[int]:
+        """Numbers of the chunks below an entity's addresses, in order; of some there may be no chunk."""
         leaves = {place for rank, place in self.addresses_of(name) if rank != addresses.NODE and place < FIRST_UPPER}
-        for leaf in sorted(leaves):
-            for chunk in self.view.abstracts.chunk_ids(leaf):
-                if self.stored(tables.CHUNKS, chunk):
-                    yield chunk
+        return chain.from_iterable(map(self.view.abstracts.chunk_ids, sorted(leaves)))
 
     def mention_count(self, entity: int, key: str) -> int:
         """How often an entity is mentioned in chunks."""
         self._counted += 1
         if self._counted > _COUNTED_SINGLY:
             return self._mention_counts.get(entity, 0)
-        return sum(
-            mention.entity == entity for chunk in self.mention_chunks(key) for mention in self.mentions_in(chunk)
-        )
+        return self.view.mentions.count(entity, self._chunks_below(key))
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:

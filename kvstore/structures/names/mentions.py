@@ -57,6 +57,12 @@ class Mentions:
         values = self._view.get_many(tables.MENTIONS, keys)
         return [[] if value is None else _occurrences(value, key) for key, value in zip(keys, values, strict=True)]
 
+    def count(self, entity: int, chunks: Iterable[int]) -> int:
+        """How often an entity occurs in the texts of some chunks."""
+        keys = list(map(records.u64, chunks))
+        values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
+        return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
+
     def places_in(self, chunk: int) -> Iterator[tuple[int, int, int]]:
         """The same as :meth:`in_chunk` as plain numbers, for many chunks at a time: entity, start and length."""
         key = records.u64(chunk)
