@@ -748,6 +748,27 @@ def test_pdf_words_in_two_fonts_are_not_glued() -> None:
     assert one(page, "a.pdf").text == "The lamp islit.\n"
 
 
+def test_pdf_words_are_whole_where_spacings_part_them() -> None:
+    """The way Ghostscript writes justified text: each piece begins where spacings left the pen, kerned or not."""
+    widths = f"/FirstChar 32 /LastChar 126 /Widths [300 {' '.join(['600'] * 94)}]"
+
+    def read(shown: str) -> str:
+        page = pdf([f"BT /F1 10 Tf {shown} ET"]).replace(
+            b"/BaseFont /Helvetica", f"/BaseFont /Justified {widths}".encode()
+        )
+        return one(page, "a.pdf").text
+
+    words = "50 700 Td 2.8 Tw (it lights the v) Tj 89.4 0 Td (ariable) Tj 0 Tw 44.8 0 Td (lamp.) Tj"
+    assert read(words) == "it lights the variable lamp.\n"
+    assert read(words.replace("Td 2.8 Tw (it lights the v) Tj", 'Td 12 TL 2.8 0 (it lights the v) "')) == read(words)
+    characters = "50 700 Td (a) Tj 2.5 Tc 6 0 Td [(sa)250(si)250(ft)] TJ 0 Tc 43.5 0 Td (he v) Tj 21 0 Td (alue) Tj"
+    assert read(characters) == "as as if the value\n"
+    taken_back = "50 700 Td (so n) Tj -.1 Tc -2.8 Tw 21 0 Td (eg a) Tj 0 Tc 0 Tw 17.8 0 Td (tive) Tj"
+    assert read(taken_back) == "so negative\n"
+    letterspaced = "50 700 Td 3 Tc (KEEPER) Tj q 50 Tz 0 Tc 57 0 Td (watches) Tj Q 3 Tc 24 0 Td (ALONE) Tj"
+    assert read(letterspaced) == "KEEPER watches ALONE\n"
+
+
 def test_pdf_ligatures_are_unfolded() -> None:
     font = "<< /Type /Encoding /Differences [65 /fi /fl /ff /ffi] >>"
     page = pdf([placed((50, 700, "AnD the oCce"))]).replace(

@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -33,6 +33,10 @@ _COLUMN = 25
 #: The least gap between two words, in thousandths of a letter's height, and one that is a gap in any font.
 _WORD_GAP = 140
 _SURE_GAP = 1000
+#: A space that is narrower than this is none: the spacing of words took it back.
+_NO_GAP = 50
+#: The most codes of a string whose letters a spacing of characters parts as words; longer ones are letterspaced.
+_SPACED_CODES = 3
 #: Widths that a font may tell; there are no more codes of two bytes.
 _MOST_WIDTHS = 1 << 16
 _BULLET = re.compile(r"[•◦▪‣●○■∙]\s")
@@ -62,8 +66,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             reader = pypdf.PdfReader(stream)
             if reader.is_encrypted and not reader.decrypt(""):
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
-            fonts = _Fonts()
-            drawn = [_page_lines(page, fonts) for page in reader.pages]
+            pen = _Pen()
+            drawn = [_page_lines(page, pen) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
@@ -130,62 +134,144 @@ class _Shown:
 _Widths = tuple[int, dict[int, float], float]
 
 
-class _Fonts:
-    """The widths of a file's fonts, which tell where a text ends (PDF 32000-1, 9.2.4 and 9.7.4.3).
+@dataclass(frozen=True, slots=True)
+class _TextState:
+    """What a page says of the texts to come (PDF 32000-1, 9.3): their font, and how far a code moves the pen.
 
-    pypdf does not tell that, and takes no gap between two fonts for one between words that is narrower than half of
-    what it holds for a space.
+    ``single_byte`` says that each byte is a code; ``size`` and spacings are in units of text, ``scale`` is a factor.
+    """
+
+    widths: _Widths | None = None
+    single_byte: bool = False
+    size: float = 0.0
+    characters: float = 0.0
+    words: float = 0.0
+    scale: float = 1.0
+
+
+class _Pen:
+    """Follows the state of text through a page, and tells how far a text moves the pen (PDF 32000-1, 9.3 and 9.4.4).
+
+    pypdf counts no spacing of words (``Tw``), and takes what it moves a text for a gap; nor does it tell where a text
+    ends, and takes no gap between two fonts for one between words that is narrower than half of what it holds for a
+    space. Here the widths of the file's fonts tell it (9.2.4 and 9.7.4.3).
     """
 
     def __init__(self) -> None:
         self._page: Any = None
         self._known: dict[int, tuple[Any, _Widths | None]] = {}  # by a font's identity, which lives with it
-        self._current: _Widths | None = None
-        self._size = 0.0
+        self._state = _TextState()
+        self._saved: list[_TextState] = []
 
     def turn_to(self, page: Any) -> None:
         """Go on with another page, whose first font is yet to come."""
-        self._page, self._current = page, None
+        self._page, self._state, self._saved = page, _TextState(), []
 
-    def take(self, name: str, size: Any) -> None:
-        """Go on with another font."""
-        self._size = float(size) if isinstance(size, (int, float)) else 0.0
+    def follow(self, operator: bytes, operands: Sequence[Any]) -> None:
+        """Take an operator that may say how texts are set."""
+        if operator == b"q":
+            self._saved.append(self._state)
+        elif operator == b"Q" and self._saved:
+            self._state = self._saved.pop()
+        elif operator == b"Tf" and len(operands) > 1:
+            self._take(str(operands[0]), operands[1])
+        elif operands and isinstance(operands[0], (int, float)):
+            number = float(operands[0])
+            if operator == b"Tc":
+                self._state = replace(self._state, characters=number)
+            elif operator == b"Tw":
+                self._state = replace(self._state, words=number)
+            elif operator == b"Tz":
+                self._state = replace(self._state, scale=number / 100)
+
+    def _take(self, name: str, size: Any) -> None:
+        single_byte, widths = False, None
         try:
             font = self._page["/Resources"]["/Font"][name].get_object()
-        except Exception:  # no such font, or a damaged one
-            self._current = None
-            return
-        if id(font) not in self._known:
-            try:
-                self._known[id(font)] = font, _widths_of(font)
-            except Exception:  # a font that is damaged, or of an unknown kind, says nothing
+            single_byte = font["/Subtype"] != "/Type0"
+            if id(font) not in self._known:
                 self._known[id(font)] = font, None
-        self._current = self._known[id(font)][1]
+                self._known[id(font)] = font, _widths_of(font)
+            widths = self._known[id(font)][1]
+        except Exception:  # no such font, or a damaged one, or of an unknown kind: it says no widths
+            pass
+        height = float(size) if isinstance(size, (int, float)) else 0.0
+        self._state = replace(self._state, widths=widths, single_byte=single_byte, size=height)
 
     def advance(self, shown: Sequence[Any]) -> float | None:
         """How far what is shown moves the pen, in units of text; None where the font does not say."""
-        if self._current is None:
+        state = self._state
+        if state.widths is None:
             return None
-        step, widths, default = self._current
-        total = 0.0
+        step, widths, default = state.widths
+        total = spacing = 0.0
         for part in shown:
             if isinstance(part, (int, float)):
                 total -= float(part)
                 continue
-            codes = part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
+            codes = _codes(part)
             if not codes or len(codes) % step:
                 return None
             total += sum(
                 widths.get(int.from_bytes(codes[at : at + step], "big"), default) for at in range(0, len(codes), step)
             )
-        return total * self._size / 1000
+            spacing += state.characters * (len(codes) // step) + state.words * (codes.count(b" ") if step == 1 else 0)
+        return (total * state.size / 1000 + spacing) * state.scale
+
+    def spelled_out(self, shown: Sequence[Any]) -> list[Any]:
+        """What a TJ operator shows, with the spacings that part its words written as gaps between strings.
+
+        Ghostscript writes the text of groff so: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and in
+        ``(eg a)`` a negative ``Tw`` takes back the whole space. Longer strings with a wide ``Tc`` are letterspaced.
+        """
+        state = self._state
+        if not state.single_byte or not state.size:
+            return list(shown)
+        characters, words = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
+        strings = [_codes(part) for part in shown if not isinstance(part, (int, float))]
+        if characters >= _WORD_GAP and all(1 < len(codes) <= _SPACED_CODES for codes in strings):
+            # pypdf counts the spacing of characters itself: the gap moves no pen, and what is behind the last is none.
+            return [*self._with_gaps(shown, b"", [-_SURE_GAP, _SURE_GAP]), characters]
+        if not words:
+            return list(shown)
+        width = state.widths[1].get(ord(" ")) if state.widths is not None else None
+        if words < 0 and width is not None and width + characters + words < _NO_GAP:
+            return self._with_gaps(shown, b" ", [-width - characters - words])
+        return self._with_gaps(shown, b" ", [b" ", -words])
+
+    def condensed(self, advance: float | None) -> list[float]:
+        """What takes the pen back behind a condensed text that moves it so far: pypdf counts no ``Tz``."""
+        state = self._state
+        if advance is None or not state.size or not 0 < state.scale < 1:
+            return []
+        return [(advance / state.scale - advance) * 1000 / state.size]
+
+    @staticmethod
+    def _with_gaps(shown: Sequence[Any], at: bytes, gap: Sequence[Any]) -> list[Any]:
+        """What is shown, with a gap in the place of each such code of its strings, or between all their codes."""
+        gaps: list[Any] = []
+        for part in shown:
+            if isinstance(part, (int, float)):
+                gaps.append(part)
+                continue
+            codes = _codes(part)
+            for number, piece in enumerate(codes.split(at) if at else [codes[n : n + 1] for n in range(len(codes))]):
+                gaps += [*(gap if number else ()), *([piece] if piece else ())]
+        return gaps
+
+
+def _codes(part: Any) -> bytes:
+    """The codes of a string that is shown."""
+    return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
 
 
 def _widths_of(font: Any) -> _Widths | None:
     """The widths that a font tells, None where its codes are not known."""
     if font["/Subtype"] != "/Type0":
         first = int(font["/FirstChar"])
-        widths = [float(width.get_object()) for width in font["/Widths"].get_object()]
+        # A font of type 3 has a unit of its own (9.6.5).
+        unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
+        widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
         return 1, dict(enumerate(widths, first)), 0.0
     if font["/Encoding"] != "/Identity-H":
         return None
@@ -215,29 +301,28 @@ class _Gathering:
     operators that show them (PDF 32000-1, 9.4.3).
     """
 
-    def __init__(self, fonts: _Fonts) -> None:
+    def __init__(self, pen: _Pen) -> None:
         self.lines: list[_PageLine] = []
         self._open: _PageLine | None = None
         self._blank = False
         self._shown: list[_Shown] = []
-        self._fonts = fonts
+        self._pen = pen
 
     def show(self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]) -> None:
         """Take an operator before it is carried out."""
-        if operator == b"Tf" and len(operands) > 1:
-            self._fonts.take(str(operands[0]), operands[1])
+        self._pen.follow(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
         told = operands[-1] if operator != b"TJ" else operands[0]
-        if operator == b"TJ" and isinstance(told, list):
-            told[:] = _with_word_gaps(told)
-        pieces = told if isinstance(told, list) else [told]
+        pieces = list(told) if isinstance(told, list) else [told]
         count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
         count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
         x, y = _place(outer, inner)
-        advance = self._fonts.advance(pieces)
+        advance = self._pen.advance(pieces)
         end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
         self._shown.append(_Shown(x, y, count, end))
+        if operator == b"TJ" and isinstance(told, list):
+            told[:] = [*_with_word_gaps(self._pen.spelled_out(told)), *self._pen.condensed(advance)]
 
     def hear(self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float) -> None:
         """Take a text, with the matrices that place it."""
@@ -333,12 +418,47 @@ def _after_letters(text: str, count: int) -> int:
     return best
 
 
-def _page_lines(page: Any, fonts: _Fonts) -> list[_PageLine]:
+def _page_lines(page: Any, pen: _Pen) -> list[_PageLine]:
     """The lines of one page, in the order of its content, columns one after the other."""
-    fonts.turn_to(page)
-    gathering = _Gathering(fonts)
-    page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
+    pen.turn_to(page)
+    gathering = _Gathering(pen)
+    with _shown_in_arrays(page):
+        page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
     return _columns(gathering.lines)
+
+
+@contextmanager
+def _shown_in_arrays(page: Any) -> Iterator[None]:
+    """Have every text of a page's content shown by TJ, the one operator that takes gaps (PDF 32000-1, 9.4.3).
+
+    The content of forms stays as it is, and so does one that is none.
+    """
+    from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
+
+    name = NameObject("/Contents")
+    told = page.get(name)
+    told = told.get_object() if told is not None else None
+    if not isinstance(told, (ArrayObject, StreamObject)):
+        yield
+        return
+    content = ContentStream(told, page.pdf, "bytes")
+    operations: list[tuple[Any, bytes]] = []
+    for operands, operator in content.operations:
+        if operator not in (b"Tj", b"'", b'"') or len(operands) < (3 if operator == b'"' else 1):
+            operations.append((operands, operator))
+            continue
+        if operator == b'"':
+            operations += [([operands[0]], b"Tw"), ([operands[1]], b"Tc")]
+        if operator != b"Tj":
+            operations.append(([], b"T*"))
+        operations.append(([ArrayObject([operands[-1]])], b"TJ"))
+    content.operations = operations
+    before = page.raw_get(name)
+    page[name] = content
+    try:
+        yield
+    finally:
+        page[name] = before  # the file's pages stay in memory together, what they show need not
 
 
 def _without_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_PageLine]], tuple[LeftOut, ...]]:
