@@ -38,7 +38,7 @@ test: install
 	$(BIN)/python -m pytest -q -n 2
 
 test-slow: $(SLOW_INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
 
 # The theme's maker speaks of a successor in every build; --strict is about the pages.
 docs: $(DOCS_INSTALLED)

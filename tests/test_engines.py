@@ -259,7 +259,10 @@ def test_killed_workers_lose_nothing_and_double_nothing(make_store: MakeStore, f
         over.set()
         killer.join()
     assert kills
-    assert (report.added, report.documents, len(report.failures)) == (460, 460, 1)
+    # One file cannot be read. One at which a kill happens to strike twice fails as well, and the next run has it.
+    struck = len(report.failures) - 1
+    assert (report.added, report.documents) == (460 - struck, 460 - struck)
+    assert store.ingest(folder, workers=0).added == struck
     assert dumped(store) == dumped(alone)
 
 

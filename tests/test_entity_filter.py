@@ -280,7 +280,7 @@ TestFilterMachine.settings = settings(
     ("seed", "steps"),
     [
         (CHOSEN_SEED, 300),
-        *(pytest.param(seed, 3000, marks=pytest.mark.slow) for seed in (CHOSEN_SEED, MIRROR_SEED, SEED)),
+        *(pytest.param(seed, 1500, marks=pytest.mark.slow) for seed in (CHOSEN_SEED, MIRROR_SEED, SEED)),
     ],
 )
 def test_a_long_run_splits_and_merges_many_times(seed: int, steps: int) -> None:
