@@ -73,6 +73,7 @@ def _listening(port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((_HOST, port))
+        listener.listen()  # who is told the address may come before the server looks
     except OSError as error:
         listener.close()
         raise InputError(f"port {port} of this machine cannot be had ({error.strerror}); name another") from None
