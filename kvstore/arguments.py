@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from numbers import Real
 from typing import Any, TypeVar
 
 from .errors import ArgumentError, InputError
@@ -113,20 +115,20 @@ def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, A
         check = _check_of(getattr(annotation, "__forward_arg__", str(annotation)))
         wrong = None if check is None else check(value)
         if wrong:
-            raise ArgumentError(f"{method}(): {name} is {wrong}, not {_shown(value)}")
+            raise ArgumentError(f"{method}(): {name} is {wrong}, not {shown(value)}")
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
     """Raise ArgumentError for options that are not texts, numbers, switches or None by their names."""
     for key, value in (options or {}).items():
         if not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
-            raise ArgumentError(f"{name} are texts and numbers by their names, not {_shown(key)}: {_shown(value)}")
+            raise ArgumentError(f"{name} are texts and numbers by their names, not {shown(key)}: {shown(value)}")
 
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be written as UTF-8."""
     if wrong := _not_text(value):
-        raise ArgumentError(f"{name} is {wrong}, not {_shown(value)}")
+        raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
 
 
 def is_text(value: object) -> bool:
@@ -137,27 +139,34 @@ def is_text(value: object) -> bool:
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a path that a file may have."""
     if wrong := _not_path(value):
-        raise ArgumentError(f"{name} is {wrong}, not {_shown(value)}")
+        raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
 
 
 def check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
     """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: or more)."""
     if wrong := _not_whole(value):
-        raise ArgumentError(f"{name} is {wrong}, not {_shown(value)}")
+        raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
     if value < low or (high is not None and value > high):
         limits = f"{low:,} or more" if high is None else f"{low:,} to {high:,}"
         raise InputError(f"{name} takes {limits}, not {value:,}")
 
 
 def _error(function: Callable[..., Any], name: str, wrong: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"{function.__name__}(): {name} is {wrong}, not {_shown(value)}")
+    return ArgumentError(f"{function.__name__}(): {name} is {wrong}, not {shown(value)}")
 
 
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return (
-        f"{type(value).__name__} {shown}" if len(shown) <= 60 else f"a {type(value).__name__} of {len(shown):,} signs"
-    )
+def shown(value: object) -> str:
+    """A value of the wrong kind as an error names it.
+
+    >>> shown(2.5), shown("x" * 99), shown([])
+    ('float 2.5', 'a str of 101 signs', 'list []')
+    """
+    kind = type(value).__name__
+    try:
+        written = repr(value)
+    except Exception:  # lists in lists a thousand deep, or whatever somebody's own class does
+        return f"a {kind} that cannot be shown"
+    return f"{kind} {written}" if len(written) <= 60 else f"a {kind} of {len(written):,} signs"
 
 
 def _check_of(annotation: str) -> ArgumentCheck | None:
@@ -218,13 +227,17 @@ def _not_path(value: Any) -> str | None:
 
 
 def _not_whole(value: Any) -> str | None:
-    return None if hasattr(value, "__index__") and not isinstance(value, bool) else "a whole number"
+    try:
+        operator.index(value)
+    except TypeError:  # an array has __index__ too, and is a number only if it holds one alone
+        return "a whole number"
+    return "a whole number" if isinstance(value, bool) else None
 
 
 def _not_number(value: Any) -> str | None:
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+    if isinstance(value, bool) or not isinstance(value, Real):  # a Decimal is none: it cannot be added to others
         return "a number"
-    return "a number" if isinstance(value, float) and math.isnan(value) else None
+    return "a number" if math.isnan(value) else None
 
 
 def _not_mapping(value: Any) -> str | None:

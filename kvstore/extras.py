@@ -6,7 +6,8 @@ names both; nothing is imported before.
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Iterable
+from importlib import import_module, util
 from typing import Any
 
 from .errors import KvstoreError, MissingExtraError
@@ -37,3 +38,8 @@ def required(
         if (missing.name or "").partition(".")[0] != outermost:
             raise  # the package is there, and lacks one of its own
         raise error(f"{purpose} needs {package or outermost}; pip install 'kvstore[{extra}]'") from None
+
+
+def first_missing(packages: Iterable[str]) -> str | None:
+    """The first of these packages that is not installed, or None; none is imported."""
+    return next((package for package in packages if util.find_spec(package) is None), None)

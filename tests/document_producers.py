@@ -13,10 +13,12 @@ import gzip
 import io
 import json
 import quopri
+import re
 import struct
+import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -59,13 +61,19 @@ def producer(suffix: str, name: str, needs: str | None = None) -> Callable[[Prod
     return register
 
 
-def packed(parts: dict[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+def packed(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A ZIP archive of parts."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
     return stream.getvalue()
+
+
+def unpacked(data: bytes) -> dict[str, bytes]:
+    """The parts of a ZIP archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def saved(save: Callable[[io.BytesIO], object]) -> bytes:
@@ -247,27 +255,26 @@ def _() -> bytes:
 
 ODF = " ".join(
     f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-    for short, name in (("office", "office"), ("text", "text"), ("table", "table"), ("style", "style"), ("draw", "drawing"), ("meta", "meta"), ("manifest", "manifest"), ("svg", "svg-compatible"), ("fo", "xsl-fo-compatible"))
+    for short, name in (("office", "office"), ("text", "text"), ("table", "table"), ("style", "style"), ("draw", "drawing"), ("meta", "meta"), ("manifest", "manifest"), ("svg", "svg-compatible"), ("fo", "xsl-fo-compatible"), ("presentation", "presentation"))
 ) + ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xlink="http://www.w3.org/1999/xlink"'  # fmt: skip
 
 
 def odt(body: str, styles: str = "", more: str = "") -> bytes:
-    """A package with this body; ``more`` are styles in styles.xml."""
+    """A text with this body; ``more`` are styles in styles.xml."""
+    return opendocument("text", body, styles, more)
+
+
+def opendocument(kind: str, body: str, styles: str = "", more: str = "") -> bytes:
+    """A package of this kind with this body; ``more`` are styles in styles.xml."""
+    media = f"application/vnd.oasis.opendocument.{kind}"
     content = (
         f'<?xml version="1.0" encoding="UTF-8"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
-        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+        f"<office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>"
     )
-    manifest = f'<manifest:manifest {ODF}><manifest:file-entry manifest:full-path="/" manifest:media-type="application/vnd.oasis.opendocument.text"/></manifest:manifest>'
+    manifest = f'<manifest:manifest {ODF}><manifest:file-entry manifest:full-path="/" manifest:media-type="{media}"/></manifest:manifest>'
     header = '<style:master-page style:name="Standard"><style:header><text:p>The running head of every page</text:p></style:header></style:master-page>'
     named = f'<?xml version="1.0" encoding="UTF-8"?><office:document-styles {ODF}><office:styles>{more}</office:styles><office:master-styles>{header}</office:master-styles></office:document-styles>'
-    return packed(
-        {
-            "mimetype": "application/vnd.oasis.opendocument.text",
-            "content.xml": content,
-            "styles.xml": named,
-            "META-INF/manifest.xml": manifest,
-        }
-    )
+    return packed({"mimetype": media, "content.xml": content, "styles.xml": named, "META-INF/manifest.xml": manifest})
 
 
 def odf_table(cell: Callable[[str], str]) -> str:
@@ -684,6 +691,345 @@ def _() -> bytes:
     book = pyexcelerate.Workbook()
     book.new_sheet("Lights", data=list(CELLS))
     return saved(book._save)
+
+
+# --- ODS -------------------------------------------------------------------------------------------------------------
+
+
+def ods(rows: str, more: str = "") -> bytes:
+    """A spreadsheet of one sheet given by its rows; ``more``: what stands before it."""
+    return opendocument(
+        "spreadsheet",
+        f'{more}<table:table table:name="Lights"><table:table-column table:number-columns-repeated="16384"/>{rows}</table:table>',
+    )
+
+
+def ods_cell(text: str, shown: str | None = None) -> str:
+    """A cell of a text, or of a number."""
+    if text.isdigit():
+        return f'<table:table-cell office:value-type="float" office:value="{text}"><text:p>{shown or text}</text:p></table:table-cell>'
+    return f'<table:table-cell office:value-type="string"><text:p>{shown or escape(text)}</text:p></table:table-cell>'
+
+
+def ods_rows(cell: Callable[[str], str] = ods_cell, behind: str = "") -> str:
+    return "".join(f"<table:table-row>{''.join(map(cell, cells))}{behind}</table:table-row>" for cells in CELLS)
+
+
+@producer(".ods", "LibreOffice Calc")
+def _() -> bytes:
+    # Cells and rows that fill the sheet, spaces and links as elements, a comment, declarations before the tables.
+    def cell(text: str) -> str:
+        shown = escape(text).replace("wrote down", "wrote<text:s/>down")
+        note = "<office:annotation><dc:creator>x</dc:creator><text:p>a remark</text:p></office:annotation>"
+        return ods_cell(text, shown).replace("<text:p>", f"{note if text == TITLE else ''}<text:p>", 1)
+
+    fill = '<table:table-cell table:number-columns-repeated="16381"/>'
+    end = '<table:table-row table:number-rows-repeated="1048570"><table:table-cell table:number-columns-repeated="16384"/></table:table-row>'
+    return ods(
+        ods_rows(cell, fill) + end, "<table:calculation-settings><table:iteration/></table:calculation-settings>"
+    )
+
+
+@producer(".ods", "Excel")
+def _() -> bytes:
+    # Every text in spans, several paragraphs a cell, columns and rows in groups.
+    def cell(text: str) -> str:
+        parts = "".join(f"<text:span>{escape(text[n : n + 9])}</text:span>" for n in range(0, len(text), 9))
+        return ods_cell(text, parts.replace(" </text:span><text:span>", "</text:span><text:s/><text:span>"))
+
+    return ods(f"<table:table-row-group><table:table-rows>{ods_rows(cell)}</table:table-rows></table:table-row-group>")
+
+
+@producer(".ods", "Google Sheets")
+def _() -> bytes:
+    # Links in cells, values beside what is shown, columns that are covered by merged cells.
+    def cell(text: str) -> str:
+        return ods_cell(text, f'<text:a xlink:href="https://x.org/" xlink:type="simple">{escape(text)}</text:a>')
+
+    return ods(ods_rows(cell, '<table:covered-table-cell table:number-columns-repeated="2"/>'))
+
+
+@producer(".ods", "a file of XML")
+def _() -> bytes:
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document {ODF} office:mimetype="application/vnd.oasis.opendocument.spreadsheet">'
+        f'<office:body><office:spreadsheet><table:table table:name="Lights">{ods_rows()}</table:table></office:spreadsheet></office:body></office:document>'
+    ).encode()
+
+
+@producer(".ods", "odfpy", "odf")
+def _() -> bytes:
+    from odf.opendocument import OpenDocumentSpreadsheet
+    from odf.table import Table, TableCell, TableRow
+    from odf.text import P
+
+    book = OpenDocumentSpreadsheet()
+    table = Table(name="Lights")
+    for row in CELLS:
+        line = TableRow()
+        for text in row:
+            cell = TableCell(valuetype="float", value=text) if text.isdigit() else TableCell(valuetype="string")
+            cell.addElement(P(text=text))
+            line.addElement(cell)
+        table.addElement(line)
+    book.spreadsheet.addElement(table)
+    return saved(book.save)
+
+
+@producer(".ods", "pandas", "pandas")
+def _() -> bytes:
+    import pandas
+
+    pandas_rows = [[*row, *[None] * (3 - len(row))] for row in CELLS]
+    frame = pandas.DataFrame(pandas_rows)
+    return saved(lambda stream: frame.to_excel(stream, engine="odf", header=False, index=False))
+
+
+# --- ODP -------------------------------------------------------------------------------------------------------------
+
+
+def odp(*slides: str) -> bytes:
+    """A presentation of slides given by their shapes."""
+    pages = "".join(f'<draw:page draw:name="page{n}">{shapes}</draw:page>' for n, shapes in enumerate(slides, 1))
+    return opendocument("presentation", pages)
+
+
+def odp_frame(body: str, kind: str = "") -> str:
+    """A text box, or a placeholder of a kind."""
+    held = f' presentation:class="{kind}"' if kind else ""
+    return f'<draw:frame draw:layer="layout"{held} svg:width="5cm"><draw:text-box>{body}</draw:text-box></draw:frame>'
+
+
+def odp_paragraphs(*texts: str) -> str:
+    return "".join(f"<text:p>{escape(text)}</text:p>" for text in texts)
+
+
+def odp_list(*items: str) -> str:
+    return f"<text:list>{''.join(f'<text:list-item><text:p>{item}</text:p></text:list-item>' for item in items)}</text:list>"
+
+
+@producer(".odp", "LibreOffice Impress")
+def _() -> bytes:
+    # An outline as lists, a drawn shape, a table in a frame, placeholders of every slide, notes with the slide's picture.
+    foot = odp_frame(odp_paragraphs("17 May"), "date-time") + odp_frame(
+        "<text:p><text:page-number>1</text:page-number></text:p>", "page-number"
+    )
+    shape = f'<draw:custom-shape draw:name="s">{odp_paragraphs(SECOND)}<draw:enhanced-geometry draw:type="rectangle"/></draw:custom-shape>'
+    notes = f'<presentation:notes><draw:page-thumbnail draw:page-number="1"/>{odp_frame(odp_paragraphs(LAST), "notes")}{odp_frame(odp_paragraphs("7"), "page-number")}</presentation:notes>'
+    return odp(
+        odp_frame(odp_paragraphs(TITLE), "title") + odp_frame(odp_list(escape(FIRST)), "outline") + shape + foot,
+        odp_frame(odp_paragraphs(INNER), "title") + odp_frame(odp_list(*ITEMS), "outline") + f"<draw:frame>{odf_table(odp_paragraphs)}<draw:image/></draw:frame>" + foot + notes,
+    )  # fmt: skip
+
+
+@producer(".odp", "PowerPoint")
+def _() -> bytes:
+    # Runs of a few letters, empty placeholders, text in groups.
+    def spans(text: str) -> str:
+        parts = "".join(
+            f'<text:span text:style-name="a{n}">{escape(text[n : n + 8])}</text:span>' for n in range(0, len(text), 8)
+        )
+        return f"<text:p>{parts}</text:p>"
+
+    group = f"<draw:g>{odp_frame(''.join(map(spans, ITEMS)))}<draw:g><draw:frame>{odf_table(spans)}</draw:frame></draw:g></draw:g>"
+    return odp(
+        odp_frame(spans(TITLE), "title") + odp_frame("", "subtitle") + odp_frame(spans(FIRST) + spans(SECOND)),
+        odp_frame(spans(INNER), "title") + group + odp_frame(spans(LAST)),
+    )  # fmt: skip
+
+
+@producer(".odp", "Google Slides")
+def _() -> bytes:
+    # No classes but titles, lists with an item each, notes that are empty.
+    empty = f"<presentation:notes>{odp_frame('<text:p/>', 'notes')}</presentation:notes>"
+    return odp(
+        odp_frame(odp_paragraphs(TITLE), "title") + odp_frame(odp_paragraphs(FIRST, SECOND), "subtitle") + empty,
+        odp_frame(odp_paragraphs(INNER), "title") + odp_frame("".join(map(odp_list, ITEMS))) + f"<draw:frame>{odf_table(odp_paragraphs)}</draw:frame>" + odp_frame(odp_paragraphs(LAST)) + empty,
+    )  # fmt: skip
+
+
+@producer(".odp", "a file of XML")
+def _() -> bytes:
+    shapes = odp_frame(odp_paragraphs(TITLE), "title") + odp_frame(odp_paragraphs(FIRST, SECOND, INNER, *ITEMS))
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document {ODF} office:mimetype="application/vnd.oasis.opendocument.presentation"><office:body><office:presentation>'
+        f"<draw:page>{shapes}</draw:page><draw:page><draw:frame>{odf_table(odp_paragraphs)}</draw:frame>{odp_frame(odp_paragraphs(LAST))}</draw:page></office:presentation></office:body></office:document>"
+    ).encode()
+
+
+@producer(".odp", "odfpy", "odf")
+def _() -> bytes:
+    from odf.draw import Frame, Page, TextBox
+    from odf.opendocument import OpenDocumentPresentation
+    from odf.style import MasterPage, PageLayout
+    from odf.text import P
+
+    shown = OpenDocumentPresentation()
+    layout = PageLayout(name="layout")
+    shown.automaticstyles.addElement(layout)
+    master = MasterPage(name="master", pagelayoutname=layout)
+    shown.masterstyles.addElement(master)
+    for title, texts in ((TITLE, (FIRST, SECOND)), (INNER, (*ITEMS, *(cell for row in TABLE for cell in row), LAST))):
+        page = Page(masterpagename=master)
+        for kind, lines in (("title", (title,)), ("outline", texts)):
+            frame, box = Frame(width="1cm", height="1cm"), TextBox()
+            frame.setAttrNS("urn:oasis:names:tc:opendocument:xmlns:presentation:1.0", "class", kind)
+            for line in lines:
+                box.addElement(P(text=line))
+            frame.addElement(box)
+            page.addElement(frame)
+        shown.presentation.addElement(page)
+    return saved(shown.save)
+
+
+# --- DOCX ------------------------------------------------------------------------------------------------------------
+
+WML = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" xmlns:v="urn:schemas-microsoft-com:vml" xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml"'
+MAIN_PART = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+
+
+def word(body: str, styles: dict[str, str] | None = None, numbering: str = "", main: str = MAIN_PART) -> bytes:
+    """A document with this body; ``styles``: the names of styles by their identifiers; ``main``: its content type."""
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+    named = "".join(
+        f'<w:style w:type="paragraph" w:styleId="{identifier}"><w:name w:val="{name}"/></w:style>'
+        for identifier, name in (styles or {}).items()
+    )
+    return packed({
+        "[Content_Types].xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
+        f'<Override PartName="/word/document.xml" ContentType="{main}"/><Override PartName="/word/styles.xml" ContentType="{kind}.styles+xml"/><Override PartName="/word/numbering.xml" ContentType="{kind}.numbering+xml"/></Types>',
+        "_rels/.rels": relations(("officeDocument", "word/document.xml")),
+        "word/_rels/document.xml.rels": relations(("styles", "styles.xml"), ("numbering", "numbering.xml")),
+        "word/document.xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><w:document {WML}><w:body>{body}<w:sectPr/></w:body></w:document>',
+        "word/styles.xml": f"<w:styles {WML}>{named}</w:styles>",
+        "word/numbering.xml": f"<w:numbering {WML}>{numbering}</w:numbering>",
+    })  # fmt: skip
+
+
+def word_runs(text: str, every: int = 1000, properties: str = "") -> str:
+    """A text in runs of so many letters."""
+    return "".join(
+        f'<w:r>{properties}<w:t xml:space="preserve">{escape(text[n : n + every])}</w:t></w:r>'
+        for n in range(0, len(text), every)
+    )
+
+
+def word_paragraph(inner: str, style: str = "", more: str = "") -> str:
+    named = f'<w:pStyle w:val="{style}"/>' if style else ""
+    return f"<w:p><w:pPr>{named}{more}</w:pPr>{inner}</w:p>"
+
+
+def word_table(inner: Callable[[str], str] = word_runs) -> str:
+    rows = "".join(
+        f"<w:tr>{''.join(f'<w:tc><w:tcPr/>{word_paragraph(inner(cell))}</w:tc>' for cell in row)}</w:tr>"
+        for row in TABLE
+    )
+    return f"<w:tbl><w:tblPr/><w:tblGrid/>{rows}</w:tbl>"
+
+
+NUMBERED = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
+BULLETS = '<w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+
+
+@producer(".docx", "Word")
+def _() -> bytes:
+    # Runs that are parted by spelling and revisions, changes that are tracked, fields, a text box in two forms, a
+    # content control around a table.
+    def run(text: str) -> str:
+        return word_runs(text, 7, "<w:rPr><w:lang/></w:rPr>").replace(
+            "<w:r>", '<w:proofErr w:type="spellStart"/><w:r w:rsidR="00A">'
+        )
+
+    gone = '<w:del w:id="1" w:author="x"><w:r><w:delText>gone </w:delText></w:r></w:del>'
+    kept = f'<w:ins w:id="2" w:author="x">{run(FIRST[:30])}</w:ins>{run(FIRST[30:])}'
+    field = '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> REF x </w:instrText></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
+    box = f"<w:txbxContent>{word_paragraph(run(LAST))}</w:txbxContent>"
+    shape = f'<w:r><mc:AlternateContent><mc:Choice Requires="wps"><w:drawing><wps:txbx>{box}</wps:txbx></w:drawing></mc:Choice><mc:Fallback><w:pict><v:textbox>{box}</v:textbox></w:pict></mc:Fallback></mc:AlternateContent></w:r>'
+    return word(
+        word_paragraph(f'<w:bookmarkStart w:id="0" w:name="_Toc1"/>{run(TITLE)}<w:bookmarkEnd w:id="0"/>', "Heading1")
+        + word_paragraph(gone + kept + field) + word_paragraph(run(SECOND)) + word_paragraph(run(INNER), "Heading2")
+        + "".join(word_paragraph(run(item), "ListParagraph", NUMBERED) for item in ITEMS)
+        + f"<w:sdt><w:sdtPr/><w:sdtContent>{word_table(run)}</w:sdtContent></w:sdt>" + word_paragraph(shape),
+        {"Heading1": "heading 1", "Heading2": "heading 2", "ListParagraph": "List Paragraph"}, BULLETS,
+    )  # fmt: skip
+
+
+@producer(".docx", "Google Docs")
+def _() -> bytes:
+    # Every property at every run, headings by style and size, right-to-left off, links.
+    def run(text: str) -> str:
+        return word_runs(text, 1000, '<w:rPr><w:rFonts w:ascii="Arial"/><w:b w:val="0"/><w:rtl w:val="0"/></w:rPr>')
+
+    return word(
+        word_paragraph(run(TITLE), "Heading1") + word_paragraph(f'<w:hyperlink r:id="r9">{run(FIRST[:20])}</w:hyperlink>{run(FIRST[20:])}')
+        + word_paragraph(run(SECOND)) + word_paragraph(run(INNER), "Heading2")
+        + "".join(word_paragraph(run(item), "", NUMBERED + '<w:ind w:left="720"/>') for item in ITEMS) + word_table(run) + word_paragraph(run(LAST)),
+        {"Heading1": "heading 1", "Heading2": "heading 2"}, BULLETS,
+    )  # fmt: skip
+
+
+@producer(".docx", "LibreOffice Writer")
+def _() -> bytes:
+    # Styles by its own identifiers, tabs and line breaks in runs, soft hyphens, headings by outline level.
+    soft = word_runs(FIRST).replace("lighthouse", "light\u00adhouse").replace(
+        "came by.", "came</w:t><w:br/><w:t>by.</w:t></w:r><w:r><w:t>"
+    ).replace("wrote down", "wrote</w:t><w:tab/><w:t>down")  # fmt: skip
+    return word(
+        word_paragraph(word_runs(TITLE), "Berschrift1", '<w:outlineLvl w:val="0"/>') + word_paragraph(soft, "Textkrper") + word_paragraph(word_runs(SECOND), "Textkrper")
+        + word_paragraph(word_runs(INNER), "Berschrift2", '<w:outlineLvl w:val="1"/>')
+        + "".join(word_paragraph(word_runs(item), "Textkrper", NUMBERED) for item in ITEMS) + word_table() + word_paragraph(word_runs(LAST)),
+        {"Berschrift1": "Überschrift 1", "Berschrift2": "Überschrift 2", "Textkrper": "Body Text"}, BULLETS,
+    )  # fmt: skip
+
+
+@producer(".docx", "Pages")
+def _() -> bytes:
+    # No headings but sizes and bold letters, everything in the style Body, lists of a style, fonts by script.
+    def run(text: str) -> str:
+        return word_runs(text, 12, '<w:rPr><w:rFonts w:ascii="Helvetica Neue"/></w:rPr>')
+
+    bold = "<w:rPr><w:b/><w:sz w:val='36'/></w:rPr>"
+    return word(
+        word_paragraph(word_runs(TITLE, 1000, bold), "Body") + word_paragraph(run(FIRST), "Body") + word_paragraph(run(SECOND), "Body")
+        + word_paragraph(word_runs(INNER, 1000, bold), "Body") + "".join(word_paragraph(run(item), "Body", NUMBERED) for item in ITEMS)
+        + word_table(run) + word_paragraph(run(LAST), "Body"),
+        {"Body": "Body"}, BULLETS,
+    )  # fmt: skip
+
+
+@producer(".docx", "Pandoc")
+def _() -> bytes:
+    styles = {
+        "Heading1": "heading 1",
+        "Heading2": "heading 2",
+        "FirstParagraph": "First Paragraph",
+        "BodyText": "Body Text",
+        "Compact": "Compact",
+    }
+    return word(
+        word_paragraph(word_runs(TITLE), "Heading1") + word_paragraph(word_runs(FIRST), "FirstParagraph") + word_paragraph(word_runs(SECOND), "BodyText")
+        + word_paragraph(word_runs(INNER), "Heading2") + "".join(word_paragraph(word_runs(item), "Compact", NUMBERED) for item in ITEMS)
+        + word_table() + word_paragraph(word_runs(LAST), "BodyText"), styles, BULLETS,
+    )  # fmt: skip
+
+
+@producer(".docx", "python-docx", "docx")
+def _() -> bytes:
+    import docx
+
+    document = docx.Document()
+    document.add_heading(TITLE, 1)
+    document.add_paragraph(FIRST)
+    document.add_paragraph(SECOND)
+    document.add_heading(INNER, 2)
+    for item in ITEMS:
+        document.add_paragraph(item, "List Bullet")
+    table = document.add_table(0, 3)
+    for row in TABLE:
+        for cell, text in zip(table.add_row().cells, row, strict=True):
+            cell.text = text
+    document.add_paragraph(LAST)
+    return saved(document.save)
 
 
 # --- RTF -------------------------------------------------------------------------------------------------------------
@@ -1160,6 +1506,290 @@ def _() -> bytes:
     ).encode()
 
 
+# --- manual pages ----------------------------------------------------------------------------------------------------
+
+
+def roffed(text: str, dash: str = r"\-") -> str:
+    """Text with what roff takes for its own escaped."""
+    text = text.replace("\\", r"\e").replace("-", dash)
+    return "\n".join((r"\&" if line[:1] in "'." else "") + line for line in wrapped(text).split("\n"))
+
+
+def manual_page(head: str, item: Callable[[str], str], paragraph: str = ".PP", section: str = ".SH") -> str:
+    """The text with the macros of man."""
+    name = (
+        head + f'{section} {TITLE}\n{paragraph}\n{roffed(FIRST)}\n{paragraph}\n{roffed(SECOND)}\n{section} "{INNER}"\n'
+    )
+    rows = "\n".join("\t".join(row) for row in TABLE)
+    table = f".TS\nallbox tab(\t);\nlB lB lB\nl l l.\n{rows}\n.TE\n"
+    return name + "".join(map(item, ITEMS)) + table + f"{paragraph}\n{roffed(LAST)}\n"
+
+
+@producer(".man", "an editor")
+def _() -> bytes:
+    page = manual_page('.TH LIGHTS 7 2024-03-01 "Portland" "Of the harbour"\n', lambda item: f".IP \\(bu 2\n{item}\n")
+    page = page.replace("Elias Thornbury", "\n.B Elias Thornbury\n").replace("\n, wrote", "\n\\&, wrote")
+    return page.replace("”", r"\(rq").replace("“", r"\*(lq").encode()
+
+
+@producer(".man", "DocBook XSL")
+def _() -> bytes:
+    # Terms and items are set in, and drawn differently by nroff and troff; definitions depend on the formatter.
+    head = (
+        '\'\\" t\n.\\"     Title: lights\n.TH "LIGHTS" "7" "03/01/2024" "x" "y"\n.ie \\n(.g .ds Aq \\(aq\n.el       .ds Aq \'\n'
+        ".nh\n.ad l\n"
+    )
+    item = ".sp\n.RS 4\n.ie n \\{\\\n\\h'-04'\\(bu\\h'+03'\\c\n.\\}\n.el \\{\\\n.sp -1\n.IP \\(bu 2.3\n.\\}\n%s\n.RE\n"
+    return manual_page(head, lambda text: item % text).encode()
+
+
+@producer(".man", "Pod::Man")
+def _() -> bytes:
+    head = (
+        '.de Sp \\" Vertical space\n.if t .sp .5v\n.if n .sp\n..\n.de Vb\n.ft CW\n.nf\n.ne \\\\$1\n..\n.tr \\(*W-\n'
+        ".ds C+ C\\v'-.1v'\\h'-1p'\\s-2+\\h'-1p'+\\s0\\v'.1v'\\h'-1p'\n.ie n \\{\\\n.    ds -- \\(*W-\n.    ds L\" \"\"\n'br\\}\n.el\\{\\\n"
+        ".    ds -- \\|\\(em\\|\n'br\\}\n.if !\\nF .nr F 0\n.if \\nF>0 \\{\\\n.    de IX\n.    tm Index:\\\\$1\n..\n.\\}\n"
+        '.IX Title "LIGHTS 7"\n.TH LIGHTS 7 "2024-03-01" "perl v5.36.0" "User Contributed"\n'
+    )
+    return manual_page(head, lambda item: f'.IP "\\(bu" 4\n{item}\n.IX Item "x"\n', "", ".SH").encode()
+
+
+@producer(".man", "mandoc")
+def _() -> bytes:
+    items = "".join(f".It\n{item}\n" for item in ITEMS)
+    rows = "".join(
+        f".It {row[0].replace(' ', chr(92) + ' ')} Ta {row[1]} Ta {row[2].replace(' ', chr(92) + ' ')}\n"
+        for row in TABLE
+    )
+    first = roffed(FIRST, "-").replace("“Nobody,” he wrote, “who", ".Dq Nobody,\nhe wrote,\n“who")
+    first = "\n".join(
+        line
+        for part in first.split(" .Dq")
+        for line in ((".Dq" + part) if part[0] == " " and "Nobody" in part[:9] else part,)
+    )
+    return (
+        f'.\\" $Id$\n.Dd $Mdocdate: March 1 2024 $\n.Dt LIGHTS 7\n.Os\n.Sh {TITLE}\n{first}\n.Pp\n{roffed(SECOND, "-")}\n'
+        f".Ss {INNER}\n.Bl -bullet -compact\n{items}.El\n.Bl -column Station Height Keeper\n{rows}.El\n.Pp\n{roffed(LAST, '-')}\n"
+    ).encode()
+
+
+@producer(".man", "a program of 1993")
+def _() -> bytes:
+    # In Latin-1 as far as that goes, macros of its own, lines of the middle of sentences in other fonts.
+    head = ".de Nm\n.IR \\\\$1 \\\\$2\n..\n.TH lights 7\n.SH NAME\nlights \\- of Portland\n"
+    page = manual_page(head, lambda item: f".TP\n\\(bu\n{item}\n", ".LP")
+    page = (
+        page.replace("ü", r"\[:u]")
+        .replace("Ü", r"\[u00DC]")
+        .replace("é", r"\['e]")
+        .replace("Marigold", "\n.Nm Marigold\n")
+    )
+    return (
+        page.replace("harbour", "har\\%bour\\").replace("harbour\\\n", "harbour\n").replace("bour\\", "bour").encode()
+    )
+
+
+@producer(".man", "docutils", needs="docutils")
+def _() -> bytes:
+    from docutils.core import publish_string
+
+    written = publish_string(rst("=", False, "simple"), writer="manpage", settings_overrides={"report_level": 5})
+    return bytes(written)
+
+
+# --- XML -------------------------------------------------------------------------------------------------------------
+
+
+def xml_body(p: str, items: str, item: str, row: str, cell: str, around: str = "{}") -> tuple[str, str]:
+    """The text before and behind its inner heading, by the names that a vocabulary has for its elements."""
+    listed = "".join(f"<{item}><{p}>{each}</{p}></{item}>" for each in ITEMS)
+    rows = "".join(f"<{row}>" + "".join(f"<{cell}>{each}</{cell}>" for each in cells) + f"</{row}>" for cells in TABLE)
+    before = f"<{p}>{escape(FIRST)}</{p}><{p}>{escape(SECOND)}</{p}>"
+    return before, f"<{items}>{listed}</{items}>{around.format(rows)}<{p}>{escape(LAST)}</{p}>"
+
+
+@producer(".xml", "DocBook 5 of oXygen")
+def _() -> bytes:
+    table = '<informaltable><tgroup cols="3"><colspec colname="a"/><tbody>{}</tbody></tgroup></informaltable>'
+    before, behind = xml_body("para", "itemizedlist", "listitem", "row", "entry", table)
+    before = before.replace("Elias Thornbury", "<personname>Elias Thornbury</personname>").replace(
+        "Halcyon", "<emphasis>Halcyon</emphasis>"
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<?xml-model href="docbook.rng"?>\n<article xmlns="http://docbook.org/ns/docbook" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink" version="5.0">\n<info><title>{TITLE}</title></info>\n{before}\n'
+        f"<section><title>{INNER}</title>{behind}</section></article>"
+    ).encode()
+
+
+@producer(".xml", "DocBook 4 by hand")
+def _() -> bytes:
+    # Entities of its own and of a document type that lies elsewhere, lines that are wrapped, footnotes, terms of an index.
+    table = '<table frame="all"><title></title><tgroup cols="3"><thead>{}</thead><tbody></tbody></tgroup></table>'
+    before, behind = xml_body("para", "itemizedlist", "listitem", "row", "entry", table)
+    before = before.replace("Halcyon", "&boat;<indexterm><primary>gone</primary></indexterm>").replace(
+        "café", "caf&eacute;"
+    )
+    text = (
+        '<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook XML V4.5//EN" "http://www.oasis-open.org/docbook.dtd" [\n'
+        '<!ENTITY boat "<emphasis>Halcyon</emphasis>">\n]>\n'
+        f"<book><bookinfo><title>{TITLE}</title></bookinfo><chapter>{before}<sect1><title>{INNER}</title>{behind}</sect1></chapter></book>"
+    )
+    return ('<?xml version="1.0" encoding="iso-8859-1"?>\n' + text.replace("</para>", "\n  </para>\n")).encode(
+        "latin-1", "xmlcharrefreplace"
+    )
+
+
+@producer(".xml", "JATS of a publisher")
+def _() -> bytes:
+    table = "<table-wrap><table><tbody>{}</tbody></table></table-wrap>"
+    before, behind = xml_body("p", "list", "list-item", "tr", "td", table)
+    return (
+        '<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Publishing DTD v1.2 20190208//EN" "JATS-journalpublishing1.dtd">\n'
+        "<article><front><journal-meta><journal-id>x</journal-id></journal-meta><article-meta><title-group><article-title>"
+        f"{TITLE}</article-title></title-group><contrib-group><contrib><name><surname>Lee</surname><given-names>Ann</given-names></name>"
+        f"</contrib></contrib-group></article-meta></front><body>{before}<sec><title>{INNER}</title>{behind}</sec></body></article>"
+    ).encode("utf-16")
+
+
+@producer(".xml", "TEI of an edition")
+def _() -> bytes:
+    before, behind = xml_body("p", "list", "item", "row", "cell", "<table>{}</table>")
+    before = before.replace("Portland was", "<placeName>Portland</placeName> was").replace(" by. ", " by.<lb/> ")
+    return (
+        '<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc><titleStmt><title>x</title><author>Ann Lee</author></titleStmt>'
+        f"</fileDesc></teiHeader><text><body><div><head>{TITLE}</head>{before}<div><head>{INNER}</head>{behind}</div></div></body></text></TEI>"
+    ).encode()
+
+
+@producer(".xml", "DITA")
+def _() -> bytes:
+    before, behind = xml_body("p", "ul", "li", "strow", "stentry", "<simpletable>{}</simpletable>")
+    return (
+        '<?xml version="1.0"?><!DOCTYPE topic PUBLIC "-//OASIS//DTD DITA Topic//EN" "topic.dtd"><topic id="x">'
+        f"<title>{TITLE}</title><body>{before}<section><title>{INNER}</title>{behind}</section></body></topic>"
+    ).encode()
+
+
+@producer(".xml", "FictionBook")
+def _() -> bytes:
+    before, behind = xml_body("p", "x", "y", "tr", "td", "<table>{}</table>")
+    return (
+        '<?xml version="1.0" encoding="utf-8"?><FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0"><body>'
+        f"<title><p>{TITLE}</p></title><section>{before}<section><title><p>{INNER}</p></title>{behind}</section></section></body></FictionBook>"
+    ).encode()
+
+
+@producer(".xml", "docutils", needs="docutils")
+def _() -> bytes:
+    from docutils.core import publish_string
+
+    return bytes(publish_string(rst("=", False, "simple"), writer="xml", settings_overrides={"report_level": 5}))
+
+
+# --- LaTeX -----------------------------------------------------------------------------------------------------------
+
+
+def latex(text: str) -> str:
+    """Text with what LaTeX takes for its own escaped."""
+    return wrapped(
+        re.sub(r"([&%$#_{}])", r"\\\1", text)
+        .replace("“", "``")
+        .replace("”", "''")
+        .replace("’", "'")
+        .replace("—", "---")
+    )
+
+
+def article(
+    head: str, heading: str = "section", inner: str = "subsection", table: str = "tabular", rule: str = r"\hline"
+) -> str:
+    """The text as the body of an article, behind its head."""
+    items = "".join(f"  \\item {item}\n" for item in ITEMS)
+    rows = "".join(" & ".join(row) + f" \\\\ {rule}\n" for row in TABLE)
+    title = f"\\{heading}{{{TITLE}}}\n\n" if heading else ""
+    return (
+        f"{head}\\begin{{document}}\n{title}{latex(FIRST)}\n\n{latex(SECOND)}\n\n\\{inner}{{{INNER}}}\\label{{sec:lamp}}\n"
+        f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n\\begin{{{table}}}{{lrl}}\n{rule}\n{rows}\\end{{{table}}}\n\n{latex(LAST)}\n\\end{{document}}\n"
+    )
+
+
+@producer(".tex", "an editor")
+def _() -> bytes:
+    head = f"% !TeX program = xelatex\n\\documentclass[a4paper,11pt]{{article}}\n\\usepackage{{fontspec}}\n\\title{{{TITLE}}}\n\\author{{Ann Lee}}\n"
+    text = article(head, "").replace("\\begin{document}", "\\begin{document}\n\\maketitle")
+    return (
+        text.replace("Elias Thornbury", "\\textbf{Elias Thornbury}")
+        .replace("harbour", "har\\-bour % of the town\n", 1)
+        .encode()
+    )
+
+
+@producer(".tex", "pandoc")
+def _() -> bytes:
+    head = "\\PassOptionsToPackage{unicode}{hyperref}\n\\documentclass[]{article}\n\\providecommand{\\tightlist}{%\n  \\setlength{\\itemsep}{0pt}\\setlength{\\parskip}{0pt}}\n"
+    text = article(head, table="longtable", rule="").replace("\\begin{itemize}\n", "\\begin{itemize}\n\\tightlist\n")
+    return (
+        text.replace("\\item ", "\\item\n  ")
+        .replace("{lrl}", "[]{@{}lrl@{}}\n\\toprule()\n")
+        .replace("\\section{", "\\hypertarget{x}{%\n\\section{", 1)
+        .replace(f"{TITLE}}}", f"{TITLE}}}\\label{{x}}}}", 1)
+        .encode()
+    )
+
+
+@producer(".tex", "a journal's class")
+def _() -> bytes:
+    head = "\\documentclass[prl,twocolumn]{revtex4-2}\n\\usepackage[latin1]{inputenc}\n\\newcommand{\\ship}[1]{\\emph{#1}}\n\\newcommand\\town{Portland}\n"
+    text = (
+        article(head, rule="\\colrule")
+        .replace("Halcyon", "\\ship{Halcyon}")
+        .replace("lighthouse of Portland", "lighthouse of \\town{}")
+    )
+    for letter, written in (
+        ("Ü", '\\"U'),
+        ("ü", '{\\"u}'),
+        ("ö", '\\"{o}'),
+        ("ï", '\\"{\\i}'),
+        ("é", "\\'e"),
+        ("ó", "\\'{o}"),
+        ("Ž", "\\v{Z}"),
+        ("ß", "{\\ss}"),
+    ):
+        text = text.replace(letter, written)
+    return text.encode("utf-8")
+
+
+@producer(".tex", "a thesis in chapters")
+def _() -> bytes:
+    text = article("\\documentclass{scrbook}\n", "chapter", "section*", "tabularx", r"\midrule").replace(
+        "{lrl}", "{\\textwidth}{lrl}"
+    )
+    return (
+        text.replace("ship that came by.", "ship that came by.\\index{ships}\\label{p} ").replace("\n", "\r\n").encode()
+    )
+
+
+@producer(".tex", "slides of beamer")
+def _() -> bytes:
+    text = article("\\documentclass{beamer}\n\\usetheme{Madrid}\n", "frametitle", "frametitle")
+    text = text.replace("\\begin{document}", "\\begin{document}\\begin{frame}").replace(
+        "\\end{document}", "\\end{frame}\\end{document}"
+    )
+    return (
+        text.replace("\\item ", "\\item<1-> ")
+        .replace("\\frametitle{" + INNER, "\\end{frame}\n\\begin{frame}[fragile]\\frametitle{" + INNER)
+        .encode()
+    )
+
+
+@producer(".tex", "docutils", needs="docutils")
+def _() -> bytes:
+    from docutils.core import publish_string
+
+    return bytes(publish_string(rst("=", False, "simple"), writer="latex", settings_overrides={"report_level": 5}))
+
+
 def asciidoc(rule: str = "|===", heading: str = "=") -> str:
     items = "\n".join(f"* {item}" for item in ITEMS)
     rows = "\n".join("|" + " |".join(row) for row in TABLE)
@@ -1213,6 +1843,135 @@ def _() -> bytes:
         .replace(f"\n{ITEMS[0]}", f"\n[role=x]\n{ITEMS[0]}")
         .encode()
     )
+
+
+def org(todo: str = "", emphasis: str = "Elias Thornbury", rule: str = "|---+---+---|") -> str:
+    items = "\n".join(f"- {item}" for item in ITEMS)
+    rows = [f"| {' | '.join(row)} |" for row in TABLE]
+    first = wrapped(FIRST.replace("Elias Thornbury", emphasis))
+    return f"* {todo}{TITLE}\n{first}\n\n{wrapped(SECOND)}\n\n** {INNER}\n{items}\n\n{rows[0]}\n{rule}\n{rows[1]}\n{rows[2]}\n\n{wrapped(LAST)}\n"
+
+
+@producer(".org", "Emacs")
+def _() -> bytes:
+    # Drawers, plans, states, tags, comments, keywords, code that is shown, a block that is quoted.
+    text = org("TODO [#A] ", "/Elias Thornbury/").replace(
+        f"** {INNER}\n",
+        f"** {INNER}      :lamp:oil:\n   DEADLINE: <2024-05-01 Wed>\n   :PROPERTIES:\n   :CUSTOM_ID: x\n   :END:\n",
+    )
+    return f"#+STARTUP: overview\n# a comment\n{text}\n#+BEGIN_COMMENT\nnothing\n#+END_COMMENT\n".encode()
+
+
+@producer(".org", "Org-roam")
+def _() -> bytes:
+    linked = org("", "[[id:1b][Elias Thornbury]]")
+    return f":PROPERTIES:\n:ID: 0b\n:END:\n#+title: x\n#+filetags: :a:b:\n{linked}".encode()
+
+
+@producer(".org", "Pandoc")
+def _() -> bytes:
+    text = org(rule="|-------------+--------+---------------|").replace("* The", "* The", 1)
+    return text.replace(f"** {INNER}\n", f"** {INNER}\n:PROPERTIES:\n:CUSTOM_ID: how\n:END:\n").encode()
+
+
+@producer(".org", "Logseq")
+def _() -> bytes:
+    # Windows line ends, everything indented below its heading.
+    return org().replace("\n", "\r\n").replace("\r\n- ", "\r\n  - ").encode()
+
+
+@producer(".org", "Orgzly")
+def _() -> bytes:
+    return (
+        b"\xef\xbb\xbf"
+        + org("DONE ")
+        .replace(f"{TITLE}\n", f"{TITLE}\nCLOSED: [2024-03-01 Fri 10:00] SCHEDULED: <2024-02-01 Thu>\n")
+        .encode()
+    )
+
+
+def cues(head: str, time: Callable[[int], str], line: Callable[[str], str] = escape, number: bool = True) -> str:
+    """The text in cues of four seconds, of at most so many letters."""
+    lines = [each for text in SHOWN for each in wrapped(text, 40).split("\n")]
+    shown = head
+    for place in range(0, len(lines), 2):
+        count = f"{place // 2 + 1}\n" if number else ""
+        said = "\n".join(map(line, lines[place : place + 2]))
+        shown += f"{count}{time(4 * place)} --> {time(4 * place + 7)}\n{said}\n\n"
+    return shown
+
+
+def clock(comma: str, hours: bool = True) -> Callable[[int], str]:
+    return lambda seconds: f"{'00:' if hours else ''}{seconds // 60:02}:{seconds % 60:02}{comma}000"
+
+
+@producer(".srt", "SubRip")
+def _() -> bytes:
+    return b"\xef\xbb\xbf" + cues("", clock(","), str).replace("\n", "\r\n").encode()
+
+
+@producer(".srt", "Aegisub")
+def _() -> bytes:
+    return cues("", clock(","), lambda text: f"{{\\an8}}<i>{text}</i>").encode()
+
+
+@producer(".srt", "Whisper")
+def _() -> bytes:
+    return cues("", clock(","), lambda text: f" {text}").encode()
+
+
+@producer(".srt", "DaVinci Resolve")
+def _() -> bytes:
+    return (
+        cues("", clock(","), lambda text: f'<font color="#ffffff">{escape(text)}</font>')
+        .replace("\n\n", "\n\n\n")
+        .encode()
+    )
+
+
+@producer(".srt", "a broadcaster")
+def _() -> bytes:
+    return cues("", clock(","), str).encode("utf-16")
+
+
+@producer(".vtt", "YouTube")
+def _() -> bytes:
+    # Each line comes twice: while it is spoken, word by word, and above the next one.
+    lines = [each for text in SHOWN for each in wrapped(text, 40).split("\n")]
+    shown = "WEBVTT\nKind: captions\nLanguage: en\n\n"
+    for place, (above, line) in enumerate(zip(["", *lines], lines, strict=False)):
+        begin, end = clock(".")(3 * place), clock(".")(3 * place + 3)
+        words = escape(line).replace(" ", f"<{begin}><c> ") + "</c>"
+        shown += f"{begin} --> {end} align:start position:0%\n{escape(above)}\n{words}\n\n".replace(
+            "\n\n\n", "\n \n", 1
+        )
+    return shown.replace("align:start position:0%\n\n", "align:start position:0%\n \n").encode()
+
+
+@producer(".vtt", "Zoom")
+def _() -> bytes:
+    return (
+        cues("WEBVTT\n\n", clock("."), lambda text: escape(text).replace("Margaret", "Margaret"))
+        .replace("\n", "\r\n")
+        .encode()
+    )
+
+
+@producer(".vtt", "Teams")
+def _() -> bytes:
+    # A voice a cue, identifiers as long as keys.
+    return cues("WEBVTT\n\n", clock("."), lambda text: f"<v Elias Thornbury>{escape(text)}</v>").encode()
+
+
+@producer(".vtt", "Vimeo")
+def _() -> bytes:
+    head = "WEBVTT - x\n\nSTYLE\n::cue { color: lime }\n\nNOTE made by\na program\n\nREGION\nid:a\n\n"
+    return cues(head, clock(".", False), lambda text: f"<c.yellow>{escape(text)}</c>", False).encode()
+
+
+@producer(".vtt", "FFmpeg")
+def _() -> bytes:
+    return cues("WEBVTT\n\n", clock(".", False), lambda text: f"<b>{escape(text)}</b>&nbsp;", False).encode()
 
 
 # --- archives --------------------------------------------------------------------------------------------------------
@@ -1296,6 +2055,49 @@ def _() -> bytes:
 @producer(".zip", "a self-extracting archive")
 def _() -> bytes:
     return b"MZ" + bytes(1000) + packed({"a.md": markdown()}, zipfile.ZIP_BZIP2)
+
+
+def taped(parts: Mapping[str, str | bytes], kind: int = tarfile.GNU_FORMAT, **more: object) -> bytes:
+    """A tar archive of parts; what ends with ``/`` is a folder."""
+    stream = io.BytesIO()
+    with tarfile.TarFile(fileobj=stream, mode="w", format=kind, **more) as archive:
+        for name, content in parts.items():
+            data = content.encode() if isinstance(content, str) else content
+            member = tarfile.TarInfo(name)
+            member.size, member.type = len(data), tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
+            archive.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+@producer(".tar", "GNU tar")
+def _() -> bytes:
+    # Paths from the folder it stood in, one too long for its field.
+    return taped({"./": b"", "./docs/": b"", f"./{'long-' * 30}/a.md": markdown()})
+
+
+@producer(".tar", "bsdtar on macOS")
+def _() -> bytes:
+    return taped({"docs/._a.md": b"\0\x05\x16\x07", "docs/ä.md": markdown()}, tarfile.PAX_FORMAT)
+
+
+@producer(".tar", "git archive")
+def _() -> bytes:
+    return taped({"x-1.0/": b"", "x-1.0/a.md": markdown()}, tarfile.PAX_FORMAT, pax_headers={"comment": "0" * 40})
+
+
+@producer(".tar", "a tape of 1979")
+def _() -> bytes:
+    # No magic, a regular file of the kind NUL, blocks of zeros at the end.
+    data = bytearray(taped({"a.md": markdown()}, tarfile.USTAR_FORMAT))
+    data[156] = 0
+    data[257:265] = bytes(8)
+    data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 32 + sum(data[156:512]))
+    return bytes(data) + bytes(10240)
+
+
+@producer(".tar", "7-Zip")
+def _() -> bytes:
+    return taped({"a.md": markdown()}, tarfile.USTAR_FORMAT).rstrip(b"\0") + bytes(1024)
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------------

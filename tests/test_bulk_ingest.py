@@ -76,7 +76,7 @@ def test_workers_give_what_one_process_gives(make_store: MakeStore, folder: Path
     expected = alone.ingest(folder, workers=0)
     report = together.ingest(folder, workers=workers)
     assert report.failures == expected.failures
-    assert len(report.failures) == 4
+    assert len(report.failures) == 3 and report.skipped_by["empty"] == 1
     assert (report.added, report.chunks) == (expected.added, expected.chunks) == (141, 141)
     assert dumped(together) == dumped(alone)
     assert [hit.text for hit in together.search("letter 7", using="vector", top=3)] == [
@@ -119,7 +119,7 @@ def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
     reasons = {Path(failure.place).name: failure.reason for failure in report.failures}
     assert reason in reasons["03.pdf"]
     assert reason in reasons["99.pdf"]
-    assert len(report.failures) == 6
+    assert len(report.failures) == 5 and report.skipped_by["empty"] == 1
     assert report.added == 141
 
 
@@ -168,6 +168,7 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
     committed: bool,
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
+    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
     package = tmp_path / "instead"
     package.mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
@@ -244,6 +245,7 @@ def test_an_interrupted_ingest_leaves_no_worker_and_goes_on(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
+    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
     started: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen
 
@@ -364,6 +366,7 @@ def memory_of(process: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_small_documents_take_little_memory(make_store: MakeStore, tmp_path: Path) -> None:
     make_store().close()
     with (tmp_path / "notes.jsonl").open("w") as file:
@@ -379,16 +382,18 @@ def test_a_hundred_thousand_small_documents_take_little_memory(make_store: MakeS
         time.sleep(0.1)
     assert process.returncode == 0
     assert 50 < most < 512
-    assert make_store().statistics()["documents"] == 100_000
+    with make_store() as store:  # too large for CHECK, which other tests run after every kind of ingest
+        assert store.statistics()["documents"] == 100_000
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_largest_document_is_ingested_whole(make_store: MakeStore, tmp_path: Path) -> None:
-    """Far more chunks than a batch: 32 MiB, the limit of a text."""
+    """Far more chunks than a batch: 32 MiB, the limit of a text; names come again and again, as in a long book."""
     paragraph = (
         "Captain Reid wrote of Pier {} that its stones came over the water from Port Ellen in the year of the gale."
     )
-    paragraphs = (paragraph.format(number) for number in range(LONGEST_TEXT // 120))
+    paragraphs = (paragraph.format(number % 1000) for number in range(LONGEST_TEXT // 120))
     text = "\n\n".join(paragraphs)
     assert LONGEST_TEXT * 0.8 < len(text) < LONGEST_TEXT
     (tmp_path / "long.txt").write_text(text)

@@ -4,15 +4,20 @@ whose words must come through in their order; and damaged ones, locked ones and 
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import re
 import sys
+import tarfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from difflib import SequenceMatcher
 from email.message import EmailMessage
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +27,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import RawDocument, ReadFailure, read_bytes
+from kvstore.ingest.readers import PassedOver, RawDocument, ReadFailure, read_bytes
 from kvstore.ingest.readers.code_languages import LANGUAGES
 
 PROSE = (
@@ -243,6 +248,13 @@ def test_the_title_of_a_text_is_that_of_its_properties() -> None:
     meta = f"<office:document-meta {ODF}><dc:title>Named</dc:title></office:document-meta>"
     assert one(odt("<text:h>Shown</text:h>", **{"meta.xml": meta}), "a.odt").title == "Named"
     assert one(odt("<text:h>Shown</text:h>"), "a.odt").title == "Shown"
+    for called, title in (
+        ("Untitled 1", "Shown"),
+        ("Microsoft Word - Lease.doc", "Lease"),
+        ("Untitled Lives", "Untitled Lives"),
+    ):
+        named = meta.replace("Named", called)
+        assert one(odt("<text:h>Shown</text:h>", **{"meta.xml": named}), "a.odt").title == title
 
 
 # --- slides, sheets, RTF ---------------------------------------------------------------------------------------------
@@ -420,9 +432,23 @@ def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures(
         "date": "2024-03-01T10:00:00+01:00",
     }
     assert document.text == (
+        "From: Ada <a@x.org>\n\nDate: Fri, 01 Mar 2024 10:00:00 +0100\n\n"
         f"Dear Bea,\n{PROSE[1]}\n\nOn Monday Bea wrote:\n\n> {PROSE[0]}\n>\n> > older\n\n- one\n- two\n\n"
         "> Signature:\n> Ada\n> #1 Street\n"
     )
+
+
+def test_who_wrote_a_mail_and_when_is_answered(store: kvstore.Store, tmp_path: Path) -> None:
+    for number, (name, subject) in enumerate((("Ada Bell", "The pump"), ("Ben Reid", "The boat"))):
+        mail = message(Message_ID=f"<{number}@x>", Subject=subject, Date=f"Fri, 0{number + 1} Mar 2024 10:00:00 +0100")
+        mail.replace_header("From", f"{name} <{name[:3].lower()}@x.org>")
+        mail.set_content(f"It was seen on the pier, {subject.lower()} of ours.")
+        (tmp_path / f"{number}.eml").write_bytes(mail.as_bytes())
+    store.ingest(tmp_path)
+    store.set("least_confidence", 0)
+    assert "Ada Bell" in store.ask("Who wrote of the pump?").text
+    assert store.ask("Who wrote of the boat?").citations[0].document == "1@x"
+    assert [place.document for place in store.lookup("Ben Reid")] == ["1@x"]
 
 
 def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> None:
@@ -438,12 +464,13 @@ def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> Non
     found = read(mail.as_bytes(), "m.eml")
     documents = [item for item in found if isinstance(item, RawDocument)]
     assert [(each.key, each.title, each.text) for each in documents] == [
-        ("m.eml", "Ships", "See these.\n"),
+        ("m.eml", "Ships", "From: Ada <a@x.org>\n\nSee these.\n"),
         ("m.eml/plan.md", "Plan", "# Plan\n\nText.\n"),
-        ("i@x", "Inner", "Forwarded.\n"),
+        ("i@x", "Inner", "From: Ada <a@x.org>\n\nForwarded.\n"),
     ]
     assert documents[0].meta["attachments"] == ["plan.md", "a.png", "b.pdf", "message.eml"]
     assert documents[1].meta == {"attached_to": "m.eml"}
+    assert passed_over(found) == {"m.eml/a.png": "suffix .png"}
     (failure,) = [item for item in found if isinstance(item, ReadFailure)]
     assert failure.place == "m.eml/b.pdf" and "no PDF" in failure.reason
 
@@ -464,6 +491,46 @@ def test_the_words_of_a_mail_come_through_whatever_wrote_it(raw: bytes) -> None:
     assert (document.title, document.text) == ("Süd", "Zwölf Schiffe\n")
 
 
+def test_the_same_mail_in_two_files_is_one_document_and_another_of_its_id_is_kept(
+    tmp_path: Path, make_store: Callable[..., Any]
+) -> None:
+    def mail(text: str, attached: str = "") -> bytes:
+        written = message(Message_ID="<1@x>")
+        written.set_content(text)
+        if attached:
+            written.add_attachment(attached, filename="plan.txt")
+        return written.as_bytes()
+
+    def keys() -> list[str]:
+        return [key for (key,) in store.execute("SELECT key FROM documents ORDER BY key")]
+
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    (folder / "b.eml").write_bytes(mail("The boat is late."))
+    with make_store() as store:
+        assert store.ingest(folder, workers=0).added == 1
+        # Another file before it holds the same mail, in other headers; a third one other words under the same id.
+        (folder / "a.eml").write_bytes(b"Received: by x\n" + mail("The boat is late."))
+        (folder / "c.eml").write_bytes(mail("The boat is here.", "Unload it."))
+        (folder / "d.mbox").write_bytes(
+            b"".join(b"From a 10:00\n" + mail(text) + b"\n" for text in ("The boat is late.", "Gone.", "Gone."))
+        )
+        for _ in range(3):
+            report = store.ingest(folder, workers=0)
+            assert report.failures == []
+            assert keys() == ["1@x", "1@x/plan.txt", "c.eml", "d.mbox:2", "d.mbox:3"][: len(keys())]
+        assert report.skips == "2 the same document again"
+        assert store.get("c.eml").text == "From: Ada <a@x.org>\n\nThe boat is here.\n"
+        assert store.get("1@x").source.endswith("a.eml")
+        # The first file goes: what it held is still there, from the next one that has it.
+        (folder / "a.eml").unlink()
+        assert store.ingest(folder, prune=True, workers=0).failures == []
+        assert store.get("1@x").source.endswith("b.eml") and "c.eml" in keys()
+        fresh = make_store("fresh")
+        fresh.ingest(folder, workers=0)
+        assert list(fresh.dump()) == list(store.dump())
+
+
 def test_a_mail_forwarded_any_number_of_times_is_read() -> None:
     text = "".join(f"--- Original Message ---\n\nround {number}\n\n" for number in range(2000))
     document = one(f"Subject: x\n\n{text}", "a.eml")
@@ -482,8 +549,8 @@ def test_a_mailbox_is_cut_into_messages() -> None:
     )
     found = read(data, "all.mbox")
     assert [(each.key, each.text) for each in (found[0], found[2])] == [
-        ("1@x", "One.\n\nFrom the deck\n"),
-        ("all.mbox:3", "Two.\n"),
+        ("1@x", "From: Ada <a@x.org>\n\nOne.\n\nFrom the deck\n"),
+        ("all.mbox:3", "From: Ada <a@x.org>\n\nTwo.\n"),
     ]
     assert found[1].place == "all.mbox, message 2" and "no mail" in found[1].reason
 
@@ -558,6 +625,28 @@ def test_source_code_is_cut_at_definitions_whose_names_are_headings(suffix: str)
     assert document.meta == {"language": LANGUAGES[suffix].name}
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "sections"),
+    [
+        ("a.sh", "#!/bin/sh\nset -e\n\n# Opens.\nopen_it() {\n  true\n}\nfunction shut ()\n{\n}\n", ["open_it", "shut"]),
+        ("a.sql", "-- Ships.\nCREATE TABLE IF NOT EXISTS \"ships\" (id int);\ncreate unique index by_id on ships (id);\n",
+         ["ships", "by_id"]),
+        ("a.toml", "a = 1\n[tool.lint] # of code\nb = [\n 2]\n[[rows]]\n", ["tool.lint", "rows"]),
+        ("a.ini", "; Where.\n\n[server one]\nport = 80\n", ["server one"]),
+        ("a.yaml", "services:\n  a: 1\n", []),
+    ],
+)  # fmt: skip
+def test_scripts_and_settings_are_cut_at_their_lines(key: str, text: str, sections: list[str]) -> None:
+    document = one(text, key)
+    code = "".join(re.findall(r"^```\w+\n(.*?)^```$", document.text, re.M | re.S))
+    assert code.split() == text.split()
+    found = [
+        line.lstrip("# ") for line in re.sub(r"^```.*?^```$", "", document.text, flags=re.M | re.S).splitlines() if line
+    ]
+    assert [each for each in found if each != key] == sections
+    assert "# Opens.\nopen_it" in document.text or key != "a.sh"
+
+
 def test_methods_of_a_long_class_have_sections_of_their_own() -> None:
     text = (
         "class Store:\n    def open(self):\n        "
@@ -582,13 +671,116 @@ def test_archives_are_read_file_by_file() -> None:
         {"b/two.md": "# Two", "a.txt": "one", ".hidden.txt": "x", "__MACOSX/a.txt": "x", "c.bin": "x", "d.pdf": "x"}
     )
     found = read(data, "all.zip")
-    assert [(each.key, each.text) for each in found[:2]] == [("all.zip/a.txt", "one"), ("all.zip/b/two.md", "# Two")]
-    assert found[2].place == "all.zip/d.pdf"
+    documents = [item for item in found if isinstance(item, RawDocument)]
+    assert [(each.key, each.text) for each in documents] == [("all.zip/a.txt", "one"), ("all.zip/b/two.md", "# Two")]
+    assert [item.place for item in found if isinstance(item, ReadFailure)] == ["all.zip/d.pdf"]
+    assert passed_over(found) == {
+        "all.zip/.hidden.txt": "hidden",
+        "all.zip/__MACOSX/a.txt": "hidden",
+        "all.zip/c.bin": "suffix .bin",
+    }
     assert one(gzip.compress(b"# T"), "notes/a.md.gz").title == "T"
     rows = read(gzip.compress(b"id,text\n1,a\n,b\n"), "rows.csv.gz")
     assert [each.key for each in rows] == ["1", "rows.csv.gz:3"]
     with pytest.raises(ReaderError, match="no file of a known suffix"):
         read(packed({"a.bin": b"x"}), "a.zip")
+
+
+def passed_over(found: list[Any]) -> dict[str, str]:
+    return {item.place: item.reason for item in found if isinstance(item, PassedOver)}
+
+
+def tape(*members: tuple[str, bytes | str, bytes]) -> bytes:
+    """A tar archive of members: a path, its content or where it leads, and its kind."""
+    stream = io.BytesIO()
+    with tarfile.TarFile(fileobj=stream, mode="w") as archive:
+        for name, content, kind in members:
+            member = tarfile.TarInfo(name)
+            member.type = kind
+            if isinstance(content, str):
+                member.linkname = content
+            else:
+                member.size = len(content)
+            archive.addfile(member, io.BytesIO(content) if isinstance(content, bytes) else None)
+    return stream.getvalue()
+
+
+def test_what_of_a_tape_is_no_file_of_its_own_is_passed_over_and_counted() -> None:
+    data = tape(
+        ("b.md", b"# Two", tarfile.REGTYPE),
+        ("./a.txt", b"one", tarfile.REGTYPE),
+        ("link.md", "/etc/passwd", tarfile.SYMTYPE),
+        ("hard.md", "b.md", tarfile.LNKTYPE),
+        ("null.txt", b"", tarfile.CHRTYPE),
+        ("pipe.txt", b"", tarfile.FIFOTYPE),
+        ("/etc/motd.txt", b"x", tarfile.REGTYPE),
+        ("../up.txt", b"x", tarfile.REGTYPE),
+        ("C:/win.txt", b"x", tarfile.REGTYPE),
+        (".git/a.txt", b"x", tarfile.REGTYPE),
+        ("c.bin", b"x", tarfile.REGTYPE),
+        ("LICENSE", b"Terms.", tarfile.REGTYPE),
+        ("picture", b"\x89PNG\0", tarfile.REGTYPE),
+    )
+    for key, packed_by in (("all.tar", bytes), ("all.tgz", gzip.compress), ("all.tar.bz2", bz2.compress), ("all.tar.xz", lzma.compress)):  # fmt: skip
+        found = read(packed_by(data), key)
+        assert [(each.key, each.text) for each in found if isinstance(each, RawDocument)] == [
+            (f"{key}/LICENSE", "Terms."),
+            (f"{key}/a.txt", "one"),
+            (f"{key}/b.md", "# Two"),
+        ]
+        assert sorted(Counter(passed_over(found).values()).items()) == [
+            ("devices", 2), ("hidden", 1), ("links in archives", 2), ("no suffix", 1), ("paths out of archives", 3), ("suffix .bin", 1),
+        ]  # fmt: skip
+        assert not any(isinstance(item, ReadFailure) for item in found)
+    (inner,) = [
+        item for item in read(packed({"../a.txt": "x", "b.txt": "y"}), "a.zip") if isinstance(item, RawDocument)
+    ]
+    assert inner.key == "a.zip/b.txt"
+
+
+def holes() -> bytes:
+    """A tar archive of a file that is said to have a terabyte, of which nothing but one byte is written."""
+    sparse = {"major": "1", "minor": "0", "realsize": str(1 << 40), "name": "a.txt"}
+    told = b"1\n0\n1\n".ljust(512, b"\0") + b"x".ljust(512, b"\0")
+    member = tarfile.TarInfo("a.txt")
+    member.size, member.pax_headers = len(told), {f"GNU.sparse.{name}": value for name, value in sparse.items()}
+    return member.tobuf(tarfile.PAX_FORMAT) + told + bytes(1024)
+
+
+def test_a_tape_that_is_damaged_on_the_way_is_read_so_far_and_told() -> None:
+    data = bytearray(tape(*((f"{number}.txt", b"x" * 600, tarfile.REGTYPE) for number in range(4))))
+    data[2 * 1536 + 150] ^= 0x55
+    for damaged in (bytes(data), bytes(data[: 2 * 1536 + 300])):
+        found = read(damaged, "a.tar")
+        assert [item.key for item in found if isinstance(item, RawDocument)] == ["a.tar/0.txt", "a.tar/1.txt"]
+        (failure,) = [item for item in found if isinstance(item, ReadFailure)]
+        assert failure.place == "a.tar" and "is damaged behind '1.txt'" in failure.reason
+    with pytest.raises(ReaderError, match=r"a\.tar: is damaged or no tar archive"):
+        read(b"no archive" * 100, "a.tar")
+    with pytest.raises(ReaderError, match=r"a\.txt\.bz2: is damaged or not packed by bzip2"):
+        read(bz2.compress(b"text")[:-4], "a.txt.bz2")
+    with pytest.raises(ReaderError, match="unpacks to more than"):
+        read(holes(), "a.tar")
+
+
+def test_a_book_without_one_of_its_pages_is_read_and_told(tmp_path: Path, make_store: Callable[..., Any]) -> None:
+    whole = book({"a.xhtml": BODIES[0], "b.xhtml": BODIES[1], "c.xhtml": BODIES[2]})
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    broken = packed({**{name: part for name, part in parts.items() if "b.xhtml" not in name}, "OEBPS/c.xhtml": b"\0"})
+    document, *lacking = read(broken, "keeper.epub")
+    assert document.text == f"{PROSE[0]}\n" and len(lacking) == 2
+    (tmp_path / "keeper.epub").write_bytes(broken)
+    with make_store() as store:
+        report = store.ingest(tmp_path / "keeper.epub")
+        assert (report.added, report.skips, report.failures) == (1, "2 pages of books", [])
+        assert len(report.remarks) == 1
+        assert (
+            "keeper.epub: is damaged: 2 of its pages are missing or cannot be read, such as 'OEBPS/b.xhtml'"
+            in report.remarks[0]
+        )
+    with pytest.raises(ReaderError, match="its pages are missing or cannot be read"):
+        read(packed({name: part for name, part in parts.items() if not name.endswith(".xhtml")}), "a.epub")
 
 
 # --- rst, AsciiDoc ---------------------------------------------------------------------------------------------------
@@ -622,11 +814,180 @@ def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
         ("[source,sql]\n----\nSELECT 1\n----\n\n....\nraw\n....\n\n literal\n", "```sql\nSELECT 1\n```\n\n```\nraw\n```\n\n```\nliteral\n```\n"),
         ("NOTE: Take care.\n\n[WARNING]\n====\nDanger.\n====\n\n____\nSaid.\n____\n", "Note: Take care.\n\nWarning: Danger.\n\n> Said.\n"),
         ('.Cap\n[cols="1,2"]\n|===\n|A |B\n\n|1\n|two words\n|===\n', "Cap\n\n| A | B |\n| --- | --- |\n| 1 | two words |\n"),
+        ("= T\n:description: What it is.\n\nText.\n", "# T\n\nWhat it is.\n\nText.\n"),
         ("a footnote:[Small.] b\n\n// gone\n\ninclude::other.adoc[]\n", "a [1] b\n\n[1] Small.\n"),
     ],
 )  # fmt: skip
 def test_asciidoc_becomes_markdown(markup: str, text: str) -> None:
     assert one(markup, "a.adoc").text == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("#+TITLE: T\n#+AUTHOR: A\n#+DESCRIPTION: What it is.\n* One\nText =code= ~c~ *b* /i/ _u_ [[https://x][link]].\n",
+         "# One\n\nWhat it is.\n\nText `code` `c` *b* *i* u link.\n"),
+        ("* TODO [#A] One :a:b:\nDEADLINE: <2024-05-01 Wed>\nText.\n", "# One\n\nState: TODO; Tags: a, b\n\nDEADLINE: 2024-05-01 Wed\n\nText.\n"),
+        ("- one\n  more\n  - in\n- [X] done\n- term :: what\n\n1. a\n2. b\n", "- one more\n  - in\n- done\n- term: what\n\n1. a\n2. b\n"),
+        ("#+begin_src sql\n  SELECT 1\n#+end_src\n: fixed\n# gone\n#+BEGIN_QUOTE\nSaid.\n#+END_QUOTE\n", "```sql\nSELECT 1\n```\n\n```\nfixed\n```\n\n> Said.\n"),
+        ("a[fn:1] /usr/bin/x\n\n[fn:1] Small.\n\n| a | b |\n|---+---|\n| 1 | *2* |\n", "a[1] /usr/bin/x\n\n[1] Small.\n\n| a | b |\n| --- | --- |\n| 1 | *2* |\n"),
+        ("#+begin_example\nnever closed\n", "```\nnever closed\n```\n"),
+    ],
+)  # fmt: skip
+def test_org_becomes_markdown(markup: str, text: str) -> None:
+    document = one(markup, "a.org")
+    assert document.text == text
+    if "#+TITLE" in markup:
+        assert (document.title, document.meta) == ("T", {"author": "A"})
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        (".TH OPEN 2 2023-02-05 L\n.SH NAME\nopen \\- open a file\n.SH X\n\\fBa\\fP \\(em b\n.br\nc\n.PP\nd\\-e\n",
+         "# open(2)\n\n## NAME\n\nopen - open a file\n\n## X\n\na — b\nc\n\nd-e\n"),
+        (".TP\n.B \\-a\nall\n.TP\n.BI \\-n \" N\"\n.TQ\n.B \\-m\nnumber\n.RS\n.IP 1. 4\none\n.IP 2.\ntwo\n.RE\n.PP\nText.\n",
+         "- -a: all\n- -n N, -m: number\n  1. one\n  2. two\n\nText.\n"),
+        (".EX\nif a\n    b\n.EE\n.TS\nl l.\nA\tB\n_\nT{\none\ntwo\nT}\t2\n.TE\n", "```\nif a\n    b\n```\n\n| A | B |\n| --- | --- |\n| one two | 2 |\n"),
+        (".de FN\n\\fI\\\\$1\\fP\n..\n.ds x y\n.ie t no\n.el \\{\\\nsee\n.\\}\n.FN file\n\\*x \\*(lqz\\*(rq \\[u00E9]\\['e].\n.\\\" gone\n.ig\ngone\n..\n",
+         "see file y “z” éé.\n"),
+        (".Dd May 1, 2024\n.Dt CAT 1\n.Os X\n.Sh NAME\n.Nm cat\n.Nd join files\n.Sh OPTIONS\n.Bl -tag -width x\n.It Fl n Ns Ar N Op Ar file ...\nLines of\n.Xr lpr 1 .\n.El\n",
+         "# cat(1)\n\n## NAME\n\ncat — join files\n\n## OPTIONS\n\n- -nN [file ...]: Lines of lpr(1).\n"),
+        (".Sh X\n.Fo f\n.Fa \"int a\"\n.Fa b\n.Fc\nsays\n.Dq a b ,\n.Bd -literal\ncode\n.Ed\n.Bl -column a b\n.It A Ta B\n.It 1 Ta 2\n.El\n",
+         "## X\n\nf(int a, b) says “a b”,\n\n```\ncode\n```\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
+    ],
+)  # fmt: skip
+def test_manual_pages_become_markdown(markup: str, text: str) -> None:
+    document = one(markup, "a.man")
+    assert document.text == text
+    if ".Dd" in markup:
+        assert (document.title, document.meta) == (
+            "cat(1): join files",
+            {"section": "1", "date": "May 1, 2024", "source": "X"},
+        )
+        assert one(gzip.compress(markup.encode()), "a.1.gz").text == text  # told by how it begins
+
+
+def test_a_manual_page_that_names_another_is_passed_over_and_one_without_end_refused() -> None:
+    assert read(".so man3/printf.3\n", "sprintf.3") == [PassedOver("sprintf.3", "pages that stand for others")]
+    strings = ".ds a " + "x" * 4000 + "\n" + "".join(f".ds {b} \\*{a}\\*{a}\n" for a, b in pairwise("abcdefgh"))
+    for text in (".de X\n.X\n.X\n..\n.X\n", strings + "\\*h\n" * 100):
+        with pytest.raises(ReaderError, match="which is the limit"):
+            read(text, "a.man")
+
+
+ATOM = 'xmlns="http://www.w3.org/2005/Atom"'
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<article><info><title>T</title><abstract><para>In short.</para></abstract></info><section><title>One</title><para>Run <command>x</command>"
+         "<footnote><para>Twice.</para></footnote>.</para><note><para>Care.</para></note><variablelist><varlistentry><term>a</term><listitem><para>b</para>"
+         "</listitem></varlistentry></variablelist><programlisting language='sh'>a &lt; b\nc</programlisting></section></article>",
+         "# T\n\n## Abstract\n\nIn short.\n\n## One\n\nRun `x`[1].\n\nNote: Care.\n\n- a: b\n\n```sh\na < b\nc\n```\n\n[1] Twice.\n"),
+        ("<article><front><article-meta><title-group><article-title>T</article-title></title-group></article-meta></front><body><sec><label>1</label><title>M</title>"
+         "<list list-type='order'><list-item><p>a</p></list-item></list><table-wrap><label>Table 1</label><caption><p>C.</p></caption><table><tr><th>A</th></tr>"
+         "<tr><td>1</td></tr></table></table-wrap></sec></body><back><ref-list><ref><name><surname>Ray</surname><given-names>B</given-names></name></ref></ref-list></back></article>",
+         "# T\n\n## 1 M\n\n1. a\n\nTable 1 C.\n\n| A |\n| --- |\n| 1 |\n\nRay B\n"),
+        ("<TEI><teiHeader><fileDesc><titleStmt><title>T</title></titleStmt></fileDesc></teiHeader><text><body><div><head>H</head><lg><l>one</l><l>two</l></lg>"
+         "<p>He said <q>no</q>.</p></div></body></text></TEI>", "# T\n\n## H\n\none\ntwo\n\nHe said “no”.\n"),
+        ("<project a='1'><name>N</name><deps><dep><id>x</id></dep><dep><id>y</id></dep></deps></project>",
+         "# N\n\n- a: 1\n- name: N\n\n## deps\n\n### dep\n\n- id: x\n\n### dep\n\n- id: y\n"),
+    ],
+)  # fmt: skip
+def test_xml_becomes_markdown(markup: str, text: str) -> None:
+    assert one(markup, "a.xml").text == text
+
+
+def test_entries_of_feeds_and_records_of_xml_are_documents() -> None:
+    feed = (
+        f"<feed {ATOM}><title>News</title><entry><id>urn:1</id><title>A</title><link href='http://x/1'/><updated>2024-01-01</updated>"
+        "<author><name>Ann</name></author><content type='html'>&lt;p&gt;Hello &lt;b&gt;there&lt;/b&gt;.&lt;/p&gt;</content></entry></feed>"
+    )
+    meta = {"author": "Ann", "date": "2024-01-01", "link": "http://x/1", "feed": "News"}
+    assert one(feed, "a.atom") == RawDocument("urn:1", "A", "# A\n\nHello *there*.\n", meta, "markdown", (), "a.atom:1")
+    rss = "<rss><channel><title>N</title><item><title>A &amp; B</title></item><item><description>Text.</description></item></channel></rss>"
+    assert [(each.key, each.text) for each in read(rss, "a.xml")] == [("a.xml:1", "A & B\n"), ("a.xml:2", "Text.\n")]
+    rows = read("<all><b id='x'><title>T</title><price>1.5</price></b><b><title>U</title></b></all>", "a.xml")
+    assert [(each.key, each.title, each.meta) for each in rows] == [
+        ("x", "T", {"id": "x", "title": "T", "price": 1.5}),
+        ("a.xml:2", "U", {"title": "U"}),
+    ]
+
+
+def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
+    outside = "<!DOCTYPE a SYSTEM 'http://x/a.dtd' [<!ENTITY c SYSTEM 'c.xml'><!ENTITY b 'been'>]><a><p>It has &b; &c; caf&eacute; &app;.</p></a>"
+    document, told = read(outside, "a.xml")
+    assert document.text == "It has been café app.\n"
+    assert isinstance(told, PassedOver) and "'c.xml'" in told.told
+    laughs = "".join(f"<!ENTITY {b} '{'&' + a + ';'}{('&' + a + ';') * 9}'>" for a, b in pairwise("abcdefghi"))
+    for markup in (
+        f"<!DOCTYPE a [<!ENTITY a '{'x' * 40}'>{laughs}]><a><p>&i;</p></a>",
+        f"<!DOCTYPE a [<!ENTITY a '{'x' * 60_000}'>]><a><p>{'&a;' * 60_000}</p></a>",
+        "<a>" * 300 + "</a>" * 300,
+        "<a><b></a>",
+        "<?xml version='1.0' encoding='gb2312'?><a>\xff</a>",
+    ):
+        with pytest.raises(ReaderError, match=r"^a\.xml: "):
+            read(markup.encode("latin-1"), "a.xml")
+    assert one("<?xml version='1.0' encoding='gb2312'?><a><p>你好</p></a>".encode("gb2312"), "a.xml").text == "你好\n"
+    assert read("<svg><text>x</text></svg>", "a.xml") == [PassedOver("a.xml", "drawings")]
+    assert read("<urlset><url><loc>x</loc></url></urlset>", "sitemap.xml") == [
+        PassedOver("sitemap.xml", "lists of addresses")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("\\documentclass{article}\n\\newcommand{\\x}[1]{\\emph{#1}!}\n\\title{T\\thanks{No.}}\\author{A \\and B}\n\\begin{document}\\maketitle\n\\section{One}\\label{a}\n"
+         "A \\x{b} caf\\'e---5\\%, ``so'' \\texttt{c} $x^2$~\\cite{k}\\footnote{Small.}. % gone\n\n\\begin{abstract}In short.\\end{abstract}\\end{document}",
+         "# T\n\n## One\n\nA *b*! café—5%, “so” `c` $x^2$ [1].\n\n## Abstract\n\nIn short.\n\n[1] Small.\n"),
+        ("\\begin{itemize}\\item one\\item two\\begin{enumerate}\\item in\\end{enumerate}\\end{itemize}\\begin{description}\\item[Term] what\\end{description}",
+         "- one\n- two\n  1. in\n\n- Term: what\n"),
+        ("\\begin{table}\\caption{Cap}\\begin{tabular}{|l|r|}\\hline A & B \\\\ \\hline 1 & \\textbf{2} \\\\\\end{tabular}\\end{table}", "Cap\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
+        ("\\begin{lstlisting}[language=Python]\na % b\n\\end{lstlisting}\n\\verb|a_b|\n\\[ E = mc^2 \\]\n\\begin{quote}Said.\\end{quote}\\begin{tikzpicture}gone\\end{tikzpicture}",
+         "```python\na % b\n```\n\n`a_b`\n\n$$E = mc^2$$\n\n> Said.\n"),
+        ("\\unknown{kept} \\textcolor{red}{red} \\href{http://x}{link} \\begin{nosuch}inside\\end{nosuch}", "kept red link\n\ninside\n"),
+    ],
+)  # fmt: skip
+def test_latex_becomes_markdown(markup: str, text: str) -> None:
+    document = one(markup, "a.tex")
+    assert document.text == text
+    if "title" in markup:
+        assert (document.title, document.meta) == ("T", {"author": "A, B"})
+
+
+def test_latex_includes_nothing_and_ends() -> None:
+    document, told = read("Text.\n\\input{chapters/one}", "a.tex")
+    assert (document.text, told) == ("Text.\n", PassedOver("a.tex", "parts in other files"))
+    assert (
+        read("\\begin{document}\\include{a}\\end{document}", "a.tex")[0].reason
+        == "files of which all lies in other files"
+    )
+    for text in ("\\def\\a{\\a\\a}\\a x", "\\newcommand\\a{\\b\\b}\\newcommand\\b{\\a\\a}\\a x"):
+        with pytest.raises(ReaderError, match="which is the limit"):
+            read(text, "a.tex")
+    assert (
+        one("\\usepackage[latin1]{inputenc}\\begin{document}caf\xe9\\end{document}".encode("latin-1"), "a.tex").text
+        == "café\n"
+    )
+
+
+def test_subtitles_are_what_is_said_with_the_times_of_paragraphs() -> None:
+    srt = (
+        "1\n00:00:01,000 --> 00:00:03,000\n<i>The harbour</i> was dug\nby hand.\n\n"
+        "2\n00:00:03,500 --> 00:00:05,000\nIn 1874.\n\n3\n01:02:05,000 --> 01:02:06,000\nThat was all.\n"
+    )
+    assert one(srt, "a.srt").text == "[00:00:01] The harbour was dug by hand. In 1874.\n\n[01:02:05] That was all.\n"
+    vtt = (
+        "WEBVTT\n\nNOTE kept\nsecret\n\nx\n00:01.000 --> 00:02.000 align:start\n<v.loud Ann>Who &amp; when?</v>\n\n"
+        "00:02.000 --> 00:03.000\n<v Ben>Now.\n\n00:03.000 --> 00:04.000\n<v Ben>Now.\n<v Ben>Go.\n"
+    )
+    assert one(vtt, "a.vtt").text == "[00:00:01] Ann: Who & when?\n\n[00:00:02] Ben: Now. Go.\n"
+    with pytest.raises(ReaderError, match="has no cue"):
+        read("WEBVTT\n\n", "a.vtt")
 
 
 # --- damaged, locked, bombs ------------------------------------------------------------------------------------------
@@ -641,9 +1002,21 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "a.mbox": lambda: b"From a@x\n" + message().as_bytes() + b"\nText.\n",
     "a.ipynb": lambda: notebook().encode(),
     "a.py": lambda: SOURCES[".py"].encode(),
+    "a.sql": lambda: b"-- x\nCREATE TABLE a (b);\n",
+    "a.json": lambda: b'[{"a": 1}, {"b": "\\u00e9"}]',
     "a.md.gz": lambda: gzip.compress(b"# T"),
+    "a.tar": lambda: tape(("a.md", b"# T", tarfile.REGTYPE), ("b.txt", b"x", tarfile.REGTYPE)),
+    "a.md.xz": lambda: lzma.compress(b"# T"),
+    "a.md.bz2": lambda: bz2.compress(b"# T"),
     "a.zip": lambda: packed({"a.md": "# T", "b.odt": odt("<text:p>x</text:p>")}),
     "a.rst": lambda: b"T\n=\n\n.. note:: x\n",
+    "a.org": lambda: b"* T\n- x\n| a |\n#+begin_src\n1\n#+end_src\n",
+    "a.xml": lambda: b"<a><p>x</p><list><item><p>y</p></item></list><table><row><cell>z</cell></row></table></a>",
+    "a.tex": lambda: (
+        b"\\section{T}\\begin{itemize}\\item x\\end{itemize}\\begin{tabular}{l}a & b\\end{tabular} $x$ \\emph{y}"
+    ),
+    "a.man": lambda: b".TH A 1\n.SH NAME\na \\- b\n.TP\n.B x\ny\n.TS\nl.\na\n.TE\n",
+    "a.srt": lambda: b"1\n00:00:01,000 --> 00:00:02,000\nText.\n",
     "a.adoc": lambda: b"= T\n\n|===\n|a\n|===\n",
 }
 
@@ -663,12 +1036,17 @@ def test_damaged_files_are_refused_with_their_name_or_read_in_part(key: str) -> 
 
 
 @given(
-    st.sampled_from(["rst", "asciidoc", "mail", "mbox", "notebook", "rtf"]),
+    st.sampled_from(["rst", "asciidoc", "org", "man", "xml", "latex", "subtitles", "mail", "mbox", "notebook", "rtf"]),
     st.text(st.sampled_from("ab =-*.:|`_+>[]{}<~#\n\\'"), max_size=80),
 )
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_read_or_refused(format: str, text: str) -> None:
-    opening = {"mail": "Subject: x\n\n", "mbox": "From a\n", "rtf": r"{\rtf1 "}.get(format, "")
+    opening = {
+        "mail": "Subject: x\n\n",
+        "subtitles": "00:01.000 --> 00:02.000\n",
+        "mbox": "From a\n",
+        "rtf": r"{\rtf1 ",
+    }.get(format, "")
     try:
         for item in read(opening + text, "a", format):
             assert item.text.strip() if isinstance(item, RawDocument) else item.reason

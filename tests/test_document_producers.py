@@ -1,3 +1,4 @@
+# ruff: noqa: E501 -- markup is read best with its lines whole
 """Every format as at least five programs write it: the words come through in their order, places cite, limits hold.
 
 The files are made by :mod:`document_producers`. Those of libraries that only tests need are slow tests.
@@ -8,8 +9,10 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+import lzma
 import re
 import socket
+import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
@@ -20,14 +23,14 @@ import document_producers as made
 import pytest
 
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import RawDocument, ReadFailure, read_bytes
+from kvstore.ingest.readers import PassedOver, RawDocument, ReadFailure, read_bytes
 from kvstore.ingest.readers.code_languages import LANGUAGES
 
 if TYPE_CHECKING:
     from kvstore import Store
 
 #: Libraries that a plain installation for tests has, with the extra ``documents``.
-PRESENT = ("email", "mailbox", "openpyxl", "pptx")
+PRESENT = ("docx", "email", "mailbox", "openpyxl", "pptx")
 #: The words of a text that may be lost: one in two hundred.
 LEAST = 0.995
 
@@ -64,7 +67,7 @@ def file_of(suffix: str, name: str) -> bytes:
 
 
 def texts(data: bytes, key: str, **options: object) -> str:
-    found = list(read_bytes(data, key, None, options))
+    found = [item for item in read_bytes(data, key, None, options) if not isinstance(item, PassedOver)]
     assert all(isinstance(item, RawDocument) for item in found), found
     return "\n".join(document.text for document in found)
 
@@ -173,13 +176,104 @@ def test_paragraphs_of_a_slide_with_bullets_and_numbers_are_items() -> None:
     assert texts(shown, "a.pptx") == "## List\n\nnot one\n\n1. one\n2. two\n\n- item\n"
 
 
+MACROS = ("application/vnd.ms-word.document.macroEnabled.main+xml", "application/vnd.ms-word.template.macroEnabledTemplate.main+xml")  # fmt: skip
+
+
+@pytest.mark.parametrize("main", MACROS)
+def test_a_document_with_macros_and_a_template_are_read_as_others(main: str) -> None:
+    body = made.word_paragraph(made.word_runs(made.FIRST))
+    assert texts(made.word(body, main=main), "a.docm") == f"{made.FIRST}\n"
+    with pytest.raises(ReaderError, match=r"a\.docm: is damaged or no DOCX"):
+        texts(made.word(body, main="application/xml"), "a.docm")
+
+
+@pytest.mark.parametrize("kind", ["presentation", "slideshow", "template"])
+def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> None:
+    plain = made.presentation(
+        [made.shape(2, made.paragraphs(made.TITLE), "title") + made.shape(3, made.paragraphs("x"))]
+    )
+    before = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
+    parts = made.unpacked(plain)
+    types = parts["[Content_Types].xml"].replace(
+        before, f"application/vnd.ms-powerpoint.{kind}.macroEnabled.main+xml".encode()
+    )
+    macro = made.packed({**parts, "[Content_Types].xml": types, "ppt/vbaProject.bin": b"\0" * 99})
+    assert texts(macro, "a.pptm") == texts(plain, "a.pptx") == f"## {made.TITLE}\n\nx\n"
+
+
+def test_the_cells_of_an_opendocument_sheet_are_as_kept_and_the_sheets_apart() -> None:
+    def cell(kind: str, value: str, shown: str) -> str:
+        named = "value" if kind in ("float", "percentage") else f"{kind}-value"
+        return f'<table:table-cell office:value-type="{kind}" office:{named}="{value}"><text:p>{shown}</text:p></table:table-cell>'
+
+    rows = (
+        f"<table:table-row>{made.ods_cell('id')}{made.ods_cell('text')}{made.ods_cell('built')}</table:table-row>"
+        '<table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row>'
+        f"<table:table-row>{made.ods_cell('s1')}{cell('boolean', 'true', 'WAHR')}{cell('date', '1901-02-03', '3.2.01')}</table:table-row>"
+        f"<table:table-row>{cell('float', '4.5', '4,50')}{cell('percentage', '0.5', '50 %')}{cell('date', '1901-02-03T04:05:00', 'x')}</table:table-row>"
+    )
+    data = made.ods(
+        rows,
+        f'<table:table table:name="Empty"/><table:table table:name="Two"><table:table-row>{made.ods_cell("a|b")}</table:table-row></table:table>',
+    )
+    found = list(read_bytes(data, "a.ods"))
+    assert [(each.key, each.title) for each in found if isinstance(each, RawDocument)] == [
+        ("a.ods/Two", "Two"),
+        ("a.ods/Lights", "Lights"),
+    ]
+    assert texts(data, "a.ods").split("\n")[3:7] == [
+        "| id | text | built |",
+        "| --- | --- | --- |",
+        "| s1 | TRUE | 1901-02-03 |",
+        "| 4.5 | 50 % | 1901-02-03 04:05:00 |",
+    ]
+    first, second = read_bytes(data, "a.ods", "rows", {"sheet": "Lights"})
+    assert isinstance(first, RawDocument) and isinstance(second, RawDocument)
+    assert (first.key, first.text, first.meta) == ("s1", "TRUE", {"built": "1901-02-03"})
+    assert (second.key, second.text) == ("4.5", "50 %")
+    with pytest.raises(
+        ReaderError, match="has no sheet 'Three'; the option sheet must name one of: Empty, Two, Lights"
+    ):
+        list(read_bytes(data, "a.ods", "rows", {"sheet": "Three"}))
+
+
+def test_a_sheet_that_repeats_its_text_without_end_is_refused() -> None:
+    strings = f"<si><t>{'x' * 30_000}</t></si>"
+    rows = ("<row>" + '<c t="s"><v>0</v></c>' * 100 + "</row>") * 30
+    with pytest.raises(ReaderError, match=r"a\.xlsx: a sheet has more than .* characters"):
+        texts(made.workbook(rows, strings), "a.xlsx")
+
+
+def test_slides_of_opendocument_have_notes_and_what_they_all_say_is_told() -> None:
+    (document,) = read_bytes(made.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp")
+    assert isinstance(document, RawDocument)
+    assert document.title == made.TITLE and document.meta == {"slides": 2}
+    assert [(part.element, part.reason) for part in document.left_out] == [
+        ("slide 1", "date"), ("slide 1", "slide number"), ("slide 2", "date"), ("slide 2", "slide number"),
+    ]  # fmt: skip
+    assert document.text.endswith(f"\n\nNotes: {made.LAST}\n") and "17 May" not in document.text
+    kept = texts(made.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp", navigation="keep")
+    assert kept.count("17 May") == 2
+
+
+@pytest.mark.parametrize("suffix", [".odt", ".ods", ".odp"])
+def test_an_opendocument_that_is_another_or_locked_is_refused(suffix: str) -> None:
+    kind = f"no {suffix[1:].upper()}"
+    with pytest.raises(ReaderError, match=rf"a\{suffix}: is {kind}: it has no body that is a "):
+        texts(made.opendocument("chart", ""), f"a{suffix}")
+    parts = made.unpacked(made.opendocument("text", "<text:p>x</text:p>"))
+    locked = parts["META-INF/manifest.xml"].replace(b"/>", b"><manifest:encryption-data/></manifest:file-entry>", 1)
+    with pytest.raises(ReaderError, match="is locked with a password"):
+        texts(made.packed({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
+
+
 def test_a_word_of_which_some_letters_are_emphasised_is_one_word() -> None:
     body = "<p>In <b>win</b>ter Port<i>land</i> and <b>Start</b> <i>P</i><i>oint</i>, <b>H</b>alcyon’<i>s</i>.</p>"
     assert texts(body.encode(), "a.html") == "In winter Portland and *Start* Point, Halcyon’*s*.\n"
 
 
 def test_a_book_of_xhtml_may_close_any_element_in_its_start_tag() -> None:
-    page = '<html xmlns="http://www.w3.org/1999/xhtml"><body><h2/><p>One <em/>two.<blockquote/></p><pre/><p>Three &lt; <![CDATA[4 < 5 & 6]]>.</p></body></html>'  # noqa: E501
+    page = '<html xmlns="http://www.w3.org/1999/xhtml"><body><h2/><p>One <em/>two.<blockquote/></p><pre/><p>Three &lt; <![CDATA[4 < 5 & 6]]>.</p></body></html>'
     assert texts(page.encode(), "a.xhtml") == "One two.\n\nThree < 4 < 5 & 6.\n"
 
 
@@ -320,6 +414,14 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     yield "a.rst", "\n".join(" " * depth + "* x" for depth in range(2_000)).encode()
     yield "a.adoc", "\n".join("*" * depth + " x" for depth in range(1, 2_000)).encode()
     yield "a.py", deep.encode()
+    yield (
+        "a.man",
+        (".Oo " + "Oo " * 100_000 + "\n" + ".IP x\ny\n.RS\n" * 20_000 + ".Bl -tag\n.It x\n" * 20_000).encode(),
+    )
+    yield "a.tex", ("\\emph{" * 20_000 + "\\begin{a}" * 9_000 + "\\[ x " * 50_000 + "\\end{a}" * 9_000).encode()
+    yield "a.xml", ("<a><p/>" + "<table><row><cell>" * 60 + "y" + "</cell></row></table>" * 60 + "</a>").encode()
+    yield "a.org", ("#+begin_quote\n:x:\n* a" + " " * 9_999 + "b\n- [[[[*/=~_+<\n").encode() * 900
+    yield "a.vtt", ("00:01.000 --> 00:02.000\n" + "<v." * 9_999 + "\n").encode() * 9
     part = "--{0}\nContent-Type: multipart/mixed; boundary={1}\n\n"
     yield (
         "a.eml",
@@ -341,6 +443,19 @@ def bombs() -> Iterator[tuple[str, bytes]]:
         ),
     )
     yield "a.odt", made.odt("<text:p>x<text:s text:c='4000000000'/>y</text:p>")
+    sheet = made.ods_rows(
+        behind='<table:table-cell table:number-columns-repeated="999999999"><text:p>x</text:p></table:table-cell>'
+    )
+    yield (
+        "a.ods",
+        made.ods(sheet.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="999999999">')),
+    )
+    yield "a.odp", made.odp("<draw:g>" * 190 + made.odp_frame(made.odp_paragraphs("x")) + "</draw:g>" * 190)
+    negative = bytearray(tarfile.TarInfo("a.txt").tobuf(tarfile.GNU_FORMAT))
+    negative[124:136] = b"\xff" * 11 + b"\x00"
+    negative[148:156] = b"%06o\0 " % (sum(negative[:148]) + 8 * 32 + sum(negative[156:512]))
+    yield "a.tar", bytes(negative) * 3 + bytes(1024)
+    yield "a.tar.xz", lzma.compress(made.taped({"a.txt.xz": lzma.compress(bytes(1 << 24))}))
     yield "a.pdf", pdf_of(zlib.compress(zlib.compress(b"BT /F1 9 Tf (x) Tj ET " * (1 << 20))))
 
 
@@ -360,7 +475,7 @@ def pdf_of(stream: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(21))
 def test_what_is_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at_most: Callable[[float], None]) -> None:
     key, data = list(bombs())[number]
     at_most(60)
@@ -369,5 +484,5 @@ def test_what_is_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at
     except ReaderError as error:
         assert str(error).startswith("a.")
         return
-    assert all(isinstance(item, (RawDocument, ReadFailure)) for item in found)
+    assert all(isinstance(item, (RawDocument, ReadFailure, PassedOver)) for item in found)
     assert sum(len(item.text) for item in found if isinstance(item, RawDocument)) < 1 << 24

@@ -618,7 +618,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
     assert len(answered) == len(set(answered)) == 2 * kills
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.long])])
 def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
     make_store: MakeStore, server: Server, tmp_path: Path, kills: int
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kvstore
 from kvstore.errors import InputError
 from kvstore.extraction.chunking import LONGEST_CHUNK, chunk_text
 from kvstore.extraction.extraction import extract
@@ -214,3 +215,14 @@ def test_pairs_are_read_once_and_never_point_to_themselves() -> None:
 def test_the_keys_that_occur_in_a_text_are_those_with_an_occurrence(text: str, names: list[str]) -> None:
     data, keys = text.encode(), [name.encode() for name in names]
     assert occurring_keys(data, keys, 2) == [key for key in keys if occurrences(data, key, 2)]
+
+
+def test_a_question_opens_a_section_where_no_heading_does(store: kvstore.Store) -> None:
+    text = "The W7\n\nQ: Why does it leak?\nA: Use less soap.\n\nQ2. Why does it smell?\nA: Air the drum.\n"
+    store.put("plain", text)
+    store.put(
+        "marked", "# The W7\n\n**Why does it leak?**\n\nUse less soap.\n\nIs it **really?** It is.", format="markdown"
+    )
+    headings = "SELECT heading FROM chunks WHERE document = ? ORDER BY ordinal"
+    assert store.execute(headings, ["plain"]).fetchall() == [(None,), ("Why does it leak?",), ("Why does it smell?",)]
+    assert store.execute(headings, ["marked"]).fetchall() == [("The W7 > Why does it leak?",)]

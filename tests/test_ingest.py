@@ -37,6 +37,32 @@ def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder
     assert document.title == "Piers"
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_folder_whose_name_is_no_utf8_is_ingested_and_pruned(
+    store: kvstore.Store, tmp_path: Path, workers: int
+) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    (folder / "menu.md").write_text("# Menu\n\nThe soup of Port Ellen.")
+    (folder / os.fsdecode(b"the\xe9.txt")).write_text("Tea of Port Ellen.")
+    (folder / os.fsdecode(b"bad\xe9.pdf")).write_text("no PDF")
+    report = store.ingest(folder, workers=workers)
+    assert report.added == 2
+    (failure,) = report.failures
+    assert "bad" in failure.place
+    assert store.execute("SELECT key, source, origin FROM documents ORDER BY key").fetchall() == [
+        ("menu.md", f"{tmp_path}/caf\\xe9/menu.md", f"{tmp_path}/caf\\xe9"),
+        ("the\\xe9.txt", f"{tmp_path}/caf\\xe9/the\\xe9.txt", f"{tmp_path}/caf\\xe9"),
+    ]
+    (folder / os.fsdecode(b"bad\xe9.pdf")).unlink()
+    (folder / "menu.md").unlink()
+    report = store.ingest(folder, workers=workers, prune=True)
+    assert (report.removed, report.unchanged, report.failures) == (1, 1, [])
+
+
 def test_a_fault_in_extraction_costs_the_document_it_happens_at(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,8 +136,8 @@ def test_bad_files_are_reported_and_the_rest_goes_on(store: kvstore.Store, folde
     (folder / "rows.csv").write_text("id,text\na,First row here.\nb,Second,too many\nc,Third row here.\n")
     report = store.ingest([folder, folder / "missing.txt"])
     reasons = {Path(failure.place.split(":")[0]).name: failure.reason for failure in report.failures}
-    assert set(reasons) == {"empty.txt", "latin.txt", "broken.pdf", "rows.csv", "missing.txt"}
-    assert "empty" in reasons["empty.txt"]
+    assert set(reasons) == {"latin.txt", "broken.pdf", "rows.csv", "missing.txt"}
+    assert report.skips == "1 empty"
     assert "encoding" in reasons["latin.txt"]
     assert not any(str(folder) in reason for reason in reasons.values()), "the place is named once"
     assert {"a", "c", "one.md", "deep/two.txt"} <= set(store.keys())
@@ -209,8 +235,9 @@ def test_a_glob_prunes_what_it_covers_and_a_folder_too(store: kvstore.Store, fol
 
 
 def test_skipped_files_are_counted_by_suffix_and_may_be_included(store: kvstore.Store, folder: Path) -> None:
-    for name in ("a.wiki", "b.wiki", "c.xyz", "LICENSE"):
+    for name in ("a.wiki", "b.wiki", "c.xyz"):
         (folder / name).write_text("Asciidoc has piers.")
+    (folder / "core").write_bytes(b"\0")
     report = store.ingest(folder)
     assert (report.skipped, report.skips) == (4, "2 .wiki, 1 no suffix, 1 .xyz")
     assert report.skipped_by == {"suffix .wiki": 2, "suffix .xyz": 1, "no suffix": 1}
@@ -269,12 +296,12 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     told = pace.Pace()
     told.begin(1000)
     assert told.seconds_left() is None
-    now[0] += 1
+    now[0] += 30
     told.end(100)
-    assert told.seconds_left() is None, "too little is known"
+    assert told.seconds_left() is None, "too little is known: models were loaded"
     now[0] += 4
     told.within(700, 100)
-    assert (told.done, told.seconds_left()) == (200, 20.0)
+    assert (told.done, told.seconds_left()) == (200, 32.0)
     told.end(100)
     assert told.done == 200
     for _ in range(100):  # a slow file: what came before counts no more
@@ -308,6 +335,7 @@ def test_an_ingest_can_be_iterated_over_and_left(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
     for number in range(7):
         (tmp_path / f"{number}.txt").write_text(f"Document number {number} of Port Ellen.")
     pattern = str(tmp_path / "*.txt")
@@ -348,6 +376,30 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
     found = commits(make_store("small memory"))
     assert max(found) == 5
     assert sum(found) == 90
+
+
+def test_what_comes_embedded_and_quickly_is_committed_together(
+    make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MOST_TOGETHER", 10)
+    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 1e9)
+    rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(24))
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+
+    def commits(store: kvstore.Store, workers: int) -> list[int]:
+        said = [0]
+        store.ingest(tmp_path / "rows.jsonl", workers=workers, progress=lambda now: said.append(now.documents))
+        return [after - before for before, after in pairwise(sorted(set(said)))]
+
+    assert commits(make_store("by a worker"), 1) == [10, 10, 4]
+    assert commits(make_store("here, where it is yet to be embedded"), 0) == [4] * 6
+    monkeypatch.setattr("kvstore.ingest.pace.Pace.seconds_left", lambda pace: 0.0)
+    assert commits(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
+    monkeypatch.undo()
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.QUICK_SECONDS", 0)
+    assert commits(make_store("slowly"), 1) == [4] * 6
 
 
 def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore.Store, tmp_path: Path) -> None:
@@ -460,3 +512,125 @@ def test_files_that_older_readers_read_are_read_again(
 def dump_of(store: kvstore.Store) -> object:
     with store.state() as view:
         return dump(view)
+
+
+def test_files_whose_names_say_no_format_are_read_by_how_they_begin(store: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "unpacked"
+    mail = "Return-Path: <ann@example.org>\nFrom: Ann Bell <ann@example.org>\nSubject: The pump\n"
+    mail += "Message-ID: <1@example.org>\n\nThe pump stands.\n"
+    files = {
+        "LICENSE": "Anyone may copy the drawings of the pump.",
+        "MPL-1.1": "        PUMP LICENSE\n        Version 1.1\n\nDisputes are settled in Port Ellen.",
+        "README.Debian": "The pump is packaged.",
+        "mail/cur/1258471718.M1P2.host:2,S": mail,
+        "mail/new/1258471719.M1P2.host": mail.replace("<1@", "<2@"),
+        "site/page.php?id=3": "<!DOCTYPE html>\n<html><body><h1>Harbour</h1><p>Open at noon.</p></body></html>",
+        "id_rsa": "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n",
+        "lock": '{"pump": [1]}',
+        "notes~": "The pump was old.",
+        "pump.1": '.\\" A page.\n.TH PUMP 1\n.SH NAME\npump \\- lifts water\n',
+        "letter.2": ".pp\nDear Ann,\n",
+        "core": "\0\1",
+        "empty": "",
+        "style.css": "p { color: red }",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    report = store.ingest(folder)
+    assert (report.added, report.failures) == (7, [])
+    assert report.skipped_by == {"no suffix": 5, "suffix .2": 1, "suffix .css": 1}
+    keys = store.keys()
+    assert {key: (store.get(key).format, store.get(key).title) for key in keys} == {  # type: ignore[union-attr]
+        "1@example.org": ("markdown", "The pump"),
+        "2@example.org": ("markdown", "The pump"),
+        "LICENSE": ("text", None),
+        "MPL-1.1": ("text", "PUMP LICENSE, Version 1.1"),
+        "README.Debian": ("text", None),
+        "pump.1": ("markdown", "pump(1): lifts water"),
+        "site/page.php?id=3": ("markdown", "Harbour"),
+    }
+    assert store.ingest(folder / "id_rsa").added == 1, "what is named is read"
+    (folder / "LICENSE").unlink()
+    (folder / "mail/new/1258471719.M1P2.host").unlink()
+    assert store.ingest(folder, prune=True).removed == 2
+    assert store.ingest(folder, format="text", prune=True).removed == 0, "it covers files that are named as texts"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Release notes\n=============\nAll that is new.", "Release notes"),
+        ("=====\nPlan\n=====\n\nFirst.", "Plan"),
+        ("\n\n            GNU LICENSE\n        Version 2, June 1991\n\nCopyright", "GNU LICENSE, Version 2, June 1991"),
+        ("   How to report a fault in\n                 the pump\n\n   Tell us.", "How to report a fault in the pump"),
+        (
+            "Group                A. Bell\nRequest: 793       May 1981\n\n          PUMP PROTOCOL\n\n1. Scope",
+            "PUMP PROTOCOL",
+        ),
+        ("Guide for visitors\n\nCome by boat.", "Guide for visitors"),
+        ("The pump was stopped at noon.\n\nIt runs again.", None),
+        ("Dear Ann,\n\nthank you.", None),
+        ("Copyright (c) The Regents\n\nRedistribution", None),
+        ("ann@example.org\n\nHello", None),
+        ("all\n\nprint(1)", None),
+        ("2026-01-02\n\nRain.", None),
+        ("---\n\n***\n\n", None),
+        ("one\ntwo\nthree\nfour\n\nfive", None),
+    ],
+)
+def test_a_plain_text_is_called_what_stands_at_its_beginning(
+    store: kvstore.Store, tmp_path: Path, text: str, title: str | None
+) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "a.log").write_text(text)
+    store.ingest([tmp_path / "a.txt", tmp_path / "a.log"])
+    assert store.execute("SELECT title FROM documents ORDER BY key").fetchall() == [(None,), (title,)]
+
+
+def test_the_source_of_a_page_is_read_as_what_it_is(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "faq.rst.txt").write_text("Questions\n=========\n\nPumps\n-----\n\nAsk ``pump``.\n")
+    store.ingest(tmp_path)
+    assert store.execute("SELECT title, heading FROM chunks JOIN documents ON document = key").fetchall() == [
+        ("Questions", "Questions > Pumps")
+    ]
+
+
+def test_what_holds_nothing_to_read_keeps_no_folder_from_being_pruned(store: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("\n")
+    (folder / "empty.md").write_bytes(b"")
+    (folder / "searchindex.js").write_text("Search.setIndex({" + "'pump':[1,2]," * 1000 + "})")
+    (folder / "a.txt").write_text("Port Ellen has a pier.")
+    (folder / "b.txt").write_text("Port Ellen has a pump.")
+    report = store.ingest(folder)
+    assert (report.added, report.failures) == (2, [])
+    assert report.skips == "2 empty, 1 generated code"
+    (folder / "b.txt").unlink()
+    assert store.ingest(folder, prune=True).removed == 1
+
+
+def test_of_very_many_failures_the_first_are_told(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,text\n" + "".join(f"{n},a,b,c\n" for n in range(250)))
+    cursor = store.execute("INGEST ?", (str(tmp_path / "rows.csv"),))
+    assert len(cursor.problems) == 101
+    assert cursor.problems[-1] == "... and 150 more that could not be read"
+    assert len(store.ingest(tmp_path / "rows.csv").failures) == 250
+
+
+def test_rows_of_two_tables_with_the_same_keys_are_all_there(tmp_path: Path) -> None:
+    """The first file has the keys; what stands in the next goes by its place, as in a store made of both anew."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "items.csv").write_text("id,item\n1,Pear\n2,Plum\n")
+    (folder / "people.csv").write_text("id,name\n1,Ann\n3,Bob\n")
+    (folder / "talks.json").write_text('[{"id": 1, "text": "Ann is in Oslo."}]')
+    with kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        report = store.ingest(folder)
+        assert (report.added, report.failures) == (5, [])
+        assert sorted(store.keys()) == ["1", "2", "3", "people.csv:2", "talks.json:1"]
+        assert store.ingest(folder).unchanged == 5
+        (folder / "items.csv").unlink()
+        store.ingest(folder, prune=True)
+        assert sorted(store.keys()) == ["1", "3", "talks.json:1"] and "Ann" in store.get("1").text

@@ -166,6 +166,7 @@ def _die_reading(path: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_statement_of_four_readers_sees_two_generations(tmp_path: Path) -> None:
     """While one process replaces all documents again and again, and readers die in the middle of a statement."""
     seconds = 30

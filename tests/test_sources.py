@@ -31,7 +31,7 @@ def tree(tmp_path: Path) -> Path:
     for name in FILES:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x")
+        path.write_bytes(b"\0" if name == "Makefile" else b"x")
     return root
 
 
@@ -50,7 +50,7 @@ def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path
         ("g.jsonl", "jsonl"),
     ]
     assert len(sources) == 5
-    assert sources.skipped == Counter({"suffix .png": 1, "no suffix": 1})
+    assert sources.skipped == Counter({"suffix .png": 1, "no suffix": 1, "hidden": 3})
     assert [covered.root for covered in sources.covered] == [str(tree)]
     assert all(source.root == str(tree) and source.place == str(tree / source.key) for source in sources)
 
@@ -198,3 +198,17 @@ def test_what_a_folder_and_a_pattern_cover(tree: Path) -> None:
     (pattern,) = find_sources([tree / "**" / "*.md"]).covered
     assert [folder.covers(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [True, False, True]
     assert [pattern.covers(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [True, True, False]
+
+
+def test_the_sources_of_pages_are_passed_over_where_the_pages_are(tmp_path: Path) -> None:
+    for name in ("guide/start.html", "faq.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("<p>Text.</p>")
+    for name in ("guide/start.rst.txt", "faq.md.txt", "lost.rst.txt"):
+        (tmp_path / "_sources" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "_sources" / name).write_text("Text.")
+    sources = find_sources([tmp_path])
+    assert [source.key for source in sources] == ["_sources/lost.rst.txt", "faq.html", "guide/start.html"]
+    assert sources.skipped == Counter({"sources of pages": 2})
+    assert len(find_sources([tmp_path / "_sources"])) == 3
+    assert len(find_sources([tmp_path], include=["*.txt"])) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +12,10 @@ from kvstore.errors import InputError
 from kvstore.text.blocks import blocks, parts
 from kvstore.text.languages import are_english
 from kvstore.text.names import SentenceNames, identifiers, is_name_key, is_term, title_names
-from kvstore.text.normalize import entity_key, fold
+from kvstore.text.normalize import entity_key, fold, fold_case
 from kvstore.text.sentences import sentences
-from kvstore.text.words import stemmer, words
+from kvstore.text.words import UNSPACED, segments, stemmer, words, written
+from kvstore_cext.words import WordSet
 
 
 def names_in(text: str) -> set[str]:
@@ -49,6 +52,25 @@ def test_names_that_differ_otherwise_are_not() -> None:
 @given(st.text())
 def test_the_normal_form_is_a_fixed_point(text: str) -> None:
     assert entity_key(entity_key(text)) == entity_key(text)
+
+
+@given(st.text("aé ß\u0301\u00a0\u1100\u1161ﬁがİ\n.", max_size=40) | st.text(max_size=60))
+def test_a_text_is_folded_piece_by_piece_as_it_is_as_a_whole(text: str) -> None:
+    half = "\ud800"  # what no UTF-8 has: the text is folded at once
+    assert fold_case(text) + half == fold_case(text + half)
+
+
+@given(st.text("abcZé_1²٣ 中文カx-'.", max_size=60) | st.text(max_size=60))
+def test_words_are_those_of_the_regular_expression(text: str) -> None:
+    segment = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
+    assert written(text) == segment.findall(text)
+    assert segments(text) == segment.findall(fold_case(text))
+
+
+@given(st.text("abcZé_1²٣ 中x-'", max_size=60), st.sets(st.text("abcZé中", min_size=1, max_size=3), max_size=20))
+def test_words_of_a_set_are_counted_by_their_letters(text: str, sought: set[str]) -> None:
+    runs = re.findall(r"[^\W\d_]+", text)
+    assert WordSet(sought).count(text) == (sum(run in sought for run in runs), len(runs), sum(map(len, runs)))
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,14 @@ def test_a_text_comes_back_and_takes_a_byte_more_at_most(text: bytes) -> None:
     assert len(text) <= LONGEST_COMPRESSED or stored[1:] == text
 
 
-@pytest.mark.parametrize("stored", [b"", b"\x02abc", b"\x01abc", b"\x01"])
+def test_a_short_text_pays_for_no_frame_and_one_in_a_frame_is_read() -> None:
+    text = b"Captain Reid wrote of Pier 1 that its stones came over the water, and of Pier 2 that its stones did not."
+    framed = zlib.compress(text)
+    assert len(encoded(text)) == 1 + len(framed) - 6
+    assert decoded_text(memoryview(b"\x01" + framed), b"key") == text
+
+
+@pytest.mark.parametrize("stored", [b"", b"\x03abc", b"\x02\xff", b"\x02", b"\x01abc", b"\x01"])
 def test_what_is_no_stored_text_is_damage(stored: bytes) -> None:
     with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
         decoded_text(memoryview(stored), b"key")

@@ -114,10 +114,11 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
             elif piece[0].isupper() and opened:
                 upper_expected.add(piece.rstrip("."))
         else:
-            gap = 2 if piece in ("/", "- ", "-\n") else 3
-        if gap <= 3 or not opened:
+            gap = 2 if piece in ("/", "&", "- ", "-\n") else 3
+        if gap <= 3 or not opened or "_" in piece:
             expected.append(piece)
-        opened = opened or not piece[0].isdigit() if match["word"] else (opened or len(piece) > 1)
+        opened |= not piece[0].isdigit() if match["word"] else len(piece) > 1 and piece[0] in "`*"
+        opened = opened and not (match["word"] and "_" in piece)
         opened = opened and piece not in OPENING and piece[0] != " "
     lower: set[str] = set()
     upper: set[str] = set()
@@ -128,6 +129,10 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
 
 @given(st.lists(TEXTS, max_size=4))
 @example(["A/a A0 0"])
+@example(["A& a A"])
+@example(["A;Ban", "-A;a;Ban"])
+@example(["A\x1ba_%A.A.Bn"])
+@example(["A_;a;A.a."])
 @example(["The A/b and input/output Device Manager"])
 def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
     seen, whole = SentenceNames(sentences), SentenceNames(sentences)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..collection_pause import collection_paused
+from ..collection_pause import collection_paused, count_as_old
 from ..errors import InputError
 from ..models.language import ENGLISH, open_language
 from ..settings import FixedSettings
@@ -53,6 +54,9 @@ ANY_SPACE = ""
 
 Document = TypeVar("Document", bound=ValidDocument)
 
+#: So many documents have more derived of them than a program has objects otherwise.
+_MANY = 256
+
 #: Makes something of embedding texts.
 TextsKnown = Callable[[list[str]], None]
 
@@ -70,8 +74,7 @@ class ChunkDraft:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Introduction:
+class Introduction(NamedTuple):
     """A name a document introduces: its normal form, as written, and the kind of name."""
 
     key: str
@@ -173,7 +176,10 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
     pipeline = open_language(settings.language)
     if pipeline is None:
         with collection_paused():
-            return [_derived(item, Prose(), settings) for item in documents]
+            derived = [_derived(item, Prose(), settings) for item in documents]
+            if len(documents) >= _MANY:
+                count_as_old()  # it lives until it is stored: a collection right behind the pause would look at all
+        return derived
     prose = read_prose([(item.text, item.parsed_by(settings.language), item.to_bytes) for item in documents], pipeline)
     return [_derived(item, of_document, settings) for item, of_document in zip(documents, prose, strict=True)]
 
@@ -189,6 +195,11 @@ class ChunkedDocument:
     chunks: list[Chunk]
     to_bytes: npt.NDArray[np.int64]
     english: list[bool]
+
+    def with_vectors(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
+        """The same with vectors of the user's own; see :func:`with_vectors`."""
+        given = with_vectors(self.given, vectors)
+        return ChunkedDocument(given, self.text, self.blocks, self.sections, self.chunks, self.to_bytes, self.english)
 
     def parsed_by(self, language: str) -> list[Chunk]:
         """The chunks that a pipeline is to parse: what is no English says nothing to ``en``."""
@@ -317,13 +328,18 @@ def with_vectors(document: Document, vectors: npt.NDArray[np.float32]) -> Docume
     return replace(document, digest=digest)
 
 
+#: What the first byte of a character is at least, as a number with a sign: those that follow it are less.
+_FIRST = -0x40
+
+
 def byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
     """The byte offset of every character of ``text``, and of its end."""
     if length == len(text):
         return np.arange(length + 1)
-    points = np.frombuffer(text.encode("utf-32-le"), "<u4")
-    sizes = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
-    return np.concatenate(([0], np.cumsum(sizes)))
+    offsets = np.empty(len(text) + 1, np.int64)
+    offsets[:-1] = np.flatnonzero(np.frombuffer(text.encode(), np.int8) >= _FIRST)
+    offsets[-1] = length
+    return offsets
 
 
 def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict[Span, str]:
@@ -383,13 +399,21 @@ def _introductions(names: Iterable[Name], most_words: int | None, document: str)
         if form in seen:
             continue
         seen.add(form)
-        name_key = entity_key(form)
         if most_words is None:
+            name_key = entity_key(form)
             if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:
                 raise InputError(
                     f"document {document!r}: a name in a tree has 1 to {LONGEST_ENTITY_KEY} bytes, not {form!r}"
                 )
-        elif not is_name_key(name_key, most_words):
-            continue
-        found.setdefault(name_key, Introduction(name_key, form, kind))
+        else:
+            name_key = _name_key(form, most_words)
+        if name_key and name_key not in found:
+            found[name_key] = Introduction(name_key, form, kind)
     return [found[name_key] for name_key in sorted(found)]
+
+
+@lru_cache(maxsize=1 << 13)  # the names of a text stand in others as well
+def _name_key(form: str, most_words: int) -> str:
+    """The normal form of a name, empty where it may not become an entity by rule."""
+    key = entity_key(form)
+    return key if is_name_key(key, most_words) else ""

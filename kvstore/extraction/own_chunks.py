@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any, Literal
 
+from ..arguments import shown
 from ..errors import InputError
 
 #: How a document is cut: by rule (None), not at all, or at these places: characters, the last not included.
@@ -61,7 +62,7 @@ def _span(key: str, number: int, given: Any) -> tuple[int, int]:
         start, end = (index(place) for place in given)
     except (TypeError, ValueError):
         raise InputError(
-            f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {given!r}"
+            f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {shown(given)}"
         ) from None
     return start, end
 

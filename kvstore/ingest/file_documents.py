@@ -1,7 +1,8 @@
 """The documents of files: read, compared with what is stored, and extracted where they are new.
 
-In: a :class:`~kvstore.ingest.sources.Source` and how to read it. Out: a :class:`FileDocument` for each document and a
-:class:`Failure` for whatever could not be read, in the order of the file. What is read is gathered into portions,
+In: a :class:`~kvstore.ingest.sources.Source` and how to read it. Out: a :class:`FileDocument` for each document, a
+:class:`Failure` for whatever could not be read and a :class:`~.readers.PassedOver` for what is not meant to be, in the
+order of the file. What is read is gathered into portions,
 because documents are extracted faster together. Depends on nothing but the files and the digests of what is stored, so
 that it can run in another process (``worker.py``).
 """
@@ -19,7 +20,7 @@ from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_te
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
-from .readers import LeftOut, RawDocument, RawFact, read_opened
+from .readers import LeftOut, PassedOver, RawDocument, RawFact, read_opened
 from .sources import Source
 
 
@@ -36,7 +37,7 @@ class FileDocument:
     """A document of a file and its place there; ``extracted`` is None where the store has it already.
 
     ``vectors``: by space, where they are made already; shape (texts, dimension). ``left_out``: the parts of its
-    page that were taken for navigation.
+    page that were taken for navigation. ``other_key``: see :class:`~.readers.RawDocument`.
     """
 
     key: str
@@ -45,6 +46,7 @@ class FileDocument:
     extracted: Extracted | None
     vectors: dict[str, Matrix] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    other_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,10 @@ class NewDocument:
     place: str
     validated: ValidDocument
     left_out: tuple[LeftOut, ...] = ()
+    other_key: str | None = None
 
 
-Found = FileDocument | RawFact | Failure
+Found = FileDocument | RawFact | PassedOver | Failure
 
 #: The number of a file and something read from it, or found in it; None where there is no more.
 ReadItem = tuple[int, NewDocument | Found | None]
@@ -92,7 +95,7 @@ def documents_of(
         for number, item in enumerate(read_opened(opened, place, source.key, form, options), 1):
             if isinstance(item, RawDocument):
                 yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
-            elif isinstance(item, RawFact):
+            elif isinstance(item, (RawFact, PassedOver)):
                 yield item
             else:
                 yield Failure(item.place, item.reason)
@@ -140,7 +143,17 @@ def extracted(
             continue
         outcome = next(outcomes)
         if isinstance(outcome, Extracted):
-            yield number, FileDocument(outcome.key, item.place, outcome.digest, outcome, left_out=item.left_out)
+            yield (
+                number,
+                FileDocument(
+                    outcome.key,
+                    item.place,
+                    outcome.digest,
+                    outcome,
+                    left_out=item.left_out,
+                    other_key=item.other_key,
+                ),
+            )
         else:
             yield number, failure(item.place, outcome)
 
@@ -178,4 +191,4 @@ def _validated(
         return failure(place, error)
     if stored(raw.key) == validated.digest:
         return FileDocument(raw.key, place, validated.digest, None, left_out=raw.left_out)
-    return NewDocument(place, validated, raw.left_out)
+    return NewDocument(place, validated, raw.left_out, raw.other_key)

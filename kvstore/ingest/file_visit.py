@@ -35,11 +35,13 @@ def way_of_reading(format: str | None, options: Mapping[str, Any]) -> bytes:
 class FileVisit:
     """One file of an ingest; made before it is read."""
 
-    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "location", "source")
+    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "location", "settled", "source")
 
     def __init__(self, source: Source, reading: bytes) -> None:
         self.source = source
         self.failed = False
+        #: Whether what becomes of its documents depends on no other file.
+        self.settled = True
         # A file that was ingested under another key is not known under this one, nor what another package has read.
         told = reading + source.key.encode() + reader_version(source.format).encode()
         self._reading = hashlib.blake2b(told, digest_size=16).digest()
@@ -73,7 +75,13 @@ class FileVisit:
         Its name must be text: others are written in another way in the source of its documents.
         """
         signature = self._signature
-        if self.failed or not self._digests or not signature or signature != _signature(self.source, self._path):
+        if (
+            self.failed
+            or not self.settled
+            or not self._digests
+            or not signature
+            or signature != _signature(self.source, self._path)
+        ):
             return None
         if not self.source.remote and time.time_ns() - max(signature[1:3]) < SETTLED * 1e9:
             return None

@@ -1,8 +1,8 @@
 """How fast an ingest goes, by the bytes of its files, and how long it will take yet.
 
 In: the bytes that must be read, and those that are done as they are. Out: seconds left, at the pace of the last
-:data:`WINDOW` seconds: the beginning, when models are loaded, does not count for ever, and a kind of file that takes
-longer than those before shows. Nothing is said before :data:`SETTLING` seconds of evidence.
+:data:`WINDOW` seconds, so that a kind of file that takes longer than those before shows. The beginning, when models are
+loaded, does not count: the pace is that after the first bytes. Nothing is said before :data:`SETTLING` seconds of it.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Pace:
 
     def _note(self) -> None:
         now = time.monotonic()
+        if self._points and not self._points[-1][1] and self.done:
+            self._points.clear()
         if not self._points or now - self._points[-1][0] >= _STEP:
             self._points.append((now, self.done))
         while len(self._points) > 1 and now - self._points[1][0] >= WINDOW:

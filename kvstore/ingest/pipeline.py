@@ -13,12 +13,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, TypedDict
 
 from ..errors import InputError, ReaderError
+from ..extraction.extraction import Extracted
+from ..extraction.validation import content_digest
 from ..settings import TIME_LIMIT, FixedSettings
+from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
@@ -26,7 +29,7 @@ from .engines import PROCESSES, check_engine, started
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
 from .pace import Pace
-from .readers import READERS, RawFact, ReadOptions, check_format, format_of, trusted_size
+from .readers import READERS, PassedOver, RawFact, ReadOptions, check_format, format_of, trusted_size
 from .sources import Covered, Source, by_reason, find_sources
 from .worker import Job, Limits
 
@@ -37,6 +40,9 @@ BATCH_CHUNKS = 512
 BATCH_DOCUMENTS = 512
 STORE_SHARE = 16
 MOST_TOGETHER = 4096
+#: What workers have embedded already waits so many seconds for more, up to as many together: new names are then sought
+#: in older texts a few times, not at every few hundred chunks, and an interruption costs no more than these seconds.
+QUICK_SECONDS = 5.0
 #: It is committed before it takes more memory than this. What is extracted was measured to take no more than so much a
 #: chunk, and so much a byte of text, beside its vector.
 BATCH_BYTES = 1 << 26
@@ -48,6 +54,8 @@ _DOUBLED_SHOWN = 3
 #: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
 #: save. A file larger than its reader is trusted with is read by a worker always.
 WORKER_BYTES = 1 << 20
+#: Failures that are told, a line each; there may be one for every row of a file.
+_PROBLEMS_SHOWN = 100
 #: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
 MOST_WORKERS = 4
 
@@ -60,6 +68,7 @@ class IngestReport:
     ``skipped`` is their sum. ``remarks`` are sentences about what was ingested as asked and may not be meant so.
     Documents that a file states something of count as changed where that changes anything, and else as unchanged.
     ``left_out`` says of each page that was read how many of its characters were left out as navigation, if any.
+    ``problems`` tells the ``failures`` as people read them, those beyond the first hundred by their number.
     """
 
     added: int = 0
@@ -80,6 +89,13 @@ class IngestReport:
     def skips(self) -> str:
         """``skipped_by`` in words, such as ``2 .png, 1 no suffix``."""
         return by_reason(self.skipped_by)
+
+    @property
+    def problems(self) -> list[str]:
+        """The failures, a line each: what and why."""
+        told = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_PROBLEMS_SHOWN]]
+        more = len(self.failures) - len(told)
+        return [*told, f"... and {more:,} more that could not be read"] if more else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +249,19 @@ def ingestion(
     return Ingestion(steps(), run.report)
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A document of this ingest: where it stands, and its digest, empty where the store has that.
+
+    ``kept``: the store had the same, be it from another file.
+    """
+
+    place: str
+    location: str
+    digest: bytes
+    kept: bool
+
+
 class _IngestRun:
     def __init__(
         self,
@@ -258,10 +287,13 @@ class _IngestRun:
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
         self._batch_bytes = 0
+        #: When the first document of the batch came, and whether all of them are embedded.
+        self._batch_began = 0.0
+        self._batch_embedded = True
         self._stored_chunks: int | None = None
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
         self._reading = way_of_reading(format, options)
-        self._seen: dict[str, str] = {}
+        self._seen: dict[str, _Taken] = {}
         self._covered: list[Covered] = []
         self._doubled: list[str] = []
         self._unread: set[str] = set()
@@ -303,8 +335,10 @@ class _IngestRun:
                 record = visit.record()
                 if record is not None:
                     self._files.append(record)
-        # What is left of the last batch and what is pruned go in one commit: a file that was renamed is never missing.
-        self._write(self._vanished() if prune else ())
+            # Whatever the workers needed is given up while the last batch is written.
+            next(items, None)
+            # What is left of it and what is pruned go in one commit: a file that was renamed is never missing.
+            self._write(self._vanished() if prune else ())
         self._join()
         self._destination.settle_origins(self._unchanged)
         self._remark_doubled()
@@ -337,7 +371,8 @@ class _IngestRun:
         return file if visit.is_as(file) else None
 
     def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
-        """What each source holds, in order; None after the last of each."""
+        """What each source holds, in order; None after the last of each, and perhaps once more, when the workers have
+        ended."""
         workers, embed = self._workers, True
         if workers is None and self._engine == PROCESSES:
             workers, embed = self._worth(sources)
@@ -350,6 +385,8 @@ class _IngestRun:
                 job = self._destination.job(self._format, self._options, embed=embed)
                 with WorkerPool(job, sources, engine, self._limits) as pool:
                     yield from pool.found()
+                engine.release()
+                yield None
             return
         for portion in portions(self._read(sources)):
             for _, found in extracted(portion, self._destination.settings):
@@ -388,38 +425,68 @@ class _IngestRun:
                 self._join()
         elif isinstance(found, FileDocument):
             self._take_document(found, visit)
+        elif isinstance(found, PassedOver):
+            self._pass_over(found.reason)
+            if found.told:
+                self._report.remarks.append(f"{found.place}: {found.told}")
         else:
             self._report.failures.append(found)
             self._unread.add(visit.source.root or "")
             visit.failed = True
 
+    def _pass_over(self, reason: str) -> None:
+        self._report.skipped_by[reason] += 1
+        self._report.skipped += 1
+
     def _take_document(self, found: FileDocument, visit: FileVisit) -> None:
         if found.key in self._seen:
             first = self._seen[found.key]
-            reason = f"the key {found.key!r} was used in this ingest already, by {first}; give each its own key"
-            self._report.failures.append(Failure(found.place, reason))
-            visit.failed = True
-            return
+            # What becomes of this one depends on another file, which may change or vanish.
+            visit.settled = visit.settled and first.location == visit.location
+            if self._is_again(found, first):
+                self._pass_over("the same document again")
+                return
+            if found.extracted is None or found.other_key is None or found.other_key in self._seen:
+                remedy = "run the ingest again" if found.extracted is None else "give each its own key"
+                reason = f"the key {found.key!r} was used in this ingest already, by {first.place}; {remedy}"
+                self._report.failures.append(Failure(found.place, reason))
+                visit.failed = True
+                return
+            found = replace(found, key=found.other_key, extracted=replace(found.extracted, key=found.other_key))
         visit.add(found.key, found.digest)
-        self._seen[found.key] = found.place
+        with self._destination.state() as state:
+            record = state.documents.find(found.key)
+        document = found.extracted
+        unchanged = document is None or (record is not None and record.digest == found.digest)
+        # Only where it came from another file may it be the same under another digest.
+        kept = unchanged or _is_moved(document, record)
+        self._seen[found.key] = _Taken(found.place, visit.location, found.digest, kept)
         if found.left_out:
             self._report.left_out[found.key] = sum(part.characters for part in found.left_out)
-        stored = self._digest_of(found.key)
-        if found.extracted is None or stored == found.digest:
+        if document is None or unchanged:
             self._report.unchanged += 1
             self._unchanged[found.key] = visit.root
             return
-        if stored is None:
+        if record is None:
             self._report.added += 1
             self._remark_other_key(found.key, visit)
         else:
             self._report.changed += 1
+        if not self._batch:
+            self._batch_began, self._batch_embedded = time.monotonic(), True
+        self._batch_embedded &= bool(found.vectors or not document.chunks)
         self._batch.append((found, visit.root))
-        self._batch_chunks += len(found.extracted.chunks)
+        self._batch_chunks += len(document.chunks)
         chunk = EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
-        self._batch_bytes += EXTRACTED_BYTE * len(found.extracted.text) + chunk * len(found.extracted.chunks)
+        self._batch_bytes += EXTRACTED_BYTE * len(document.text) + chunk * len(document.chunks)
         if self._is_full():
             self._write()
+
+    def _is_again(self, found: FileDocument, first: _Taken) -> bool:
+        """Whether a document says what the first of its key does, wherever it stands."""
+        if found.extracted is None:  # it is as the store had it before
+            return first.kept
+        return _digest_at(found.extracted, first.location) == (first.digest or self._digest_of(found.key))
 
     def _is_full(self) -> bool:
         """Whether what waits is worth a commit."""
@@ -427,11 +494,19 @@ class _IngestRun:
             with self._destination.state() as state:
                 self._stored_chunks = state.counters.chunks
         share = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
+        if self._batch_embedded and time.monotonic() < self._batch_began + self._longest_wait():
+            share = MOST_TOGETHER
         return (
             len(self._batch) >= max(BATCH_DOCUMENTS, share)
             or self._batch_chunks >= max(BATCH_CHUNKS, share)
             or self._batch_bytes >= BATCH_BYTES
         )
+
+    def _longest_wait(self) -> float:
+        """Seconds that a batch waits for more: towards the end fewer and fewer, since the workers that find the rest go
+        on during a commit, and nobody works beside the last one."""
+        left = self._pace.seconds_left()
+        return QUICK_SECONDS if left is None else min(QUICK_SECONDS, left)
 
     def _remark_other_key(self, key: str, visit: FileVisit) -> None:
         """Note where the same file is stored under another key already: another folder above it was named then."""
@@ -459,7 +534,7 @@ class _IngestRun:
     def _remark_unused(self, sources: Sequence[Source]) -> None:
         """Note which readers of installed packages cannot be used, where one of them may have been wanted."""
         unknown = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
-        if unknown or any(source.format is None for source in sources):
+        if unknown or (self._format is None and any(format_of(source.key) is None for source in sources)):
             broken = (plugin for plugin in READERS.plugins() if plugin.problem is not None)
             self._report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
@@ -523,3 +598,16 @@ class _IngestRun:
             pace.total,
             report.documents,
         )
+
+
+def _is_moved(document: Extracted | None, record: DocumentRecord | None) -> bool:
+    """Whether a document is the stored one in another file."""
+    if document is None or record is None or document.source == record.source:
+        return False
+    return _digest_at(document, record.source) == record.digest
+
+
+def _digest_at(document: Extracted, source: str | None) -> bytes:
+    """The digest that a document would have if it stood in another file."""
+    given = document.title, source, document.meta, document.format, document.text
+    return content_digest(*given, left_out=document.left_out, own_chunks=document.own_chunks)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..errors import ReaderError
 from ..extras import required
+from .readers.content_format import is_hidden
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
 _WEB = ("http://", "https://")
@@ -58,7 +59,7 @@ def found(address: str) -> Listed:
         raise _unreachable(address, error) from error
     start = len(base.rstrip("/")) + 1
     relative = sorted(path[start:] for path in every)
-    return Listed(root, True, pattern, [path for path in relative if not re.search(r"(^|/)\.", path)])
+    return Listed(root, True, pattern, [path for path in relative if not any(map(is_hidden, path.split("/")))])
 
 
 def size(address: str) -> int:

@@ -2,9 +2,11 @@
 
 In: paths, and addresses of what fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked
 in sorted order; a pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix; what is hidden (its name
-begins with a dot) is passed over, and so are links to folders and links to files outside the root. Out:
-:class:`Sources`. In a folder only files of known suffixes are taken (of those of the format, where one is named), or
-those that one of some patterns includes, and the others are counted by their suffixes; a file that is named, or that a
+begins with a dot, or it is a system's own) is passed over, and so are links to folders and links to files outside the
+root. Out: :class:`Sources`. In a folder only files of known suffixes are taken (of those of the format, where one is
+named), and those on this machine whose names say nothing of their format but whose content does
+(:mod:`.readers.content_format`), or those that one of some patterns includes; the others are counted by their suffixes.
+What Sphinx keeps of the sources of pages is counted apart where the pages are there. A file that is named, or that a
 pattern matches, is taken whatever its suffix. A path that does not exist and a pattern that matches nothing are
 ReaderErrors; a folder that cannot be listed is a failure.
 """
@@ -22,9 +24,12 @@ from typing import BinaryIO
 
 from ..errors import InputError, ReaderError
 from . import remote_files
-from .readers import ReadFailure, check_format, format_of, suffixes_of
+from .readers import ReadFailure, check_format, format_of, passing_over, suffixes_of
+from .readers.content_format import LOOKED_AT, content_format, is_hidden, may_be_read
 from .remote_files import is_address
 
+#: Where sites made by Sphinx keep what a page was made from, to be looked at.
+_PAGE_SOURCE = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
 _WILDCARD = re.compile(r"[*?]")
 #: What a name has where another has a byte that is no UTF-8.
 _ESCAPE = re.compile(r"\\(?=x[0-9a-f]{2})")
@@ -37,7 +42,7 @@ class Source:
     ``place`` is its path or address as it is told, ``location`` its address, or its absolute path, the links in its
     folders followed: where it can be opened, if it is text. ``root`` is the folder that was asked for, or the fixed
     prefix of the pattern, as an address or as an absolute path without links, so that it is the same however it was
-    written; None for a single file.
+    written; None for a single file. All but ``place`` are text whatever bytes the names have.
     """
 
     place: str
@@ -77,7 +82,7 @@ class Covered:
 
     def covers(self, location: str) -> bool:
         """Whether a file at this location (see :attr:`Source.location`) would be taken if it were there."""
-        root = _as_text(self.root).rstrip("/")
+        root = self.root.rstrip("/")
         # Older versions kept the path below the root.
         return self.takes(location.removeprefix(root + "/"))
 
@@ -136,6 +141,7 @@ class _FileSearch:
         self.skipped: Counter[str] = Counter()
         self.failures: list[ReadFailure] = []
         self._format = format
+        self._chosen = bool(include)
         self._takes = _taking(format, include)
 
     def add(self, asked: str) -> None:
@@ -159,11 +165,17 @@ class _FileSearch:
             self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), asked)
 
     def _take(self, place: str, relative: str, root: str | None, location: str) -> None:
-        self.files.append(Source(place, _as_text(relative), self._format or format_of(relative), root, location))
+        self._append(place, relative, root, location, self._format or format_of(relative) or _looked_at(place))
+
+    def _append(self, place: str, relative: str, root: str | None, location: str, format: str | None) -> None:
+        self.files.append(Source(place, _as_text(relative), format, root, location))
+
+    def _says_its_format(self, relative: str) -> bool:
+        """Whether a file that is taken need not be looked at to know that it can be read."""
+        return self._chosen or self._format is not None or format_of(relative) is not None
 
     def _pass_over(self, relative: str) -> None:
-        suffix = PurePosixPath(relative).suffix.lower()
-        self.skipped[f"suffix {suffix}" if suffix else "no suffix"] += 1
+        self.skipped[passing_over(relative)] += 1
 
     def _add_address(self, asked: str) -> None:
         found = remote_files.found(asked)
@@ -175,7 +187,7 @@ class _FileSearch:
         self.covered.append(Covered(found.root, takes))
         before = len(self.files)
         for relative in found.files:
-            if takes(relative):
+            if takes(relative) and (matches is not None or self._says_its_format(relative)):
                 self._take(f"{found.root}/{relative}", relative, found.root, f"{found.root}/{relative}")
             elif matches is None:
                 self._pass_over(relative)
@@ -183,11 +195,17 @@ class _FileSearch:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
-        real_root = Path(os.path.realpath(root))
-        self.covered.append(Covered(str(real_root), self._takes))
+        real_root = _as_text(os.path.realpath(root))
+        self.covered.append(Covered(real_root, self._takes))
         for path, relative in self._walk(root, None):
-            if self._takes(relative):
-                self._take(str(path), relative, str(real_root), _location(path))
+            if not self._takes(relative):
+                self._pass_over(relative)
+            elif not self._chosen and _has_page(root, relative):
+                self.skipped["sources of pages"] += 1
+            elif self._says_its_format(relative):
+                self._take(str(path), relative, real_root, _location(path))
+            elif (format := _looked_at(str(path))) is not None:
+                self._append(str(path), relative, real_root, _location(path), format)
             else:
                 self._pass_over(relative)
 
@@ -195,12 +213,12 @@ class _FileSearch:
         if not os.path.isdir(root):
             raise ReaderError(f"{asked!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _translated(pattern)
-        real_root = Path(os.path.realpath(root))
-        self.covered.append(Covered(str(real_root), lambda relative: matches.fullmatch(relative) is not None))
+        real_root = _as_text(os.path.realpath(root))
+        self.covered.append(Covered(real_root, lambda relative: matches.fullmatch(relative) is not None))
         before = len(self.files)
         for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
-                self._take(str(path), relative, str(real_root), _location(path))
+                self._take(str(path), relative, real_root, _location(path))
         if len(self.files) == before:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
@@ -226,7 +244,10 @@ class _FileSearch:
                 self.failures.append(ReadFailure(str(path), f"cannot be listed: {error.strerror}"))
                 continue
             prefix = relative + "/" if relative else ""
-            waiting += [(path / name, prefix + name, level + 1) for name in names if not name.startswith(".")]
+            shown = [name for name in names if not is_hidden(name)]
+            if len(shown) < len(names):
+                self.skipped["hidden"] += len(names) - len(shown)
+            waiting += [(path / name, prefix + name, level + 1) for name in shown]
 
     def _is_readable(self, path: Path, real_root: str) -> bool:
         if not os.path.exists(path):
@@ -250,7 +271,22 @@ def _taking(format: str | None, include: Sequence[str]) -> Callable[[str], bool]
     if format is not None:
         suffixes = suffixes_of(format)
         return lambda relative: PurePosixPath(relative).suffix.lower() in suffixes
-    return lambda relative: format_of(relative) is not None
+    return lambda relative: format_of(relative) is not None or may_be_read(relative)
+
+
+def _has_page(root: Path, relative: str) -> bool:
+    """Whether a file of a folder is what a page beside it was made from: it says the same once more."""
+    source = _PAGE_SOURCE.fullmatch(relative)
+    return source is not None and os.path.isfile(root / f"{source['above']}{source['page']}.html")
+
+
+def _looked_at(place: str) -> str | None:
+    """The format of a file on this machine by how it begins, None where that is none or it cannot be read."""
+    if is_address(place):
+        return None
+    with suppress(OSError), open(place, "rb") as stream:
+        return content_format(stream.read(LOOKED_AT))
+    return None
 
 
 def _translated(pattern: str) -> re.Pattern[str]:

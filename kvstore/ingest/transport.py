@@ -20,13 +20,13 @@ from ..extraction.relation import Relation
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section
 from .file_documents import Failure, FileDocument
-from .readers import LeftOut, RawFact
+from .readers import LeftOut, PassedOver, RawFact
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
 _CLASSES: tuple[type, ...] = (
     FixedSettings, Section, AbstractTree, DraftAbstract, ChunkDraft, Extracted, Introduction, Failure, FileDocument,
-    RawFact, Relation, Source, LeftOut,
+    RawFact, Relation, Source, LeftOut, PassedOver,
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_CLASSES)}
 _TUPLE, _PATH, _MATRIX = 100, 101, 102
@@ -81,7 +81,8 @@ def _unpack(data: bytes) -> Any:
 def _encoded(value: Any) -> object:
     code = _CODES.get(type(value))
     if code is not None:
-        return msgpack.ExtType(code, _pack([getattr(value, field.name) for field in fields(value)]))
+        values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]
+        return msgpack.ExtType(code, _pack(list(values)))
     if isinstance(value, tuple):
         return msgpack.ExtType(_TUPLE, _pack(list(value)))
     if isinstance(value, Path):

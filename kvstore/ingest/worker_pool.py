@@ -21,8 +21,8 @@ from .sources import Source
 from .transport import Inbox
 from .worker import SHORTAGE, Job, Limits
 
-#: A task holds at most so many files and bytes, so that what is embedded together is neither little nor long in coming.
-TASK_FILES = 32
+#: A task holds at most so many files and bytes: enough to keep a worker busy while what was found is committed.
+TASK_FILES = 256
 TASK_BYTES = 1 << 20
 #: Bytes of messages that may wait for their turn.
 MOST_WAITING = 64 << 20
@@ -38,12 +38,22 @@ class _WatchedWorker:
         self.started = started
         self.inbox = Inbox()
         self.task: Task = []
+        #: The task that it goes on with then.
+        self.later: Task = []
         #: The number of the file it is reading, if it is reading one.
         self.at: int | None = None
         self.ready = False
         #: Whether it loads its models.
         self.loading = False
         self.heard = time.monotonic()
+
+    def finish(self, number: int) -> None:
+        """Have it be done with a file, be it of its next task: what is sent one after the other may come in another
+        order."""
+        self.task = [one for one in self.task if one[0] != number]
+        self.later = [one for one in self.later if one[0] != number]
+        if not self.task:
+            self.task, self.later = self.later, []
 
 
 class WorkerPool:
@@ -59,6 +69,8 @@ class WorkerPool:
         self._found: list[deque[tuple[Found, int]]] = [deque() for _ in sources]
         self._received = [0] * len(sources)
         self._done = [False] * len(sources)
+        #: Files that are tried again by themselves.
+        self._alone: set[int] = set()
         #: How often a worker ended at a file that it had alone.
         self._ended_at: Counter[int] = Counter()
         self._failed_starts = 0
@@ -85,6 +97,9 @@ class WorkerPool:
                 yield found
             if self._done[self._head]:
                 self._head += 1
+                # An engine that is lost is noticed too while there is much to take from what was said before: Ray ends
+                # this process a minute after its head.
+                self._engine.speaking((), 0)
                 yield None
             else:
                 self._give_out()
@@ -100,6 +115,23 @@ class WorkerPool:
                 worker.task = self._tasks.popleft()
                 worker.heard = time.monotonic()
                 worker.started.assign(worker.task)
+        for worker in self._workers:
+            if self._may_have_more(worker):
+                worker.later = self._tasks.popleft()
+                worker.started.assign(worker.later)
+
+    def _may_have_more(self, worker: _WatchedWorker) -> bool:
+        """Whether a worker gets its next task while it is at the one before, lest it wait while this process commits.
+
+        Not where few are left, which had better be shared, nor with a file that shows by itself whether it can be read.
+        """
+        return (
+            bool(worker.task)
+            and not worker.later
+            and len(self._tasks) > len(self._workers)
+            and self._waiting < MOST_WAITING // 2
+            and self._alone.isdisjoint(number for number, _, _ in (*worker.task, *self._tasks[0]))
+        )
 
     def _listen(self) -> None:
         """Take what workers say, and replace those that have ended or are silent for too long."""
@@ -144,9 +176,9 @@ class WorkerPool:
                     self._add(number, found, size)
                 case ("done", number):
                     self._done[number] = True
-                    worker.task = worker.task[1:]
+                    worker.finish(number)
                 case ("absent", number):
-                    worker.task = [one for one in worker.task if one[0] != number]
+                    worker.finish(number)
                     self._send_along(number)
                 case ("failed", kind, reason):
                     raise getattr(errors, kind)(reason)
@@ -171,7 +203,13 @@ class WorkerPool:
     def _replace(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
         """Go on without a worker: the file that ended it failed, if it is known, and the others are another's."""
         self._workers.remove(worker)
-        unfinished = {number: (number, self._received[number], source) for number, _, source in worker.task}
+        task, later = worker.task, worker.later
+        if culprit in {number for number, _, _ in later}:
+            task, later = later, task
+        if later:
+            # Another's as it is: if the worker was at it after all, that one ends at it too.
+            self._tasks.appendleft([(number, self._received[number], source) for number, _, source in later])
+        unfinished = {number: (number, self._received[number], source) for number, _, source in task}
         if not worker.ready or worker.loading:
             self._failed_starts += 1
             if self._failed_starts > self._engine.failed_starts:
@@ -179,7 +217,7 @@ class WorkerPool:
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
             return
-        if culprit is None:
+        if culprit is None and not later:
             culprit = next(iter(unfinished)) if len(unfinished) == 1 else None
             if culprit is not None:
                 self._ended_at[culprit] += 1
@@ -192,6 +230,7 @@ class WorkerPool:
                 self._tasks.appendleft(list(unfinished.values()))
         else:
             # It reads one file while it extracts and embeds others: each must show by itself whether it can be read.
+            self._alone |= unfinished.keys()
             self._tasks.extendleft([item] for item in reversed(unfinished.values()))
 
     def _no_start(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
@@ -209,14 +248,16 @@ class WorkerPool:
 
 
 def _tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
-    most = max(1, min(TASK_FILES, len(sources) // (4 * workers)))
+    """The files in tasks, of fewer files towards the end, so that all workers end together."""
     task: Task = []
-    size = 0
+    size = most = 0
     for number, source in enumerate(sources):
+        if not task:
+            size, most = 0, max(1, min(TASK_FILES, (len(sources) - number) // (4 * workers)))
         size += source.size
         task.append((number, 0, source))
         if len(task) >= most or size >= TASK_BYTES:
             yield task
-            task, size = [], 0
+            task = []
     if task:
         yield task

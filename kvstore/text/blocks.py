@@ -86,6 +86,13 @@ _ENTRY = re.compile(
     re.MULTILINE,
 )
 _TERM_WORDS = 12
+#: A question of a list of questions and answers that no heading marks: behind a mark in plain text, bold in Markdown.
+_MARKED_QUESTION = re.compile(
+    r"(?:(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]|\d{1,3}[.)])[ \t]+(?P<title>[^\n]{2,300}\?)[ \t]*(?:\n|\Z)"
+)
+_BOLD_QUESTION = re.compile(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
+#: The level of the section that such a question opens: below all that headings open.
+_QUESTION_LEVEL = 6
 
 
 def entry_terms(text: str) -> list[str]:
@@ -245,7 +252,13 @@ def _paragraphs(text: str) -> Iterator[Block]:
         piece = text[start:end]
         if piece.strip():
             first = start + len(piece) - len(piece.lstrip())
-            yield Block("prose", first, first + len(piece.strip()))
+            last = first + len(piece.strip())
+            question = _MARKED_QUESTION.match(text, first, last)
+            if question is not None:
+                yield Block("heading", first, question.end("title"), _QUESTION_LEVEL, plain(question["title"]))
+                first = question.end()
+            if first < last:
+                yield Block("prose", first, last)
         start = end
 
 
@@ -276,6 +289,9 @@ def _markdown_blocks(text: str) -> list[Block]:
         kind = _LEAVES.get(token.type)
         if token.type == "heading_open":
             found.append(_heading(tokens[index : index + 2], line_starts))
+        elif token.type == "paragraph_open" and not in_item and _is_question(tokens[index + 1].content):
+            ((start, end),) = [(one.start, one.end) for one in _span(text, token, line_starts, "heading")]
+            found.append(Block("heading", start, end, _QUESTION_LEVEL, plain(without_links(tokens[index + 1].content))))
         elif kind or token.type == "paragraph_open":
             title = plain(without_links(tokens[index + 1].content)) if opens_item and not kind else ""
             found += _span(text, token, line_starts, kind or ("item" if in_item else "prose"), in_item, title)
@@ -307,6 +323,10 @@ def _span(text: str, token: Token, line_starts: list[int], kind: str, level: int
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return [Block(kind, start, start + len(piece.strip()), level, title)] if piece.strip() else []
+
+
+def _is_question(paragraph: str) -> bool:
+    return _BOLD_QUESTION.fullmatch(paragraph.strip()) is not None
 
 
 def _heading(tokens: list[Token], line_starts: list[int]) -> Block:

@@ -14,6 +14,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from .words import FUNCTION_WORDS, UNSPACED, segments
@@ -80,11 +82,13 @@ def _is_record(text: str) -> bool:
 def cover_weights(sentences: Iterable[SentenceWords], spread: Mapping[str, int], parts: int) -> dict[str, float]:
     """What each word of some sentences weighs: more the more often it occurs in them, and the fewer of all ``parts`` of
     the whole have it (``spread``)."""
-    counts = Counter(word for sentence in sentences for word in sentence.words)
-    return {
-        word: math.sqrt(count) * math.log1p(parts / spread[word]) * (_ONCE if count == 1 else 1.0)
-        for word, count in counts.items()
-    }
+    counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
+    return {word: _weight(count, parts, spread[word]) for word, count in counts.items()}
+
+
+@lru_cache(maxsize=1 << 10)  # most words are as frequent as many others
+def _weight(count: int, parts: int, spread: int) -> float:
+    return math.sqrt(count) * math.log1p(parts / spread) * (_ONCE if count == 1 else 1.0)
 
 
 def greedy_cover(

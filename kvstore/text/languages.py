@@ -9,7 +9,9 @@ Scripts without capitals are not asked for: nothing in them is taken for a name,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+from kvstore_cext.words import WordSet
 
 from .words import FUNCTION_WORDS
 
@@ -36,8 +38,7 @@ _OF_OTHERS = frozenset(
     và của là có được trong cho không một các
     """.split()
 ) - {"die", "ne", "non", "par", "por", "sin", "con", "ale", "men", "pro", "bin", "im", "ab", "kun", "cho"}
-_LETTERS = re.compile(r"[^\W\d_]+")
-_NO_LETTERS = {code: " " for code in range(128) if not chr(code).isalpha()}
+_COUNTED_OF_OTHERS, _COUNTED_OF_ENGLISH = WordSet(_OF_OTHERS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 #: A text says of what language it is with so many function words.
 _ENOUGH = 4
@@ -49,30 +50,20 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     >>> are_english(["The name of the rose is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
     """
-    words = [_words(text) for text in texts]
-    of_others = [_of_others(text, found) for text, found in zip(texts, words, strict=True)]
+    of_others = [_of_others(text) for text in texts]
     others = sum(of_others)
     if not others:
         return [True] * len(texts)
-    of_english = [_count(found, FUNCTION_WORDS) for found in words]
+    of_english = [_COUNTED_OF_ENGLISH.count(text)[0] for text in texts]
     whole = sum(of_english) >= others or others < _ENOUGH
     return [
         one >= other if max(one, other) >= _ENOUGH else whole for one, other in zip(of_english, of_others, strict=True)
     ]
 
 
-def _words(text: str) -> list[str]:
-    """The runs of letters in a text; in ASCII they are parted in less time."""
-    return text.translate(_NO_LETTERS).split() if text.isascii() else _LETTERS.findall(text)
-
-
-def _of_others(text: str, words: Sequence[str]) -> int:
+def _of_others(text: str) -> int:
     """How many words of a text are function words of other languages; in another script, all are."""
-    others = 0 if _OF_OTHERS.isdisjoint(words) else _count(words, _OF_OTHERS)
-    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > sum(map(len, words)):
-        others += len(words)
+    others, words, letters = _COUNTED_OF_OTHERS.count(text)
+    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > letters:
+        others += words
     return others
-
-
-def _count(found: Iterable[str], words: frozenset[str]) -> int:
-    return sum(map(words.__contains__, found))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
@@ -241,6 +241,10 @@ class Name(NamedTuple):
     kind: str
 
 
+#: What ``Name._make`` does, for very many.
+_name = partial(tuple.__new__, Name)
+
+
 def is_name_key(key: str, most_words: int) -> bool:
     """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
     text."""
@@ -396,7 +400,7 @@ class SentenceNames:
         for number, found in enumerate(self._runs.forms(sentence)):
             if not isinstance(found, str):
                 for form in found:
-                    yield Name(form, "name")
+                    yield _name((form, "name"))
             elif found[0] == "`":
                 code = found.strip("`")
                 # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.

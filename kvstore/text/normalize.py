@@ -56,7 +56,12 @@ def entity_key(name: str) -> str:
 
 def fold_case(text: str) -> str:
     """A text in normal form, white space kept as it stands."""
-    return text.lower() if text.isascii() else _nfkc_casefold(text)
+    if text.isascii():
+        return text.lower()
+    try:
+        return folded_data(text).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, as a question may have
+        return _nfkc_casefold(text)
 
 
 class Folded(NamedTuple):

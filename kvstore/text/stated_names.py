@@ -5,6 +5,7 @@ In: a text as typed. Out: the text as it is kept, or an InputError where it is e
 
 from __future__ import annotations
 
+from ..arguments import shown
 from ..errors import InputError
 from .normalize import entity_key
 
@@ -20,7 +21,7 @@ def stated_tree(name: str) -> str:
 def stated_name(name: str) -> str:
     """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
     if not isinstance(name, str):
-        raise InputError(f"a name is a text, not {name!r}")
+        raise InputError(f"a name is a text, not {shown(name)}")
     form = " ".join(name.split())
     try:
         return _checked(form, entity_key(form), "a name")

@@ -17,7 +17,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import TypeVar
 
 from ..errors import InputError
 from .words import segments, stemmer
@@ -79,6 +80,36 @@ class Without:
 
 
 TextQuery = Phrase | Proximity | Every | Either | Without
+
+Found = TypeVar("Found")
+
+
+def candidates(
+    query: TextQuery,
+    having: Callable[[Phrase | Proximity], Found],
+    both: Callable[[Found, Found], Found],
+    either: Callable[[Found, Found], Found],
+) -> Found:
+    """What may match a query, of what ``having`` finds for its phrases: sets of any kind, and how two of them join.
+
+    What must not be there excludes nothing: words alone do not tell whether all of it is.
+
+    >>> query = parse_text_query("leave OR holiday NOT sick")
+    >>> sorted(candidates(query, lambda phrase: {phrase.words[0].word}, set.intersection, set.union))
+    ['holiday', 'leave']
+    """
+
+    def of(part: TextQuery) -> Found:
+        match part:
+            case Every(parts):
+                return reduce(both, map(of, parts))
+            case Either(parts):
+                return reduce(either, map(of, parts))
+            case Without(wanted, _):
+                return of(wanted)
+        return having(part)
+
+    return of(query)
 
 
 def parse_text_query(text: str) -> TextQuery:
@@ -225,12 +256,31 @@ class _Parsing:
         return InputError(f"full-text query, character {start + 1}: expected {expected}, met {token!r}")
 
 
-@lru_cache(maxsize=64)
+#: Queries of one statement, each of which judges every row, may be hundreds.
+_parsed = lru_cache(maxsize=1024)(parse_text_query)
+
+
 def text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
     """Whether a text matches a query, with the stems of a Snowball language; raises InputError for what is none."""
-    parsed = parse_text_query(query) if isinstance(query, str) else query
+    parsed = _parsed(query) if isinstance(query, str) else query
     stem = stemmer(stemming)
     return lambda text: _matches(parsed, _Words(text, stem))
+
+
+class TextJudge:
+    """Whether texts match queries, with the stems of a Snowball language: of several queries in a row the text is
+    split into words once."""
+
+    def __init__(self, stemming: str) -> None:
+        self._stem = stemmer(stemming)
+        self._text: str | None = None
+        self._words = _Words("", self._stem)
+
+    def matches(self, query: str, text: str) -> bool:
+        """Whether a text matches; raises InputError for what is no query."""
+        if text != self._text:
+            self._text, self._words = text, _Words(text, self._stem)
+        return _matches(_parsed(query), self._words)
 
 
 def occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from threading import Lock
 
 from kvstore_cext.stemming import english_stem
-from kvstore_cext.words import count_terms, count_tokens
+from kvstore_cext.words import count_terms, count_tokens, words_of
 
 from ..errors import InputError
 from .normalize import fold_case
@@ -27,7 +27,6 @@ _WORD = re.compile(r"\w+")
 UNSPACED = (
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_SEGMENT = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
 #: Words that marks join to one, or that a mark stands before or behind. Hyphens alone make none.
 _JOINED = re.compile(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
@@ -36,6 +35,10 @@ _JOINED = re.compile(
 #: One of these is in every technical token.
 _MARK = re.compile(r"[-./\\@:$#%~(+]")
 _INFORMATIVE = re.compile(r"[^\w-]")
+#: Words with a digit that marks join, but for decimals, and for numbers with a unit ("32-foot").
+_NUMBER = re.compile(
+    r"(?<![\w./-])(?=[\w./-]*\d)(?!\d+\.\d+(?![\w./-]))(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
+)
 
 #: What questions ask for texts with: they say nothing about what is asked.
 _ASKING = frozenset(
@@ -109,12 +112,12 @@ def stemmer(language: str) -> Callable[[str], str]:
 
 def segments(text: str) -> list[str]:
     """Words of a text in normal form, in order, as terms are made of them: without spaces, each character is one."""
-    return _SEGMENT.findall(fold_case(text))
+    return words_of(fold_case(text))
 
 
 def written(text: str) -> list[str]:
     """Words of a text as they are written, in order, parted as :func:`segments` parts normal form."""
-    return _SEGMENT.findall(text)
+    return words_of(text)
 
 
 def technical_tokens(text: str) -> list[str]:
@@ -131,6 +134,15 @@ def technical_tokens(text: str) -> list[str]:
         for match in _JOINED.finditer(folded)
         if match["mark"] or match["end"] or _INFORMATIVE.search(match.group())
     ]
+
+
+def reference_numbers(text: str) -> list[str]:
+    """What a text names by a number with marks in it, in normal form, in order: an invoice, an order, a version, a day.
+
+    >>> reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
+    ['inv-2024/017', '2025-03-04', '2.1.0']
+    """
+    return [match.group() for match in _NUMBER.finditer(fold_case(text))]
 
 
 def joined_parts(word: str) -> list[str]:

@@ -51,6 +51,9 @@ class Processes:
         """A process of this machine sees every file that there is."""
         return "it is not there any more"
 
+    def release(self) -> None:
+        """Nothing was started but the workers."""
+
     def __enter__(self) -> Self:
         return self
 

@@ -37,8 +37,9 @@ _LOOK = 5.0
 
 #: A file that workers do not see is sent to them up to so many bytes.
 LARGEST_SENT = 8 << 20
-#: Bytes of messages that wait in an actor, and that are fetched at once.
-_WAITING = 1 << 20
+#: Bytes of messages that wait in an actor, and that are fetched at once: what it says while the process that ingests is
+#: busy with a commit.
+_WAITING = 8 << 20
 #: Seconds after which an actor that has nothing to say says so.
 _HEARTBEAT = 1.0
 
@@ -58,6 +59,7 @@ class Ray:
         self.is_lost = False
         self._looked = time.monotonic()
         self._connected = False
+        self._release: threading.Thread | None = None
         try:
             if not ray.is_initialized():
                 local = {"num_cpus": workers, "include_dashboard": False} if name == _LOCAL else {"address": name}
@@ -138,13 +140,23 @@ class Ray:
                             contents[source.place] = stream.read()
         return frame((sent, digests, kept, signatures, contents))
 
+    def release(self) -> None:
+        """Begin to give up what was connected or started here: Ray waits a second and more for its processes to end."""
+        if self._connected and self._release is None:
+            self._release = threading.Thread(target=self._shut_down)
+            self._release.start()
+
+    def _shut_down(self) -> None:
+        with suppress(Exception):
+            self._ray.shutdown()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._connected:
-            with suppress(Exception):
-                self._ray.shutdown()
+        self.release()
+        if self._release is not None:
+            self._release.join()
 
 
 class RayWorker:

@@ -23,6 +23,7 @@ from typing import BinaryIO, cast
 from ...entry_points import PluginGroup
 from ...errors import InputError, ReaderError
 from .code_languages import LANGUAGES
+from .content_format import LOOKED_AT, content_format
 from .decoding import marked_encoding
 from .plugin_reader import PluginReader, plugin_reader
 from .raw_document import (
@@ -32,6 +33,7 @@ from .raw_document import (
     Item,
     LeftOut,
     Origin,
+    PassedOver,
     RawDocument,
     RawFact,
     ReadFailure,
@@ -45,6 +47,7 @@ __all__ = [
     "READING",
     "Item",
     "LeftOut",
+    "PassedOver",
     "RawDocument",
     "RawFact",
     "ReadFailure",
@@ -52,6 +55,7 @@ __all__ = [
     "check_format",
     "format_of",
     "formats",
+    "passing_over",
     "read",
     "read_bytes",
     "reader_version",
@@ -59,11 +63,9 @@ __all__ = [
     "trusted_size",
 ]
 
-_SNIFFED = 8192
-
 #: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
 #: ingest reads again what older readers have read.
-READING = 4
+READING = 6
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20
@@ -96,19 +98,28 @@ _SMALL = 1 << 17
 
 _REGISTRY = {
     "text": _Format("text", "read", (".txt", ".text", ".log")),
-    "markdown": _Format("markdown", "read", (".md", ".markdown")),
+    "markdown": _Format("markdown", "read", (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")),
     # The parser may take a time that grows with the square of the length: the worst of the shapes tried (those of
     # tests/test_readers.py and 80 others) takes 0.7 s at this size, 46 s at eight times.
     "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted=_SMALL),
     "rst": _Format("restructured_text", "read", (".rst",), trusted=_SMALL),
     "asciidoc": _Format("asciidoc", "read", (".adoc", ".asciidoc"), trusted=_SMALL),
+    "org": _Format("org_mode", "read", (".org",), trusted=_SMALL),
+    "man": _Format("man_page", "read", (".man", ".mdoc"), trusted=_SMALL),
+    "xml": _Format(
+        "xml_documents", "read", (".xml", ".dbk", ".docbook", ".tei", ".rss", ".atom", ".fb2", ".dita"), trusted=_SMALL
+    ),
+    "latex": _Format("latex", "read", (".tex", ".ltx", ".latex"), trusted=_SMALL),
+    "subtitles": _Format("subtitles", "read", (".srt", ".vtt"), trusted=_SMALL),
     "pdf": _Format("pdf", "read", (".pdf",), trusted=0),
-    "docx": _Format("docx", "read", (".docx",), trusted=0),
-    "odt": _Format("odt", "read", (".odt",), trusted=0),
+    "docx": _Format("docx", "read", (".docx", ".docm", ".dotx", ".dotm"), trusted=0),
+    "odt": _Format("odt", "read", (".odt", ".ott", ".fodt"), trusted=0),
+    "odp": _Format("odp", "read", (".odp", ".otp", ".fodp"), trusted=0),
     "epub": _Format("epub", "read", (".epub",), trusted=0),
-    "pptx": _Format("slides", "read", (".pptx",), trusted=0),
-    "xlsx": _Format("sheets", "read", (".xlsx", ".xlsm"), trusted=0),
-    "rows": _Format("sheets", "read_rows", (".xlsx", ".xlsm"), trusted=0),
+    "pptx": _Format("slides", "read", (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), trusted=0),
+    "xlsx": _Format("sheets", "read", (".xlsx", ".xlsm", ".xltx", ".xltm"), trusted=0),
+    "ods": _Format("sheets", "read", (".ods", ".ots", ".fods"), trusted=0),
+    "rows": _Format("sheets", "read_rows", (".xlsx", ".xlsm", ".ods", ".fods"), trusted=0),
     "rtf": _Format("rtf", "read", (".rtf",), trusted=0),
     "mail": _Format("mail_messages", "read", (".eml",), trusted=0),
     "mbox": _Format("mail_messages", "read_mbox", (".mbox",), rows=True, trusted=0),
@@ -116,13 +127,21 @@ _REGISTRY = {
     "code": _Format("source_code", "read", tuple(LANGUAGES), trusted=_SMALL),
     "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), rows=True),
     "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson"), rows=True),
+    "json": _Format("json_lines", "read_value", (".json",), trusted=_SMALL),
     "pairs": _Format("tabular", "read_pairs", (".csv", ".tsv")),
     "triples": _Format("triples", "read", (".jsonl", ".ndjson"), rows=True),
-    "gzip": _Format("archives", "read_gzip", (".gz",), rows=True, trusted=0),
+    "gzip": _Format("archives", "read_gzip", (".gz", ".tgz"), rows=True, trusted=0),
+    "bzip2": _Format("archives", "read_bzip2", (".bz2", ".tbz", ".tbz2"), rows=True, trusted=0),
+    "xz": _Format("archives", "read_xz", (".xz", ".txz"), rows=True, trusted=0),
     "zip": _Format("archives", "read_zip", (".zip",), rows=True, trusted=0),
+    "tar": _Format("archives", "read_tar", (".tar",), rows=True, trusted=0),
 }
 #: The names that ``INGEST ... AS`` knows, besides those of the texts that systems keep of documents.
 FORMATS = tuple(_REGISTRY)
+#: The format that a suffix stands for: the first that has it.
+_BY_SUFFIX = {suffix: format for format, entry in reversed(_REGISTRY.items()) for suffix in entry.suffixes}
+#: Formats of texts with marks, which are texts as well.
+_MARKED_UP = ("markdown", "rst", "asciidoc")
 #: How those are read.
 _WRITTEN = _Format("written_lines", "reader_of", (".jsonl", ".ndjson"), rows=True)
 
@@ -172,12 +191,30 @@ def _entry_of(brought: PluginReader) -> _Format:
 
 
 def format_of(name: str) -> str | None:
-    """The format that the suffix of a file name stands for, or None if it stands for none."""
-    suffix = PurePosixPath(name).suffix.lower()
-    own = next((format for format, entry in _REGISTRY.items() if suffix in entry.suffixes), None)
+    """The format that the suffix of a file name stands for, or None if it stands for none.
+
+    >>> [format_of(name) for name in ("a.md", "_sources/faq.rst.txt", "LICENSE")]
+    ['markdown', 'rst', None]
+    """
+    path = PurePosixPath(name)
+    suffix = path.suffix.lower()
+    own = _BY_SUFFIX.get(suffix)
+    if own == "text":  # the source of a page, as sites offer it to be looked at: guide.rst.txt
+        inner = _BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
+        return inner if inner in _MARKED_UP else own
     if own is not None or not suffix:
         return own
     return next((format for format, brought in READERS.usable().items() if suffix in brought.suffixes), None)
+
+
+def passing_over(name: str) -> str:
+    """What a file that no format reads is counted by: its suffix.
+
+    >>> passing_over("a/b.PNG"), passing_over("b")
+    ('suffix .png', 'no suffix')
+    """
+    suffix = PurePosixPath(name).suffix.lower()
+    return f"suffix {suffix}" if suffix else "no suffix"
 
 
 def suffixes_of(format: str) -> tuple[str, ...]:
@@ -196,7 +233,8 @@ def read(
     """Read a file: yield its documents in order, and a failure for each bad row.
 
     ``key`` is the document's key (of a file of rows: the start of the keys of rows that have none of their own).
-    ``format`` defaults to what the suffix says, and for an unknown suffix to text. ``options``: see ReadOptions.
+    ``format`` defaults to what the suffix says, for an unknown suffix to how the file begins (mail, a page), and else
+    to text. ``options``: see ReadOptions.
     Raises InputError for an unknown format or option, and ReaderError while iterating.
     """
     return read_opened(lambda: open(path, "rb"), str(path), key, format, options)
@@ -245,16 +283,17 @@ class _Within:
 def _read_stream(
     stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, within: _Within
 ) -> Iterator[Item]:
-    start = stream.read(_SNIFFED)
-    if not start:
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    start = stream.read(LOOKED_AT)
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
+    if size == len(start) and _is_blank(start):
+        yield PassedOver(origin.name, "empty")
+        return
     chosen = format or format_of(origin.name)
     if chosen is None:
         if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
-        chosen = "text"
+        chosen = content_format(start) or "text"
     entry = _entry(chosen)
     if size > LARGEST_FILE and not entry.rows:
         raise ReaderError(
@@ -265,6 +304,12 @@ def _read_stream(
             yield from _read_enclosed(item, options, within)
         else:
             yield item
+
+
+def _is_blank(data: bytes) -> bool:
+    """Whether a file has nothing but white space and a byte-order mark."""
+    text = data.decode(marked_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
+    return not text or text.isspace()
 
 
 def _reader(format: str, entry: _Format) -> FormatReader:
@@ -284,12 +329,23 @@ def _read_enclosed(enclosed: Enclosed, options: ReadOptions, within: _Within) ->
     within.depth += 1
     try:
         data = enclosed.content()
+        if format_of(enclosed.name) is None and content_format(data[:LOOKED_AT]) is None:
+            yield PassedOver(enclosed.name, passing_over(enclosed.name))
+            return
         origin = Origin(enclosed.name, enclosed.key)
         for item in _read_stream(io.BytesIO(data), origin, None, options, within):
-            yield replace(item, meta={**enclosed.meta, **item.meta}) if isinstance(item, RawDocument) else item
+            yield _told_of(item, enclosed) if isinstance(item, RawDocument) else item
     except ReaderError as error:
         yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))
     except Exception as error:  # what unpacks it fails in more ways than there are formats
         yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it anew")
     finally:
         within.depth -= 1
+
+
+def _told_of(document: RawDocument, enclosed: Enclosed) -> RawDocument:
+    """A document of a file within a file, with what that says of it."""
+    other = document.other_key
+    if other is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):
+        other = enclosed.other_key + document.key.removeprefix(enclosed.key)
+    return replace(document, meta={**enclosed.meta, **document.meta}, other_key=other)

@@ -1,58 +1,153 @@
-"""Archives: the files in a ``.zip``, and the one in a ``.gz``, are read as if they stood alone.
+"""Archives: the files in a ``.zip`` or ``.tar``, and the one in a ``.gz``, ``.bz2`` or ``.xz``, read as if they stood
+alone.
 
-In: a ZIP archive, or a file packed by gzip. Out: the documents of its files; the key of each is that of the archive
-and its path there (``papers.zip/2024/one.pdf``), of a packed file the key of the file. Of an archive the files of known
-suffixes are read that are not hidden. A file that cannot be read is a ReadFailure among its neighbours; an archive that
-is damaged or locked, that unpacks to more than the limits of :mod:`.packages` allow, or that has no file of a known
-suffix, is a ReaderError.
+In: an archive, or a file packed by itself; a ``.tar.gz`` or ``.tgz`` is a packed archive. Out: the documents of its
+files; the key of each is that of the archive and its path there (``papers.zip/2024/one.pdf``), of a packed file the key
+of the file. What of an archive is passed over is counted: what is hidden, of no known suffix, a link or a device, and
+files whose paths lead out of it. A file that cannot be read is a ReadFailure among its neighbours, and so is the
+damaged rest of a ``.tar``; an archive that is damaged or locked, that unpacks to more than the limits of
+:mod:`.packages` allow, or that has no file of a known suffix, is a ReaderError.
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from ...errors import ReaderError
-from .packages import LARGEST_UNPACKED, Package
-from .raw_document import Enclosed, Origin, ReadOptions
+from .content_format import is_hidden, may_be_read
+from .packages import LARGEST_UNPACKED, MOST_PARTS, Package
+from .raw_document import Enclosed, Origin, PassedOver, ReadFailure, ReadOptions
 
 _BLOCK = 1 << 20
+#: Packed archives whose suffix says both.
+_PACKED_TAR = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
+_DRIVE = re.compile(r"[A-Za-z]:")
+#: A member of an archive: its path, its bytes, and what gives them; or why it is passed over.
+_Member = tuple[str, int, Callable[[], bytes] | str]
+
+
+class _Unpacking(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
-    """Yield the file that is packed."""
+    """Yield the file that gzip has packed."""
+    from gzip import GzipFile
+
+    return _unpacked(GzipFile(fileobj=stream), origin, "gzip")
+
+
+def read_bzip2(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
+    """Yield the file that bzip2 has packed."""
+    from bz2 import BZ2File
+
+    return _unpacked(BZ2File(stream), origin, "bzip2")
+
+
+def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
+    """Yield the file that xz has packed."""
+    from lzma import LZMAFile
+
+    return _unpacked(LZMAFile(stream), origin, "xz")
+
+
+def _unpacked(packed: AbstractContextManager[_Unpacking], origin: Origin, program: str) -> Iterator[Enclosed]:
     data = bytearray()
     try:
-        with gzip.GzipFile(fileobj=stream) as packed:
-            while block := packed.read(_BLOCK):
+        with packed as unpacking:
+            while block := unpacking.read(_BLOCK):
                 data += block
                 if len(data) > LARGEST_UNPACKED:
                     raise ReaderError(
                         f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes, which is the limit: divide it"
                     )
-    except (OSError, EOFError, zlib.error) as error:
-        raise ReaderError(f"{origin.name}: is damaged or not packed by gzip ({error}); pack it anew") from None
-    name = origin.name.removesuffix(PurePosixPath(origin.name).suffix)
+    except (ReaderError, MemoryError):
+        raise
+    except Exception as error:  # zlib, bz2 and lzma fail each in its own ways
+        raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it anew") from None
+    suffix = PurePosixPath(origin.name).suffix
+    name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR else "")
     yield Enclosed(name, origin.key, len(data), partial(bytes, data), {})
 
 
-def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
+def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed | PassedOver]:
     """Yield the files of the archive, in the order of their paths."""
-    from . import format_of
-
     package = Package(stream, origin.name, "ZIP archive")
+    parts = ((part.filename, part.file_size, partial(package.read, part.filename)) for part in package.parts)
+    yield from _files(origin, [(name.replace("\\", "/"), size, content) for name, size, content in parts])
+
+
+def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed | PassedOver | ReadFailure]:
+    """Yield the files of the archive, in the order of their paths, and at last what is damaged."""
+    parts: list[_Member] = []
+    unpacked = 0
+    damage = ""
+    try:
+        archive = tarfile.TarFile.taropen(origin.name, fileobj=stream)  # noqa: SIM115 -- who opened the stream closes it
+        while (member := archive.next()) is not None:
+            if member.size < 0:
+                raise tarfile.ReadError("a size below nothing")
+            if member.isdir():
+                continue
+            name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            reason = "" if member.isreg() else "links in archives" if member.islnk() or member.issym() else "devices"
+            parts.append((name, member.size, reason or partial(_content, archive, member)))
+            unpacked += 0 if reason else member.size
+            if unpacked > LARGEST_UNPACKED or len(parts) > MOST_PARTS:
+                raise ReaderError(
+                    f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes in {MOST_PARTS:,} parts, which is "
+                    "the limit: divide it"
+                )
+        stream.seek(archive.offset)
+        if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # where tarfile sees no header it ends
+            damage = "what stands there is no header"
+    except (ReaderError, MemoryError):
+        raise
+    except Exception as error:  # headers fail in more ways than tarfile names
+        damage = str(error)
+    if damage and not parts:
+        raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it anew")
+    yield from _files(origin, parts)
+    if damage:
+        last = parts[-1][0]
+        yield ReadFailure(origin.name, f"is damaged behind {last!r} ({damage}): the rest is not read; pack it anew")
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    opened = archive.extractfile(member)
+    return b"" if opened is None else opened.read()
+
+
+def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOver]:
+    """The files of an archive that are read, in the order of their paths, and why others are not."""
+    from . import format_of, passing_over
+
     found = False
-    for part in sorted(package.parts, key=lambda part: part.filename):
-        path = part.filename.replace("\\", "/").lstrip("/")
-        hidden = any(step.startswith(("__MACOSX", ".")) for step in path.split("/"))
-        if hidden or format_of(path) is None:
+    for path, name, size, content in sorted(((_normal(part[0]), *part) for part in parts), key=lambda part: part[:2]):
+        steps = path.split("/")
+        if isinstance(content, str):
+            reason = content
+        elif name.startswith("/") or ".." in steps or _DRIVE.match(name):
+            reason = "paths out of archives"
+        elif any(map(is_hidden, steps)):
+            reason = "hidden"
+        elif format_of(path) is None and not may_be_read(path):
+            reason = passing_over(path)
+        else:
+            found = True
+            yield Enclosed(f"{origin.name}/{path}", f"{origin.key}/{path}", size, content, {})
             continue
-        found = True
-        content = partial(package.read, part.filename)
-        yield Enclosed(f"{origin.name}/{path}", f"{origin.key}/{path}", part.file_size, content, {})
+        yield PassedOver(f"{origin.name}/{path}", reason)
     if not found:
         raise ReaderError(f"{origin.name}: has no file of a known suffix; unpack it, and name the format with AS")
+
+
+def _normal(name: str) -> str:
+    """A path without steps that lead nowhere."""
+    return "/".join(step for step in name.split("/") if step not in ("", "."))

@@ -4,8 +4,8 @@ In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdo
 tables, quotations, listings and literal blocks, admonitions, footnotes and the titles of blocks. Comments, macros that
 hold no text (includes, pictures without a text, tables of contents) and attributes are left out, and attributes that
 the file sets are put in where they are named; nothing is included from elsewhere. Its title is that of its header, its
-metadata the author and the date there. An empty file is a ReaderError; what is not well-formed is read as the
-paragraph it looks like.
+metadata the author and the date there; what it is described as is its first paragraph. An empty file is a ReaderError;
+what is not well-formed is read as the paragraph it looks like.
 
 Source: the AsciiDoc Language documentation (Eclipse Foundation).
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from .decoding import whole_text
-from .markdown import first_title
+from .markdown import first_title, introduced
 from .markdown_blocks import (
     MarkdownBlock,
     code_block,
@@ -90,15 +90,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     text = whole_text(stream.read(), origin.name, options.encoding)
     page = _AsciiDoc()
     blocks = page.blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
-    written = document(blocks) or document([paragraph(text.strip())])
+    written = introduced(document(blocks) or document([paragraph(text.strip())]), page.described)
     yield RawDocument(origin.key, first_title(written), written + "\n", page.meta, "markdown")
 
 
 class _AsciiDoc:
-    """The blocks of one file; ``meta`` is what its header says."""
+    """The blocks of one file; ``meta`` is what its header says, ``described`` what it says that the text is about."""
 
     def __init__(self) -> None:
         self.meta: dict[str, JSON] = {}
+        self.described: list[JSON] = []
         self._attributes = dict(_ENTITIES)
         self._footnotes: list[str] = []
         self._open_marks: list[str] = []  # of the lists that are being read, the outermost first
@@ -145,6 +146,8 @@ class _AsciiDoc:
             self._attributes.pop(name.strip("!"), None)
         else:
             self._attributes[name] = value
+            if name == "description":
+                self.described.append(value)
 
     def _block(self, lines: Sequence[str], at: int, depth: int, style: list[str], found: list[MarkdownBlock]) -> int:
         """Add the block that begins at a line to those found, and give the line behind it."""

@@ -1,4 +1,4 @@
-"""The programming languages whose files are read by their definitions: their suffixes, their grammars, their nodes.
+"""The languages whose files are read by their definitions: their suffixes, their grammars and nodes, or their lines.
 
 A table of facts and nothing else, so that looking a suffix up loads no grammar.
 """
@@ -13,7 +13,9 @@ class Language:
     """A language: ``name`` as code fences have it, the package and function of its grammar, and the grammar's nodes.
 
     ``definitions`` are the nodes that define a name; ``wrappers`` those that only stand around one (decorators,
-    exports, templates); of ``bodies`` the definitions within a definition are looked for.
+    exports, templates); of ``bodies`` the definitions within a definition are looked for. A language without a
+    ``package`` is cut at the lines that the pattern ``opening`` matches, in any case, whose group ``name`` is what is
+    defined, or not at all; ``comment`` is what lines of comment begin with.
     """
 
     name: str
@@ -22,6 +24,12 @@ class Language:
     wrappers: frozenset[str] = frozenset()
     bodies: frozenset[str] = frozenset()
     function: str = "language"
+    opening: str = ""
+    comment: str = "#"
+
+
+def _by_lines(name: str, opening: str = "", comment: str = "#") -> Language:
+    return Language(name, "", frozenset(), opening=opening, comment=comment)
 
 
 def _language(
@@ -95,6 +103,19 @@ _KOTLIN = _language(
     "class_body enum_class_body",
 )
 
+_SHELL = _by_lines("sh", r"^(?:function[ \t]+)?(?P<name>[a-z_][\w:.-]{0,99})[ \t]*\(\)")
+_SQL = _by_lines(
+    "sql",
+    r"^CREATE[ \t]+(?:OR[ \t]+REPLACE[ \t]+)?(?:\w+[ \t]+){0,2}?"
+    r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|TYPE|SCHEMA)[ \t]+"
+    r"(?:IF[ \t]+NOT[ \t]+EXISTS[ \t]+)?(?P<name>[\w.\"`\[\]]{1,200})",
+    "--",
+)
+_SECTIONS = r"^\[{1,2}[ \t]*(?P<name>[^\[\]\n]{1,200}?)[ \t]*\]{1,2}[ \t]*(?:[#;].*)?$"
+_INI = _by_lines("ini", _SECTIONS)
+_TOML = _by_lines("toml", _SECTIONS)
+_YAML = _by_lines("yaml")
+
 #: By suffix; a header may be C or C++, of whose grammars the second reads both.
 LANGUAGES = {
     ".py": _PYTHON,
@@ -121,4 +142,27 @@ LANGUAGES = {
     ".php": _PHP,
     ".kt": _KOTLIN,
     ".kts": _KOTLIN,
+    ".sh": _SHELL,
+    ".bash": _SHELL,
+    ".zsh": _SHELL,
+    ".sql": _SQL,
+    ".ini": _INI,
+    ".cfg": _INI,
+    ".conf": _INI,
+    ".properties": _INI,
+    ".toml": _TOML,
+    ".yaml": _YAML,
+    ".yml": _YAML,
+    ".swift": _by_lines("swift"),
+    ".scala": _by_lines("scala"),
+    ".dart": _by_lines("dart"),
+    ".lua": _by_lines("lua"),
+    ".pl": _by_lines("perl"),
+    ".pm": _by_lines("perl"),
+    ".r": _by_lines("r"),
+    ".ps1": _by_lines("powershell"),
+    ".bat": _by_lines("batch"),
+    ".tf": _by_lines("terraform"),
+    ".proto": _by_lines("protobuf"),
+    ".graphql": _by_lines("graphql"),
 }

@@ -22,6 +22,13 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _BLOCK = 1 << 20
+#: What a page or a file of XML may declare: the encodings of the web. Python knows more codecs, some of which are no
+#: encodings.
+WEB_ENCODING = re.compile(
+    r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
+    r"|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-?(?:jp|kr)|shift_?jis|iso-2022-jp|macintosh|tis-620",
+    re.I,
+)
 
 _TERMINAL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
 _PAGE_BREAK = re.compile("[\f\u2029]")
@@ -34,6 +41,15 @@ _UNUSUAL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 def marked_encoding(start: bytes) -> str | None:
     """The encoding that a byte-order mark at the start of a file declares, or None where there is no mark."""
     return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are valid UTF-8, which what declares another encoding often is all the same."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def decode(data: bytes, name: str, encoding: str | None = None) -> str:

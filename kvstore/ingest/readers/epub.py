@@ -3,8 +3,8 @@
 In: an ``.epub`` file (EPUB 2 or 3). Out: one document of format ``markdown``: the pages of the spine, read as HTML with
 nothing left out, but the page that is the table of contents. Headings stand at the level that the book's navigation
 gives their page, and a page without headings gets the one that the navigation calls it by. The title, the author, the
-date, the language, the publisher and the identifier are those of the package. A file that is no EPUB, is damaged or
-locked, or has no text is a ReaderError.
+date, the language, the publisher and the identifier are those of the package. Pages that are missing or cannot be read
+are told, and the others read. A file that is no EPUB, is damaged or locked, or has no text is a ReaderError.
 
 Source: EPUB 3.3 (W3C), sections 4.2.6.3.1 (container), 5 (package) and 7 (navigation); EPUB 2's NCX (OPF 2.0.1, 2.4.1).
 """
@@ -25,7 +25,7 @@ from ...errors import ReaderError
 from .html import page
 from .markdown_blocks import MarkdownBlock, document, heading
 from .packages import Package
-from .raw_document import JSON, Origin, RawDocument, ReadOptions
+from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
 
 _CONTAINER = "META-INF/container.xml"
 _LOCKS = "META-INF/encryption.xml"
@@ -35,28 +35,37 @@ _NCX = "{http://www.daisy.org/z3986/2005/ncx/}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _META = {"creator": "author", "date": "date", "language": "language", "publisher": "publisher", "identifier": "id"}
 _HEADING = re.compile(r"(#+) (.*)")
+#: Pages that are named where a book lacks some.
+_LACKING_TOLD = 3
 #: Levels of the navigation that are followed.
 _DEEPEST = 6
 
 
-def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the book as one document."""
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
+    """Yield the book as one document, and what it lacks."""
     package = Package(stream, origin.name, "EPUB")
     with package.guarded():
         book = _Book(package, origin.name, options)
         blocks = book.blocks()
         title, meta = book.title, book.meta
+    lacking = ", ".join(map(repr, book.lacking[:_LACKING_TOLD]))
+    if not blocks and lacking:
+        raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {lacking}")
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
     yield RawDocument(origin.key, title, document(blocks) + "\n", meta, "markdown")
+    told = f"is damaged: {len(book.lacking):,} of its pages are missing or cannot be read, such as {lacking}"
+    for number in range(len(book.lacking)):
+        yield PassedOver(origin.name, "pages of books", "" if number else f"{told}; the others are read")
 
 
 class _Book:
-    """A book: ``title`` and ``meta`` are those of its package."""
+    """A book: ``title`` and ``meta`` are those of its package, ``lacking`` the pages that cannot be read."""
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
         self._package, self._name = package, name
         self._options = replace(options, navigation="keep")
+        self.lacking: list[str] = []
         root = next(
             (element.get("full-path") for element in package.tree(_CONTAINER).iter() if _local(element) == "rootfile"),
             None,
@@ -92,12 +101,14 @@ class _Book:
         """All blocks of the book, in the order of its spine."""
         blocks: list[MarkdownBlock] = []
         for place in self._pages:
-            if place not in self._package:
-                raise ReaderError(f"{self._name}: is damaged: it lacks its part {place!r}")
-            data = self._package.read(place)
-            if not data.strip():
+            try:
+                data = self._package.read(place)
+                found = page(data, f"{self._name}/{place}", self._options)[1] if data.strip() else []
+            except MemoryError:
+                raise
+            except Exception:  # one that is not there, that is damaged, or that is no page
+                self.lacking.append(place)
                 continue
-            _, found, _ = page(data, f"{self._name}/{place}", self._options)
             blocks += _leveled(found, self._navigation.get(place))
         return blocks
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from selectolax.lexbor import LexborHTMLParser
 
 from ...errors import ReaderError
-from .decoding import decode, marked_encoding
+from .decoding import WEB_ENCODING, decode, is_utf8, marked_encoding
 from .html_blocks import convert
 from .html_navigation import Keep
 from .html_parts import strip_numbering
@@ -28,12 +28,6 @@ from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
     rb"""|<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""",
-    re.I,
-)
-#: What a page may declare: the encodings of the web. Python knows more codecs, some of which are no encodings.
-_WEB_ENCODING = re.compile(
-    r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
-    r"|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-?(?:jp|kr)|shift_?jis|iso-2022-jp|macintosh|tis-620",
     re.I,
 )
 _WESTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
@@ -96,18 +90,10 @@ def _decode(data: bytes, name: str, encoding: str | None) -> str:
     if encoding is None and marked_encoding(data) is None:
         declared = _DECLARED.search(data[:4096])
         label = (declared[1] or declared[2]).decode("ascii", "replace") if declared else ""
-        if _WEB_ENCODING.fullmatch(label) and (b"\x1b" in data or not _is_utf8(data)):  # ISO-2022-JP is ASCII and ESC
+        if WEB_ENCODING.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):  # ISO-2022-JP is ASCII and ESC
             # As browsers do: what calls itself ASCII or Latin-1 is Windows-1252, whose quotes Latin-1 lacks.
             encoding = "cp1252" if _WESTERN.fullmatch(label) else label
     return decode(data, name, encoding)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _closed(markup: str) -> str:

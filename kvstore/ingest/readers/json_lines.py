@@ -1,27 +1,40 @@
-"""JSON Lines: a line is an object is a document.
+"""JSON Lines: a line is an object is a document. JSON: of a list of objects each is one, else the file is.
 
 In: UTF-8 (or as marked or named), one JSON object a line; blank lines are left out. Out: a document of format ``text``
-a line: key from ``id`` or ``key`` (else the file's key and the line), text from ``text``, ``content``, ``body`` or
-``contents``, title from ``title``; the object ``meta`` and all other fields are its metadata. A line that is not such
-an object is a ReadFailure and the next line is read. Lines may be as long as memory allows.
+a line: key from ``id`` or ``key`` (the file's key and the line where there is none, or another file has it), text from
+``text``, ``content``, ``body`` or ``contents``, else a line ``name: value`` for each field that says something, title
+from ``title``; the object ``meta`` and all other fields are its metadata. A line that is not such an object is a
+ReadFailure and the next line is read. Lines may be as long as memory allows.
+
+A file that is one JSON value is a document of format ``markdown``, its text the value as a block of code, indented;
+one that is a list of objects is as many documents, as lines are. The lock file of a package manager, and another value
+of more than a million characters, are passed over: they are for programs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import BinaryIO, NoReturn, TypeAlias
 
 from ...errors import ReaderError
-from .decoding import clean, decoded_lines, marked_encoding, refuse_nul
-from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions
+from .decoding import clean, decoded_lines, marked_encoding, refuse_nul, whole_text
+from .markdown_blocks import code_block, heading
+from .markdown_blocks import document as markdown
+from .raw_document import JSON, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions, other_key_of_row
 
 _TEXT = ("text", "content", "body", "contents")
 _TITLE = ("title",)
 _KEY = ("id", "key")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUSPECT = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
+_LOCK_FILE = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
+#: Characters of a value that is one document.
+_LARGEST_VALUE = 1_000_000
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
 
 
@@ -29,34 +42,76 @@ class BadLineError(Exception):
     """Why a line is not what it should be."""
 
 
+#: What makes the items of an object and its place; it raises BadLineError for what is none.
+ItemsOf: TypeAlias = Callable[[dict[str, JSON], str], Iterator[Item]]
+_Line: TypeAlias = str | BadLineError
+_Row: TypeAlias = dict[str, JSON] | _Line
+
+
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each line."""
+    return read_lines(stream, origin, _documents(origin, options), options)
+
+
+def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield what one JSON value is: a document for each object of a list of objects, else one document."""
+    text = whole_text(stream.read(), origin.name, options.encoding)
+    path = PurePosixPath(origin.name)
+    if _LOCK_FILE.fullmatch(path.name):
+        yield PassedOver(origin.name, "lock file")
+        return
+    try:
+        value = _value(text)
+    except BadLineError as error:
+        raise ReaderError(f"{origin.name}: {error}") from None
+    objects = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    if objects and objects == value:
+        yield from _items(enumerate(objects, 1), origin, _documents(origin, options))
+        return
+    if value in (None, "", [], {}):
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if len(text) > _LARGEST_VALUE:
+        remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
+        yield PassedOver(origin.name, "large JSON", f"is one JSON value of {len(text):,} characters; {remedy}")
+        return
+    shown = json.dumps(value, ensure_ascii=False, indent=2)
+    blocks = [heading(1, path.name), code_block(shown, "json")]
+    yield RawDocument(origin.key, path.name, markdown(blocks) + "\n", {}, "markdown")
+
+
+def _documents(origin: Origin, options: ReadOptions) -> ItemsOf:
+    """What makes the document of the object at a place."""
+    given: set[str] = set()
 
     def document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
-        yield _document(fields, origin.key + place.removeprefix(origin.name), options)
+        default_key = origin.key + place.removeprefix(origin.name)
+        made = _document(fields, default_key, options)
+        yield replace(made, other_key=other_key_of_row(made.key, default_key, given))
 
-    return read_lines(stream, origin, document, options)
+    return document
 
 
-def read_lines(
-    stream: BinaryIO, origin: Origin, items: Callable[[dict[str, JSON], str], Iterator[Item]], options: ReadOptions
-) -> Iterator[Item]:
+def read_lines(stream: BinaryIO, origin: Origin, items: ItemsOf, options: ReadOptions) -> Iterator[Item]:
     """Yield what ``items`` makes of each line's object and place, and a failure where it raises BadLineError."""
-    empty = True
-    for number, line in _lines(stream, origin, options):
-        if isinstance(line, str) and (not line or line.isspace()):
-            continue
-        empty = False
+    lines = _lines(stream, origin, options)
+    filled = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
+    first = next(filled, None)
+    if first is None:
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    yield from _items(chain([first], filled), origin, items)
+
+
+def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemsOf) -> Iterator[Item]:
+    """What ``items`` makes of numbered objects, or of the lines that they stand in, and a failure for a bad one."""
+    for number, row in rows:
         place = f"{origin.name}:{number}"
         try:
-            yield from items(_parsed(line), place)
+            yield from items(row if isinstance(row, dict) else _parsed(row), place)
         except BadLineError as error:
             yield ReadFailure(place, str(error))
-    if empty:
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
 
 
-def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, str | BadLineError]]:
+def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
     """Yield numbered lines; in UTF-8, where a bad byte spoils its line only, the error in place of such a line."""
     start = stream.read(4096)
     encoding = options.encoding or marked_encoding(start) or "utf-8"
@@ -83,20 +138,26 @@ def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[t
         offset += len(raw)
 
 
-def _parsed(line: str | BadLineError) -> dict[str, JSON]:
+def _parsed(line: _Line) -> dict[str, JSON]:
     if isinstance(line, BadLineError):
         raise line
-    try:
-        value = json.loads(line, parse_int=_integer, parse_float=_decimal, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise BadLineError(f"is not valid JSON: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise BadLineError("nests lists or objects too deep; flatten it") from None
+    value = _value(line)
     if not isinstance(value, dict):
         raise BadLineError("is not a JSON object; write one {...} a line")
-    if _SUSPECT.search(line):
-        for text in _strings(value):
-            if "\0" in text or _SURROGATE.search(text):
+    return value
+
+
+def _value(text: str) -> JSON:
+    try:
+        value: JSON = json.loads(text, parse_int=_integer, parse_float=_decimal, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise BadLineError(f"is not valid JSON: {error.msg} at {place}") from None
+    except RecursionError:
+        raise BadLineError("nests lists or objects too deep; flatten it") from None
+    if _SUSPECT.search(text):
+        for said in _strings(value):
+            if "\0" in said or _SURROGATE.search(said):
                 raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
     return value
 
@@ -142,6 +203,8 @@ def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -
         raise BadLineError(f"the field {named_key} must be a number or a string that is not empty")
     if title is not None and not isinstance(title, str):
         raise BadLineError(f"the field {named_title} must be a string")
+    if text is None and options.text is None:
+        text = "\n".join(f"{name}: {value}" for name, value in _said(fields)) or None
     if text is None and not title:
         wanted = options.text or "text, content, body or contents"
         raise BadLineError(f"has no field {wanted}; name the one that holds the text WITH (text = ...)")
@@ -158,6 +221,21 @@ def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -
     elif meta is not None:
         fields["meta"] = meta
     return RawDocument(str(key), title or None, body, fields, "text")
+
+
+def _said(fields: Mapping[str, JSON], within: str = "") -> Iterator[tuple[str, str]]:
+    """The names of fields, those of objects within by their way, and what they say as text."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _said(value, f"{within}{name}.")
+            continue
+        values = value if isinstance(value, list) else [value]
+        if any(isinstance(each, (dict, list)) for each in values):
+            told = json.dumps(value, ensure_ascii=False)
+        else:
+            told = ", ".join(" ".join(str(each).split()) for each in values if each is not None)
+        if told:
+            yield within + name, told
 
 
 def take(fields: dict[str, JSON], named: str | None, usual: tuple[str, ...]) -> tuple[str, JSON]:

@@ -2,11 +2,13 @@
 
 In: a message (``.eml``, RFC 5322 and MIME) or a file of many (``.mbox``, RFC 4155; ``>From`` lines as mboxrd has them;
 a line ``From`` begins a message where it has a time of day, or a header stands below it).
-Out: documents of format ``markdown``: key the message's id, else that of its file (and its number there), title the
-subject, metadata ``from``, ``to``, ``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``.
-The text is that of the plain parts, or of the HTML where there are none or they say far less; quoted text is a block
-quotation, and so is a signature, behind the word ``Signature:``. Attachments have ``attached_to`` in their metadata. A
-file that is no mail is a ReaderError; in a file of many, a bad message is a ReadFailure and the next one is read.
+Out: documents of format ``markdown``: key the message's id, else that of its file (and its number there), by which it
+is named too where another message has its id; title the subject, metadata ``from``, ``to``, ``cc``, ``date`` (ISO
+8601), ``in_reply_to`` and the names of the ``attachments``. The text begins with the lines ``From:`` and ``Date:`` as
+the message has them, since who wrote and when is what people ask of mail; then it is that of the plain parts, or of the
+HTML where there are none or they say far less; quoted text is a block quotation, and so is a signature, behind the word
+``Signature:``. Attachments have ``attached_to`` in their metadata. A file that is no mail is a ReaderError; in a file
+of many, a bad message is a ReadFailure and the next one is read.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import BinaryIO
 from ...errors import ReaderError
 from .decoding import clean
 from .markdown_blocks import MarkdownBlock, document, paragraph, quote
-from .raw_document import JSON, Enclosed, Item, Origin, RawDocument, ReadFailure, ReadOptions
+from .raw_document import JSON, Enclosed, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions
 
 #: Bytes of the largest message of a file of many.
 _LARGEST = 256 << 20
@@ -121,7 +123,8 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
     blocks = [block for body in bodies for block in _blocks(body, origin.name, options)]
     subject = _header(message, "Subject")
     names = [name for name, _ in attached]
-    key = _header(message, "Message-ID").strip("<> ") or default_key
+    named = _header(message, "Message-ID").strip("<> ")
+    key, other_key = (named, default_key) if named else (default_key, None)
     meta: dict[str, JSON] = {}
     for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
         value = _header(message, header)
@@ -134,16 +137,26 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
         meta["attachments"] = list(names)
     if not blocks and not subject and not attached:
         raise _NoMailError("has neither a subject nor a text; there is nothing to store")
-    text = document(blocks) + "\n" if blocks else f"{subject or 'A message without text.'}\n"
-    yield RawDocument(key, subject or None, text, meta, "markdown")
-    from . import format_of
+    text = document([*_said_of(message), *(blocks or [paragraph(subject or "A message without text.")])]) + "\n"
+    yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
+    from . import format_of, passing_over
 
     for name, part in attached:
-        if format_of(name) is None:
-            continue  # a picture, or what nobody can read: its name is told
-        content = _payload(part)
         place = f"{origin.name}/{name}"
-        yield Enclosed(place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key})
+        if format_of(name) is None:  # a picture, or what nobody can read: the message has its name
+            yield PassedOver(place, passing_over(name))
+            continue
+        content = _payload(part)
+        other = f"{other_key}/{name}" if other_key else None
+        yield Enclosed(place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other)
+
+
+def _said_of(message: Message) -> Iterator[MarkdownBlock]:
+    """Who wrote a message, and when."""
+    for field in ("From", "Date"):
+        value = _header(message, field)
+        if value:
+            yield paragraph(f"{field}: {value}")
 
 
 def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:

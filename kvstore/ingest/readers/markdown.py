@@ -1,21 +1,25 @@
 """Markdown: the file is one document, kept word for word; a front matter block becomes its metadata.
 
 In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``; its title is the front matter's
-``title``, else the first heading of level one. Front matter is a block between ``---`` lines at the very start whose
-lines read ``key: value``: strings, numbers, ``true``, ``false``, ``[a, b]`` and lists of ``- item`` lines; a value of
-another shape is kept as the string it is, and a block that does not look like this stays part of the text.
+``title``, else the first heading of level one. What the front matter says of the page as a whole (``description``,
+``summary`` or ``abstract``) is its first paragraph too, below a heading of level one that it begins with, where the
+text does not say the same: it is often the best sentence there is, and only text is found and cited. Front matter is a
+block between ``---`` lines at the very start whose lines read ``key: value``: strings, numbers, ``true``, ``false``,
+``[a, b]`` and lists of ``- item`` lines; a value of another shape is kept as the string it is, and a block that does
+not look like this stays part of the text.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from ...errors import ReaderError
 from ...text.blocks import without_links
 from .decoding import clean, decode
+from .markdown_blocks import paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 from .scalars import scalar
 
@@ -23,18 +27,39 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re
 _NAME = re.compile(r"\w[\w .-]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE = re.compile(r" {0,3}#(?=[ \t])")
+#: A heading of level one that a text begins with.
+_OPENING = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
 _UNDERLINE = re.compile(r" {0,3}=+\s*$")
+
+
+#: Fields of front matter that say what a page is about, in whole sentences.
+_INTRODUCTIONS = frozenset(("description", "summary", "abstract"))
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     text = clean(decode(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)
+    text = introduced(text, [said for name, said in meta.items() if name.lower() in _INTRODUCTIONS])
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     named = meta.get("title")
     title = named if isinstance(named, str) and named else without_links(first_title(text) or "") or None
     yield RawDocument(origin.key, title, text, meta, "markdown")
+
+
+def introduced(text: str, said: Iterable[JSON]) -> str:
+    """A text with what is said of it as a whole as its first paragraphs, but not what it says itself."""
+    new: list[str] = []
+    for each in said:
+        words = each.split() if isinstance(each, str) else []
+        if words and " ".join(words) not in " ".join(" ".join([*new, text]).split()):
+            new.append(paragraph("\n".join(line.strip() for line in str(each).strip().split("\n"))).text)
+    if not new:
+        return text
+    opening = _OPENING.match(text)
+    at = opening.end() if opening is not None else 0
+    return "\n\n".join(part for part in (text[:at].rstrip("\n"), *new, text[at:].lstrip("\n")) if part)
 
 
 def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:

@@ -1,262 +1,27 @@
-"""ODT: an OpenDocument text becomes Markdown, in the order of its body.
+"""ODT: an OpenDocument text becomes Markdown.
 
-In: an ``.odt`` file. Out: one document of format ``markdown``: headings by their outline level, lists, tables, code,
-quotations, text boxes and notes; tables of contents, other indexes, deleted text and comments are left out. The title
+In: an ``.odt`` file. Out: one document of format ``markdown`` (:mod:`.opendocument_text` says what is read). The title
 is that of the file's properties, else the first paragraph styled as title or heading of level one. A file that is no
 ODT, is locked with a password or has no text is a ReaderError.
-
-Source: OASIS OpenDocument 1.3, part 3; the numbers below are its sections.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import BinaryIO
-from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
-from .list_nesting import Gathered
-from .markdown_blocks import Inline, MarkdownBlock, document, heading, one_line, paragraph, pipe_table, quote
-from .packages import Package
+from .markdown_blocks import document
+from .opendocument import opened
+from .opendocument_text import OpenDocumentText
 from .raw_document import Origin, RawDocument, ReadOptions
-
-_NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0"
-_TEXT, _TABLE, _OFFICE, _STYLE, _DRAW, _MANIFEST = (
-    f"{{{_NAMESPACE.format(name)}}}" for name in ("text", "table", "office", "style", "drawing", "manifest")
-)
-_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
-_TITLE = "{http://purl.org/dc/elements/1.1/}title"
-_CODE_STYLE = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
-_QUOTE_STYLE = re.compile(r"quot", re.I)
-#: What is not read: indexes (8), what was deleted (5.5), comments (14), forms, and what only declares.
-_LEFT_OUT = frozenset(
-    [
-        *(
-            f"{_TEXT}{name}"
-            for name in "tracked-changes sequence-decls variable-decls user-field-decls ruby-text".split()
-        ),
-        *(f"{_TEXT}{name}-index" for name in "alphabetical illustration object table user".split()),
-        f"{_TEXT}table-of-content",
-        f"{_OFFICE}annotation",
-        f"{_OFFICE}annotation-end",
-        f"{_OFFICE}forms",
-    ]
-)
-#: Cells and rows may be said to repeat any number of times (9.1.2), which only fills a sheet.
-_MOST_REPEATED = 64
-_MOST_SPACES = 1000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    package = Package(stream, origin.name, "ODT")
-    with package.guarded():
-        manifest = "META-INF/manifest.xml"
-        if manifest in package and package.tree(manifest).find(f".//{_MANIFEST}encryption-data") is not None:
-            raise ReaderError(f"{origin.name}: is locked with a password; save it without one")
-        trees = [package.tree(part) for part in ("styles.xml", "content.xml") if part in package]
-        body = trees[-1].find(f"{_OFFICE}body/{_OFFICE}text") if "content.xml" in package else None
-        if body is None:
-            raise ReaderError(f"{origin.name}: is no ODT: it has no body of text")
-        text = _Text(trees)
-        blocks = text.blocks(body)
-        titled = package.tree("meta.xml").find(f".//{_TITLE}") if "meta.xml" in package else None
-        title = "" if titled is None else " ".join("".join(titled.itertext()).split())
+    with opened(stream, origin.name, "ODT", "text") as found:
+        text = OpenDocumentText(found.trees)
+        blocks = text.blocks(found.body)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, title or text.title, document(blocks) + "\n", {}, "markdown")
-
-
-class _Text:
-    """The body of a document; ``title`` is the first paragraph styled as title or heading of level one."""
-
-    def __init__(self, trees: list[Element]) -> None:
-        self.title: str | None = None
-        self._styles = {
-            (style.get(f"{_STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{_STYLE}style")
-        }
-        self._numbered = {
-            (style.get(f"{_STYLE}name") or "", int(level.get(f"{_TEXT}level") or 1))
-            for tree in trees
-            for style in tree.iter(f"{_TEXT}list-style")
-            for level in style.iter(f"{_TEXT}list-level-style-number")
-            if level.get(f"{_STYLE}num-format")
-        }
-        self._notes: list[Element] = []
-        self._below = 0
-
-    def blocks(self, body: Element) -> list[MarkdownBlock]:
-        """All blocks of the document, notes last."""
-        # Below a title, headings of level one are its sections.
-        self._below = int(any(self._lineage(part)[-1:] == ["Title"] for part in body.iter(f"{_TEXT}p")))
-        blocks = self._gather(body)
-        number = 0
-        while number < len(self._notes):  # a note may cite another
-            text = one_line(self._gather(self._notes[number]))
-            number += 1
-            blocks.append(paragraph(f"[{number}] {text}"))
-        return blocks
-
-    def _gather(self, container: Element, plain: bool = False) -> list[MarkdownBlock]:
-        gathered = Gathered()
-        self._walk(container, gathered, plain)
-        return gathered.finished()
-
-    def _walk(self, container: Element, gathered: Gathered, plain: bool) -> None:
-        for element in container:
-            if element.tag in _LEFT_OUT:
-                continue
-            if element.tag in (f"{_TEXT}p", f"{_TEXT}h"):
-                self._paragraph(element, gathered, plain)
-            elif element.tag == f"{_TEXT}list":
-                self._list(element, gathered, 0, None)
-            elif element.tag == f"{_TABLE}table":
-                gathered.add(*self._table(element))
-            else:  # sections, frames, groups: what they hold
-                self._walk(element, gathered, plain)
-
-    def _paragraph(self, element: Element, gathered: Gathered, plain: bool) -> None:
-        lineage = self._lineage(element)
-        is_title = "Title" in lineage
-        if element.tag == f"{_TEXT}p" and not is_title and any(map(_CODE_STYLE.match, lineage)):
-            gathered.add_code("".join(_verbatim(element)))
-            return
-        boxes: list[Element] = []
-        is_heading = element.tag == f"{_TEXT}h" or is_title
-        inline = Inline(plain or is_heading)
-        self._inline(element, inline, boxes)
-        texts = inline.take()
-        if texts and is_heading:
-            level = 0 if is_title else int(element.get(f"{_TEXT}outline-level") or 1)
-            title = " ".join(" ".join(texts).split())
-            if level <= 1 and self.title is None:
-                self.title = title
-            gathered.add(heading(min(6, level + self._below), title))
-        elif texts:
-            made = [paragraph(text) for text in texts]
-            quoted = any(map(_QUOTE_STYLE.match, lineage))
-            gathered.add(*([quote(made)] if quoted else made))
-        for box in boxes:
-            gathered.add(*self._gather(box))
-
-    def _lineage(self, element: Element) -> list[str]:
-        """The style of a paragraph or span and those it is based on (16.2), the nearest first, by their names."""
-        name = element.get(f"{_TEXT}style-name")
-        names: list[str] = []
-        while name in self._styles and name not in names:
-            assert name is not None
-            names.append(name)
-            name = self._styles[name].get(f"{_STYLE}parent-style-name")
-        return [*names, name] if name and name not in names else names
-
-    def _inline(self, element: Element, inline: Inline, boxes: list[Element]) -> None:
-        inline.text(element.text or "")
-        for part in element:
-            if part.tag in _LEFT_OUT:
-                pass
-            elif part.tag == f"{_TEXT}s" or part.tag == f"{_TEXT}tab":
-                inline.text(" ")
-            elif part.tag == f"{_TEXT}line-break":
-                inline.line_break()
-            elif part.tag == f"{_TEXT}note":
-                body = part.find(f"{_TEXT}note-body")
-                if body is not None:
-                    self._notes.append(body)
-                    inline.text(f"[{len(self._notes)}]")
-            elif part.tag.startswith(_DRAW):
-                boxes.append(part)
-            elif part.tag == f"{_TEXT}span" and self._is_code(part):
-                inline.code("".join(_verbatim(part)))
-            else:
-                started = inline.start_emphasis() if self._is_emphasis(part) else None
-                self._inline(part, inline, boxes)
-                inline.end_emphasis(started)
-            inline.text(part.tail or "")
-
-    def _is_code(self, span: Element) -> bool:
-        return any(map(_CODE_STYLE.match, self._lineage(span)))
-
-    def _is_emphasis(self, span: Element) -> bool:
-        if span.tag != f"{_TEXT}span":
-            return False
-        lineage = self._lineage(span)
-        if any(name.endswith("Emphasis") for name in lineage):
-            return True
-        for name in lineage:
-            shown = self._styles[name].find(f"{_STYLE}text-properties") if name in self._styles else None
-            if shown is not None and (
-                shown.get(f"{_FO}font-weight") == "bold" or shown.get(f"{_FO}font-style") == "italic"
-            ):
-                return True
-        return False
-
-    def _list(self, element: Element, gathered: Gathered, depth: int, style: str | None) -> None:
-        style = element.get(f"{_TEXT}style-name") or style
-        number = 0
-        for item in element:
-            if item.tag not in (f"{_TEXT}list-item", f"{_TEXT}list-header"):
-                continue
-            number += 1
-            marker = f"{number}." if (style or "", depth + 1) in self._numbered else "-"
-            first = True
-            for part in item:
-                if part.tag == f"{_TEXT}list":
-                    self._list(part, gathered, depth + 1, style)
-                    continue
-                wrapper = Element("item")
-                wrapper.append(part)
-                blocks = self._gather(wrapper)
-                if not blocks:
-                    continue
-                if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files
-                    gathered.add(*blocks)
-                    first = False
-                    continue
-                gathered.add_item(depth, marker, blocks) if first else gathered.extend_item(blocks)
-                first = False
-
-    def _table(self, table: Element) -> list[MarkdownBlock]:
-        rows: list[list[str]] = []
-        found = list(_rows(table))
-        if len(found) == 1 and len(list(_cells(found[0]))) == 1:  # a box around text
-            return self._gather(next(_cells(found[0])))
-        for row in found:
-            line: list[str] = []
-            for cell in _cells(row):
-                text = one_line(self._gather(cell, plain=not rows))
-                repeated = int(cell.get(f"{_TABLE}number-columns-repeated") or 1)
-                line += [text] * (min(repeated, _MOST_REPEATED) if text or repeated <= _MOST_REPEATED else 1)
-            while line and not line[-1]:
-                line.pop()
-            if line:
-                times = int(row.get(f"{_TABLE}number-rows-repeated") or 1)
-                rows += [line] * min(times, _MOST_REPEATED)
-        return [pipe_table(rows[0], rows[1:])] if rows else []
-
-
-def _rows(table: Element) -> Iterator[Element]:
-    for part in table:
-        if part.tag == f"{_TABLE}table-row":
-            yield part
-        elif part.tag in (f"{_TABLE}table-header-rows", f"{_TABLE}table-rows", f"{_TABLE}table-row-group"):
-            yield from _rows(part)
-
-
-def _cells(row: Element) -> Iterator[Element]:
-    return (cell for cell in row if cell.tag in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"))
-
-
-def _verbatim(element: Element) -> Iterator[str]:
-    """The text of a line of code, its spaces too (6.1.3)."""
-    yield element.text or ""
-    for part in element:
-        if part.tag == f"{_TEXT}s":
-            yield " " * min(_MOST_SPACES, int(part.get(f"{_TEXT}c") or 1))
-        elif part.tag == f"{_TEXT}tab":
-            yield "\t"
-        elif part.tag == f"{_TEXT}line-break":
-            yield "\n"
-        elif part.tag not in _LEFT_OUT:
-            yield from _verbatim(part)
-        yield part.tail or ""
+    yield RawDocument(origin.key, found.title or text.title, document(blocks) + "\n", {}, "markdown")

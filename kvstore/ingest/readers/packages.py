@@ -1,4 +1,4 @@
-"""Packages: formats whose files are ZIP archives of parts (DOCX, EPUB, ODT, PPTX, XLSX), and ZIP archives themselves.
+"""Packages: ZIP archives, and formats whose files are such (DOCX, EPUB, OpenDocument, PPTX, XLSX).
 
 In: a stream. Out: the archive, opened, once it is known that unpacking it stays within bounds. What is packed small may
 unpack to any size, but never to more than its directory declares; an archive that declares more than
@@ -8,9 +8,9 @@ unpack to any size, but never to more than its directory declares; an archive th
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
@@ -42,7 +42,7 @@ class Package:
         try:
             self._archive = zipfile.ZipFile(stream)
         except Exception as error:  # a damaged directory fails in more ways than BadZipFile
-            raise self._damaged(error) from None
+            raise _damaged(name, kind, error) from None
         entries = self._archive.infolist()
         unpacked = sum(entry.file_size for entry in entries)
         if unpacked > LARGEST_UNPACKED or len(entries) > MOST_PARTS:
@@ -67,16 +67,36 @@ class Package:
         """A part of XML; raises as :meth:`read`, and XmlError."""
         return parsed(self.read(part))
 
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """While its parts are read: whatever fails then, but a want of memory, is a ReaderError."""
-        try:
-            yield
-        except (ReaderError, MemoryError):
-            raise
-        except Exception as error:  # a damaged package fails in zipfile, zlib, XML and libraries, each in its own ways
-            raise self._damaged(error) from None
+    def guarded(self) -> AbstractContextManager[None]:
+        """While its parts are read: see :func:`guarded`."""
+        return guarded(self._name, self._kind)
 
-    def _damaged(self, error: Exception) -> ReaderError:
-        shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return ReaderError(f"{self._name}: is damaged or no {self._kind} ({shown}); open it and save it anew")
+
+def main_part(stream: BinaryIO, package: Any, parts: Any, wanted: type, kinds: Iterable[str]) -> Any:
+    """The main part of a package of Office Open XML; raises ValueError where it is none that is ``wanted``.
+
+    ``package`` is the class by which a library opens one, ``parts`` its factory of parts, which learns that those of
+    ``kinds``, content types that the library does not know, are made as what is ``wanted`` is.
+    """
+    for kind in kinds:
+        parts.part_type_for.setdefault(kind, wanted)
+    part = package.open(stream).main_document_part
+    if not isinstance(part, wanted):
+        raise ValueError(f"its main part is {part.content_type}")
+    return part
+
+
+@contextmanager
+def guarded(name: str, kind: str) -> Iterator[None]:
+    """While a file is read that may be damaged: whatever fails then, but a want of memory, is a ReaderError."""
+    try:
+        yield
+    except (ReaderError, MemoryError):
+        raise
+    except Exception as error:  # a damaged package fails in zipfile, zlib, XML and libraries, each in its own ways
+        raise _damaged(name, kind, error) from None
+
+
+def _damaged(name: str, kind: str, error: Exception) -> ReaderError:
+    shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ReaderError(f"{name}: is damaged or no {kind} ({shown}); open it and save it anew")

@@ -4,15 +4,16 @@ In: a PDF file. Out: one document of format ``text``: paragraphs with their line
 end had hyphenated, a blank line between pages; rows of a table and entries of a list are paragraphs of their own, a
 term stands in a line above its definition, columns come one after the other, ligatures are unfolded. Running heads and
 page numbers are left out, and told (``left_out``); the option ``navigation=keep`` keeps them. Its title is that of the
-file's metadata; ``meta['pages']`` counts the pages, ``meta['pages_without_text']`` those that are pictures. A file that
-is damaged, locked with a password or without a text layer is a ReaderError, and so is the absence of pypdf.
+file's metadata, where somebody wrote one, else what stands at its beginning as one; ``meta['pages']`` counts the pages,
+``meta['pages_without_text']`` those that are pictures. A file that is damaged, locked with a password or without a text
+layer is a ReaderError, and so is the absence of pypdf.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,7 +22,8 @@ from typing import Any, BinaryIO
 from ...errors import ReaderError
 from ...extras import required
 from .decoding import clean
-from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions
+from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions, title_of_properties
+from .text import title_of
 
 #: Ligatures are letters of a font, not of the text.
 _LIGATURES = str.maketrans(
@@ -52,6 +54,9 @@ _SAME_HEIGHT = 3
 _LONGEST_RUNNING = 150
 _NUMBER = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
 _ONLY_NUMBER = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
+#: A word, or several that hyphens join; and what stands before a hyphen at the end of a line.
+_COMPOUND = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+_LAST_WORD = re.compile(rf"{_COMPOUND.pattern}(?=.$)")
 _HYPHENATED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
 
 
@@ -80,13 +85,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not any(drawn):
         raise ReaderError(f"{origin.name}: has no text layer ({len(drawn)} pages of images); run OCR first")
     kept, left_out = (drawn, ()) if options.navigation == "keep" else _without_running_lines(drawn)
-    text = "\n\n".join(filter(None, map(_page_text, kept)))
+    words = _Spellings(kept)
+    text = "\n\n".join(filter(None, (_page_text(lines, words) for lines in kept)))
     meta: dict[str, JSON] = {"pages": len(drawn)}
     blank = sum(not lines for lines in drawn)
     if blank:
         meta["pages_without_text"] = blank
-    title = " ".join(clean(title).split()) if isinstance(title, str) else ""
-    yield RawDocument(origin.key, title or None, text + "\n", meta, "text", left_out)
+    title = title_of_properties(clean(title)) if isinstance(title, str) else ""
+    yield RawDocument(origin.key, title or title_of(text), text + "\n", meta, "text", left_out)
 
 
 @contextmanager
@@ -491,7 +497,33 @@ def _without_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[
     return kept, tuple(running[id(line)] for lines in pages for line in lines if id(line) in running)
 
 
-def _page_text(lines: Sequence[_PageLine]) -> str:
+class _Spellings:
+    """The words of a text, whatever their case: they tell what a hyphen at the end of a line parts."""
+
+    def __init__(self, pages: Iterable[Sequence[_PageLine]]) -> None:
+        self._words = {_written(word) for lines in pages for line in lines for word in _COMPOUND.findall(line.text)}
+
+    def joined(self, text: str, line: str) -> str:
+        """A text that ends in a hyphen, with the line that goes on.
+
+        A soft hyphen parts syllables. What the text has elsewhere, with a hyphen or without, is written so; else a
+        hyphen before a small letter parts syllables, and one before a capital belongs to the name.
+        """
+        before, after = _LAST_WORD.search(text), _COMPOUND.match(line)
+        keep = not line[0].islower()
+        if text[-1] == "\u00ad":
+            keep = False
+        elif before is not None and after is not None:
+            whole, hyphenated = (_written(before[0] + mark + after[0]) in self._words for mark in ("", "-"))
+            keep = keep if whole == hyphenated else hyphenated
+        return (text if keep else text[:-1]) + line
+
+
+def _written(word: str) -> str:
+    return word.replace("\u2010", "-").casefold()
+
+
+def _page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
     """One page: lines joined into paragraphs, by where they stand."""
     if not lines:
         return ""
@@ -509,7 +541,9 @@ def _page_text(lines: Sequence[_PageLine]) -> str:
             continue
         length += 1
         if how == "" or how == " ":
-            paragraphs[-1] = _joined(paragraphs[-1], line.text)
+            begun = paragraphs[-1]
+            parted = _HYPHENATED.search(begun) is not None
+            paragraphs[-1] = words.joined(begun, line.text) if parted else f"{begun} {line.text}"
         else:
             paragraphs[-1] += how + line.text
     return "\n\n".join(paragraphs)
@@ -539,13 +573,6 @@ def _joint(
     if right < -0.8 * em:
         return " " if length == 1 and full else None
     return " " if full else None
-
-
-def _joined(text: str, line: str) -> str:
-    if not _HYPHENATED.search(text):
-        return f"{text} {line}"
-    # A hyphen before a capital belongs to the name; before a small letter it only parts the syllables.
-    return (text[:-1] if line[0].islower() else text) + line
 
 
 def _columns(lines: list[_PageLine]) -> list[_PageLine]:

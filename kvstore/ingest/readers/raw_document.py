@@ -9,6 +9,7 @@ between its neighbours, which are not lost.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -35,7 +36,8 @@ class RawDocument:
 
     ``key`` names it in the store. ``text`` is in the form that ``format`` says: ``text`` (plain, blank lines between
     paragraphs), ``markdown``, or ``pairs`` (one CSV line ``child,parent`` an edge, the tree's name in ``meta``).
-    ``left_out`` is what of it was taken for navigation.
+    ``left_out`` is what of it was taken for navigation. ``other_key`` names it where another document of the same
+    ingest has its key already, and says something else.
     """
 
     key: str
@@ -44,6 +46,42 @@ class RawDocument:
     meta: dict[str, JSON]
     format: str
     left_out: tuple[LeftOut, ...] = ()
+    other_key: str | None = None
+
+
+#: Titles that a program gives a new file, and what one puts before and behind the name of a file that it prints.
+_GIVEN = re.compile(
+    r"\(?(?:untitled|anonymous|unspecified|unknown|unbenannt|ohne titel|sans titre|sin título|senza titolo)\)?"
+    r"(?: (?:document|spreadsheet|presentation))?[ -]?\d*"
+    r"|(?:document|dokument|book|mappe|presentation|präsentation) ?\d+|slide ?1"
+    r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint",
+    re.IGNORECASE,
+)
+_PRINTED = re.compile(
+    r"Microsoft (?:Office )?(?:Word|PowerPoint|Excel) - |(?<=\w)\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|qxd)\Z"
+)
+
+
+def title_of_properties(title: str | None) -> str:
+    """The title that the properties of a file have, on one line; empty where nobody wrote one.
+
+    >>> title_of_properties("Microsoft Word - Lease of shed 3.doc"), title_of_properties("Untitled 1")
+    ('Lease of shed 3', '')
+    """
+    told = _PRINTED.sub("", " ".join((title or "").split()))
+    return "" if _GIVEN.fullmatch(told) else told
+
+
+def other_key_of_row(key: str, default_key: str, given: set[str]) -> str | None:
+    """The ``other_key`` of a row: that of its place, where its own is another and no row before has that.
+
+    A key that the file itself gives twice is a fault of the file, and told. ``given`` are the keys of the rows before,
+    to which this one's is added.
+    """
+    if key == default_key or key in given:
+        return None
+    given.add(key)
+    return default_key
 
 
 @dataclass(frozen=True)
@@ -64,7 +102,17 @@ class RawFact:
     place: str
 
 
-Item: TypeAlias = RawDocument | RawFact | ReadFailure
+@dataclass(frozen=True)
+class PassedOver:
+    """A part of a file that is not read, though the file is: ``reason`` is what such parts are counted by, as files of
+    a folder are (``suffix .png``). ``told``, if anything, is what is said of this one."""
+
+    place: str
+    reason: str
+    told: str = ""
+
+
+Item: TypeAlias = RawDocument | RawFact | ReadFailure | PassedOver
 
 
 @dataclass(frozen=True)
@@ -73,7 +121,7 @@ class Enclosed:
 
     ``name`` is what messages call it, ``key`` the key of its document (of its rows: the start of their keys), ``size``
     its bytes, which ``content`` gives; what that raises makes it unreadable. ``meta`` is put into the metadata of its
-    documents where they have no field of that name.
+    documents where they have no field of that name; ``other_key`` is that of :class:`RawDocument`.
     """
 
     name: str
@@ -81,6 +129,7 @@ class Enclosed:
     size: int
     content: Callable[[], bytes]
     meta: Mapping[str, JSON]
+    other_key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +150,7 @@ class ReadOptions:
     ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree the pairs go into (pairs).
     ``sheet``: the sheet whose rows are documents, where it is not the first (rows).
     ``navigation``: ``keep`` leaves nothing of a page out, ``drop`` (as without it) what is navigation (html), running
-    heads and page numbers (pdf), or dates, footers and numbers of slides (pptx).
+    heads and page numbers (pdf), or dates, footers and numbers of slides (pptx, odp).
     """
 
     encoding: str | None = None

@@ -1,10 +1,11 @@
 """PPTX: a presentation becomes Markdown, a section a slide.
 
-In: a ``.pptx`` file. Out: one document of format ``markdown``: a slide is a heading (its title, or its number) with its
-texts, lists, tables, charts and diagrams in the order of their shapes, and the speaker's notes behind the word
-``Notes:``. Hidden slides are read too. Dates, footers and numbers of slides are left out, and told (``left_out``); the
-option ``navigation=keep`` keeps them. The title is that of the file's properties, else that of the first slide. A file
-that is no PPTX, is locked with a password or has no text is a ReaderError, and so is the absence of python-pptx.
+In: a ``.pptx`` file, or one with macros, which are not read (``.pptm``), a show or a template. Out: one document of
+format ``markdown``: a slide is a heading (its title, or its number) with its texts, lists, tables, charts and diagrams
+in the order of their shapes, and the speaker's notes behind the word ``Notes:``. Hidden slides are read too. Dates,
+footers and numbers of slides are left out, and told (``left_out``); the option ``navigation=keep`` keeps them. The
+title is that of the file's properties, else that of the first slide. A file that is no PPTX, is locked with a password
+or has no text is a ReaderError, and so is the absence of python-pptx.
 
 Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 3, 9.3 (alternatives).
 """
@@ -19,8 +20,8 @@ from ...errors import ReaderError
 from ...extras import required
 from .list_nesting import Gathered
 from .markdown_blocks import Inline, MarkdownBlock, document, heading, paragraph, pipe_table
-from .packages import Package
-from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+from .packages import Package, main_part
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions, title_of_properties
 from .xml_tree import parsed
 
 #: Groups of shapes within groups, and points of a diagram within points.
@@ -31,26 +32,32 @@ _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _FORMULA = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 _FORMULA_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _DIAGRAM = "/diagramData"
-#: What programs write where nobody named a presentation.
-_NO_TITLES = ("PowerPoint Presentation", "PptxGenJS Presentation")
+#: What else a main part may be than that of a presentation (MS-OFFMACRO2, 2.2).
+_MAIN_PARTS = (
+    "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
+    "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
+)
 #: Placeholders that say the same on every slide (19.7.10).
 _RUNNING = {"dt": "date", "ftr": "footer", "sldNum": "slide number"}
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the presentation as one document."""
-    pptx = required("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
+    required("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
+    from pptx.opc.package import PartFactory
+    from pptx.package import Package as PresentationPackage
+    from pptx.parts.presentation import PresentationPart
+
     package = Package(stream, origin.name, "PPTX")
     stream.seek(0)
     with package.guarded():
-        presentation: Any = pptx.Presentation(stream)
-        titled = " ".join((presentation.core_properties.title or "").split())
+        part = main_part(stream, PresentationPackage, PartFactory, PresentationPart, _MAIN_PARTS)
+        presentation = part.presentation
+        titled = title_of_properties(presentation.core_properties.title)
         left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
         slides = [_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
-    if titled in _NO_TITLES:
-        titled = ""
     title = titled or next((title for title, _ in slides if title), "")
     blocks = [block for _, blocks in slides for block in blocks]
     text = document(blocks) + "\n"

@@ -5,13 +5,16 @@ format ``markdown``: the text of the file, word for word and in its order, in fe
 (function, class, method, type) begins a section whose heading is its name, after those of what it stands in
 (``Store.open``); comments and decorators above it belong to it. What stands between definitions goes under the name of
 what it stands in, at the top level under that of the file. The names of the definitions are so names as those of other
-headings are. Damaged code is cut where the parser still finds definitions. Needs tree-sitter and its grammars
-(``kvstore[documents]``); without them, and for an empty file, a ReaderError.
+headings are. Damaged code is cut where the parser still finds definitions. A language without a grammar (shells, SQL,
+settings) is cut at lines that open a definition, or stays whole. What a program wrote (an index that a site searches, a
+script made small) is passed over: nobody reads lines so long. Languages with a grammar need tree-sitter and that
+(``kvstore[documents]``); without them a ReaderError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
@@ -21,25 +24,34 @@ from ...extras import required
 from .code_languages import LANGUAGES, Language
 from .decoding import whole_text
 from .markdown_blocks import MarkdownBlock, code_block, document, heading
-from .raw_document import Origin, RawDocument, ReadOptions
+from .raw_document import Origin, PassedOver, RawDocument, ReadOptions
 
 #: Definitions within definitions that have sections of their own, and characters of one that is worth cutting.
 _DEEPEST = 4
 _WORTH_CUTTING = 600
+#: Characters that most of a file's text is in lines of, which nobody wrote by hand.
+_LONGEST_LINE = 2000
 _NAMED_BY = ("name", "declarator", "type")
 
 
-def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
     """Yield the file's one document."""
     text = whole_text(stream.read(), origin.name, options.encoding)
+    if 2 * sum(len(line) for line in text.split("\n") if len(line) > _LONGEST_LINE) > len(text):
+        yield PassedOver(origin.name, "generated code")
+        return
     path = PurePosixPath(origin.name)
     language = LANGUAGES.get(path.suffix.lower())
     if language is None:
         known = ", ".join(LANGUAGES)
         raise ReaderError(f"{origin.name}: is of no language that is read AS code (suffixes: {known}); read it AS text")
-    parser = _parser(language, f"{origin.name}: reading {language.name}")
     data = text.encode()
-    blocks = list(_sections(parser.parse(data).root_node, data, path.name, language))
+    if language.package:
+        parser = _parser(language, f"{origin.name}: reading {language.name}")
+        marks = _marks(parser.parse(data).root_node, data, language, ())
+    else:
+        marks = _line_marks(text, language)
+    blocks = list(_sections(marks, data, path.name, language))
     yield RawDocument(origin.key, path.name, document(blocks) + "\n", {"language": language.name}, "markdown")
 
 
@@ -131,10 +143,28 @@ def _name(node: Any, data: bytes) -> str:
     return name or node.type
 
 
-def _sections(root: Any, data: bytes, file: str, language: Language) -> Iterator[MarkdownBlock]:
+def _line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The same of a language without a grammar: a definition ends where the next begins."""
+    opening = re.compile(language.opening, re.I) if language.opening else None
+    place = 0
+    above: int | None = None
+    for line in text.splitlines(keepends=True):
+        found = opening.match(line) if opening is not None else None
+        if found:
+            yield place if above is None else above, (found["name"].strip('"`[] '),)
+        if not line.lstrip().startswith(language.comment):
+            above = None
+        elif above is None:
+            above = place
+        place += len(line.encode())
+
+
+def _sections(
+    marks: Iterable[tuple[int, tuple[str, ...]]], data: bytes, file: str, language: Language
+) -> Iterator[MarkdownBlock]:
     """A heading and a block of code for every part of the file that stands in other definitions than that before it."""
     parts: list[tuple[int, tuple[str, ...]]] = []
-    marks = [(0, ()), *_marks(root, data, language, ())]
+    marks = [(0, ()), *marks]
     for (start, names), (end, _) in pairwise([*marks, (len(data), ())]):
         # Brackets, and blank lines, belong to what stands above them.
         if not parts or (parts[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))):

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 from .decoding import clean, decoded_lines, refuse_nul
-from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, other_key_of_row
 from .scalars import number_or_string
 
 _TEXT = ("text", "content", "body")
@@ -69,9 +69,9 @@ def _reason(error: csv.Error) -> str:
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each row below the header.
 
-    The key is the row's ``id`` or ``key`` column, where it is empty the file's key and the line; the text is its
-    ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other column that is not empty;
-    the columns that are neither key, title nor text become metadata, plain numbers as numbers.
+    The key is the row's ``id`` or ``key`` column; where it is empty, or another file has that key, the file's key and
+    the line. The text is its ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other
+    column that is not empty; columns that are neither key, title nor text become metadata, plain numbers as numbers.
     """
     yield from row_documents(_rows(stream, origin, options), origin, options)
 
@@ -84,6 +84,7 @@ def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, o
     text = _column(header, origin, options.text, "text", _TEXT)
     others = [index for index in range(len(header)) if index not in (key, title, text)]
     empty = True
+    given: set[str] = set()
     for line, cells in rows:
         empty = False
         place = f"{origin.name}:{line}"
@@ -100,8 +101,10 @@ def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, o
             yield ReadFailure(place, "has no text; fill the cell or name another column WITH (text = ...)")
             continue
         meta: dict[str, JSON] = {column: number_or_string(value) for column, value in filled}
-        own_key = cells[key] if key is not None else ""
-        yield RawDocument(own_key or f"{origin.key}:{line}", name or None, body or name, meta, "text")
+        default_key = f"{origin.key}:{line}"
+        own_key = (cells[key] if key is not None else "") or default_key
+        other_key = other_key_of_row(own_key, default_key, given)
+        yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
     if empty:
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 

@@ -1,19 +1,89 @@
 """Plain text: the file is one document, kept word for word.
 
-In: bytes in UTF-8, or what a byte-order mark or the option ``encoding`` says. Out: one document of format ``text``
-without a title. Invalid bytes, a NUL and an empty file are ReaderErrors.
+In: bytes in UTF-8, or what a byte-order mark or the option ``encoding`` says. Out: one document of format ``text``,
+its title what stands at its beginning as one: a line that is underlined, lines in the middle of the page, or a line
+alone that is no sentence. A log has none. Invalid bytes, a NUL and an empty file are ReaderErrors.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import BinaryIO
 
 from .decoding import whole_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
+#: What is looked at for a title, in characters, and in paragraphs.
+_BEGINNING = 4096
+_PARAGRAPHS = 3
+#: A title has at most so many lines, characters, and words where nothing but its place tells it.
+_LINES, _CHARACTERS, _WORDS = 3, 160, 12
+#: Columns that a line in the middle of a page is set in, or set in further than what follows.
+_CENTRED, _FURTHER = 8, 4
+
+_PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+_UNDERLINE = re.compile(r"\s*([=*~#^\"_-])\1{2,}\s*")
+#: Two things on a line, as on the first page of a memorandum or a standard (RFC 7322, 4.1).
+_COLUMNS = re.compile(r"\S {3,}\S")
+#: What no title has: an address, a notice of rights, a date or a number of a page and nothing else.
+_NO_TITLE = re.compile(r"://|\S@\S|^(?:copyright|\(c\)|©)|^[\W\d]*$", re.I)
+_SENTENCE_END = re.compile(r"[.,;:!]$")
+_BEGINS_AS_TITLE = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")
+
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     text = whole_text(stream.read(), origin.name, options.encoding)
-    yield RawDocument(origin.key, None, text, {}, "text")
+    title = None if origin.name.lower().endswith(".log") else title_of(text)
+    yield RawDocument(origin.key, title, text, {}, "text")
+
+
+def title_of(text: str) -> str | None:
+    r"""The title that stands at the beginning of a plain text, on one line; None where none does.
+
+    >>> title_of("Release notes\n=============\nAll that is new.")
+    'Release notes'
+    >>> title_of("        GNU GENERAL PUBLIC LICENSE\n          Version 2, June 1991\n\n Copyright (C) 1989")
+    'GNU GENERAL PUBLIC LICENSE, Version 2, June 1991'
+    >>> title_of("The pump was stopped at noon.\n\nIt runs again."), title_of("Dear Ann,\n\nthank you.")
+    (None, None)
+    """
+    found = [
+        match[0].expandtabs().split("\n") for match in islice(_PARAGRAPH.finditer(text[:_BEGINNING]), _PARAGRAPHS + 1)
+    ]
+    for lines, after in zip(found[:_PARAGRAPHS], [*found[1:], [""]], strict=False):
+        if len(lines) > 1 and _UNDERLINE.fullmatch(lines[0]):
+            lines = lines[1:]
+        if len(lines) > 1 and _UNDERLINE.fullmatch(lines[1]):
+            return _title(lines[:1])
+        if all(line.strip() == "" or _UNDERLINE.fullmatch(line) for line in lines):
+            continue
+        further = max(_indent(line) for line in lines) >= min(_CENTRED, _indent(after[0]) + _FURTHER)
+        if (further and len(lines) <= _LINES) or (len(lines) == 1 and _says_what(lines[0])):
+            return _title(lines)
+        if not any(_COLUMNS.search(line.strip()) for line in lines):
+            return None
+    return None
+
+
+def _says_what(line: str) -> bool:
+    """Whether a line that stands alone may be a title: some words, or one that is written as a title."""
+    words = len(line.split())
+    return words <= _WORDS and (words > 1 or not line.strip()[:1].islower()) and re.search(r"\d{5}", line) is None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _title(lines: list[str]) -> str | None:
+    """The lines as a title, without those that no title has; None where what is left is none."""
+    kept = [" ".join(line.split()) for line in lines if not _NO_TITLE.search(line.strip())]
+    if not kept or _SENTENCE_END.search(kept[-1]) or not _BEGINS_AS_TITLE.match(kept[0]):
+        return None
+    title = kept[0]
+    for line in kept[1:]:
+        title += (" " if line[0].islower() else ", ") + line
+    return title if len(title) <= _CHARACTERS and not _COLUMNS.search(lines[0].strip()) else None

@@ -1,11 +1,13 @@
-"""XML to a tree, for the formats that are packages of XML: nothing is fetched and nothing is expanded.
+"""XML to a tree: nothing is fetched, and nothing is expanded without end.
 
-In: the bytes of a part. Out: the root element, names written ``{namespace}name``. A part that declares entities, nests
-deeper than ``_DEEPEST`` or is not well-formed is an :class:`XmlError`; a document type that lies elsewhere is not read.
+In: the bytes of a part or a file. Out: the root element, names written ``{namespace}name``. A part of a package that
+declares entities is an :class:`XmlError`; in a file that people write they are put in, up to a limit. What nests deeper
+than ``_DEEPEST`` or is not well-formed is an :class:`XmlError`; a document type that lies elsewhere is not read.
 """
 
 from __future__ import annotations
 
+from html.entities import html5
 from typing import NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -14,41 +16,99 @@ from xml.parsers import expat
 _DEEPEST = 200
 
 
+#: Characters that entities may add to a file.
+_MOST_EXPANDED = 8 << 20
+
+
 class XmlError(ValueError):
     """Why a part is no XML that is read."""
 
 
 def parsed(data: bytes) -> Element:
-    """The root element of an XML document; raises XmlError."""
-    builder = TreeBuilder()
-    parser = expat.ParserCreate(namespace_separator="}")
-    parser.buffer_text = True
-    depth = 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEEPEST:
-            raise XmlError(f"nests elements more than {_DEEPEST} deep")
-        builder.start(_named(name), {_named(key): value for key, value in attributes.items()})
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(_named(name))
+    """The root element of an XML document that declares no entities; raises XmlError."""
+    tree = _ParsedTree()
 
     def refuse(*declared: object) -> NoReturn:
         raise XmlError("declares entities of its own, which are not expanded; save it anew")
 
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = builder.data
-    parser.EntityDeclHandler = refuse
-    try:
-        parser.Parse(data, True)
-        return builder.close()
-    except expat.ExpatError as error:
-        raise XmlError(f"is no well-formed XML ({error})") from None
+    tree.parser.EntityDeclHandler = refuse
+    return tree.read(data)
+
+
+def parsed_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
+    """The root element of an XML document whose entities are put in, and what of it lies in other files.
+
+    An entity that is not declared here stands for the letter that it means in HTML, or for its name. ``encoding`` is
+    in place of what the document declares. Raises XmlError, also where entities add more than ``_MOST_EXPANDED``
+    characters.
+    """
+    tree = _ParsedTree(encoding, limit=len(data) + _MOST_EXPANDED)
+    elsewhere: list[str] = []
+
+    def skipped(name: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            tree.text(html5.get(f"{name};", name))
+
+    def outside(context: str, base: str | None, system: str | None, public: str | None) -> int:
+        if context and system:
+            elsewhere.append(system)
+        return 1
+
+    tree.parser.UseForeignDTD(True)
+    tree.parser.SkippedEntityHandler = skipped
+    tree.parser.ExternalEntityRefHandler = outside
+    root = tree.read(data)
+    elsewhere += [each.get("href", "") for each in root.iter("{http://www.w3.org/2001/XInclude}include")]
+    return root, list(filter(None, elsewhere))
+
+
+class _ParsedTree:
+    """A tree that is built: its ``parser``, with the handlers of elements and of text."""
+
+    def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
+        self.parser = expat.ParserCreate(encoding, namespace_separator="}")
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self.text
+        self._builder = TreeBuilder()
+        self._depth = 0
+        self._left = limit
+
+    def read(self, data: bytes) -> Element:
+        try:
+            self.parser.Parse(data, True)
+            return self._builder.close()
+        except expat.ExpatError as error:
+            raise XmlError(f"is no well-formed XML ({error})") from None
+        except XmlError:
+            raise
+        except (ValueError, LookupError) as error:  # of an encoding that it declares
+            raise XmlError(
+                f"declares an encoding that is not read ({error}); name it WITH (encoding = '...')"
+            ) from None
+
+    def text(self, text: str) -> None:
+        self._spend(len(text))
+        self._builder.data(text)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise XmlError(f"nests elements more than {_DEEPEST} deep")
+        self._spend(sum(map(len, attributes.values())))
+        self._builder.start(_named(name), {_named(key): value for key, value in attributes.items()})
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        self._builder.end(_named(name))
+
+    def _spend(self, size: int) -> None:
+        """Count what the tree grows by, beyond what the file itself can have."""
+        if self._left is not None:
+            self._left -= size
+            if self._left < 0:
+                raise XmlError(f"has entities that add more than {_MOST_EXPANDED:,} characters to it")
 
 
 def _named(name: str) -> str:

@@ -1,0 +1,100 @@
+"""What a file is whose name does not say it: mail, a page, a manual page, a text, or nothing that is read.
+
+In: a name, and the first bytes of a file. Out: the name of a format, or None. By name a file may be anything that has
+no suffix (``LICENSE``), one that is no word (``Apache-2.0``, ``syslog.1``, ``page.php?id=3``), a name that texts about
+a program have by convention (``README.Debian``), and any file of a Maildir (``cur/1258471718.M1P2.host:2,S``). What it
+is then is said by how it begins. Copies that editors keep, keys, and what other programs read (JSON, XML, PostScript,
+pages in roff that are no manual pages) are nothing that is read.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from .decoding import marked_encoding
+
+#: Bytes that are looked at.
+LOOKED_AT = 8192
+
+_WORD = re.compile(r"\.[^\W\d_]\w*")
+_KEPT_COPY = re.compile(r".*~|#.*")
+_CONVENTIONAL = re.compile(
+    r"(?:README|LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|AUTHORS|CONTRIBUTORS|CHANGES|CHANGELOG|HISTORY|NEWS|INSTALL|TODO"
+    r"|FAQ|THANKS)[.-].*"
+)
+#: The folders of a Maildir that hold messages.
+_MAILDIR = frozenset({"cur", "new"})
+
+#: What systems put beside files: the looks of a folder of Windows, and what macOS packs with each file.
+_OF_SYSTEMS = frozenset({"desktop.ini", "__macosx"})
+
+_BEGINNINGS = (
+    (re.compile(rb"%PDF-"), "pdf"),
+    (re.compile(rb"\{\\rtf"), "rtf"),
+    (re.compile(rb"From \S+.*\d\d:\d\d.*\n[!-9;-~]+:"), "mbox"),
+    (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.I), "html"),
+    # A manual page: comments and definitions, then its header, or where it only says where another page is.
+    (re.compile(rb"(?=\s*(?:[.'][\\a-zA-Z ]|\\\"))(?:.*\n)*?[.'](?:TH|Dd|so)[ \t]"), "man"),
+    (re.compile(rb"-----BEGIN |%!PS|\s*<[?!a-z]|\s*[\[{]\s*[\"\[{]|[.'](?:\\\"|[A-Za-z]{2}\s)", re.I), None),
+)
+_HEADER = re.compile(rb"([!-9;-~]+):[ \t]?.*\n(?:[ \t].*\n)*")
+#: Fields that messages have (RFC 5322, 3.6); a file that begins with three of them is one.
+_FIELDS = frozenset(
+    b"from to cc date subject message-id received return-path delivered-to reply-to in-reply-to references sender"
+    b" mime-version content-type".split()
+)
+_FIELDS_OF_MAIL = 3
+#: What no text has: control characters besides white space, steps back, and the escapes of terminals.
+_CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder of this name is one that systems do not show.
+
+    >>> [is_hidden(name) for name in (".git", "desktop.ini", "__MACOSX", "notes.md")]
+    [True, True, True, False]
+    """
+    return name.startswith(".") or name.lower() in _OF_SYSTEMS
+
+
+def may_be_read(relative: str) -> bool:
+    """Whether a file of this path has to be looked at, because its name says nothing of its format.
+
+    >>> [may_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian")]
+    [True, True, True, True]
+    >>> [may_be_read(name) for name in ("style.css", "notes~", "12.M1.host")]
+    [False, False, False]
+    """
+    path = PurePosixPath(relative)
+    if _KEPT_COPY.fullmatch(path.name):
+        return False
+    named = _WORD.fullmatch(path.suffix) is not None
+    return not named or _CONVENTIONAL.fullmatch(path.name) is not None or path.parent.name in _MAILDIR
+
+
+def content_format(start: bytes) -> str | None:
+    r"""The format that a file begins as; ``start`` has its first bytes, :data:`LOOKED_AT` or all.
+
+    >>> content_format(b"Terms and conditions\n"), content_format(b"From: a\nTo: b\nSubject: c\n\nd")
+    ('text', 'mail')
+    >>> content_format(b'.\\" A comment.\n.TH LS 1\n')
+    'man'
+    """
+    if marked_encoding(start) is not None:
+        return "text"
+    for beginning, format in _BEGINNINGS:
+        if beginning.match(start):
+            return format
+    if not start.strip() or _CONTROL.search(start):
+        return None
+    return "mail" if _begins_as_mail(start) else "text"
+
+
+def _begins_as_mail(start: bytes) -> bool:
+    found: set[bytes] = set()
+    place = 0
+    while len(found) < _FIELDS_OF_MAIL and (header := _HEADER.match(start, place)):
+        found |= {header[1].lower()} & _FIELDS
+        place = header.end()
+    return len(found) >= _FIELDS_OF_MAIL

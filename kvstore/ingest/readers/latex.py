@@ -1,0 +1,787 @@
+r"""LaTeX: the source of an article or a book becomes Markdown, by its structure.
+
+In: a ``.tex`` file in UTF-8 (or as ``inputenc`` or the option ``encoding`` says). Out: one document of format
+``markdown``: sections, paragraphs, lists, tables, quotations, listings, captions and footnotes; formulas as they are
+written, between dollars. Macros that the file defines are put in, those that are not known stand for the text in their
+arguments, and what only says how a page looks is left out; nothing is included from elsewhere, which is told, and
+nothing is run. Its title is ``\title``, else the first heading; its metadata ``author`` and ``date``. A file whose
+macros grow without end, or that has no text, is a ReaderError.
+
+Source: Lamport, LaTeX: A Document Preparation System (2nd edition, 1994), appendix C; the LaTeX2e unofficial reference
+manual.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import is_utf8, whole_text
+from .markdown_blocks import (
+    Inline,
+    MarkdownBlock,
+    code_block,
+    document,
+    heading,
+    item_list,
+    one_line,
+    paragraph,
+    pipe_table,
+    quote,
+)
+from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
+
+#: Groups and environments within each other that are read; beyond that, braces are left out and what they hold is read.
+_DEEPEST = 40
+#: Characters that the macros of a file may put in together; each counts for some more, so that empty ones end too.
+_MOST_EXPANDED = 4 << 20
+_EACH = 64
+#: Characters in which what an argument opens with is looked for.
+_LONGEST_ARGUMENT = 1 << 18
+_LONGEST_OPTION = 2_000
+
+_SECTIONS = {
+    "part": 1, "chapter": 1, "addchap": 1, "section": 2, "addsec": 2, "subsection": 3, "frametitle": 3,
+    "subsubsection": 4, "paragraph": 5, "subparagraph": 6,
+}  # fmt: skip
+_LISTS = frozenset("itemize enumerate description compactitem compactenum asparaenum inparaenum list trivlist".split())
+_QUOTES = frozenset("quote quotation verse displayquote epigraph".split())
+_TABLES = frozenset("tabular tabular* tabularx tabulary tabu longtable supertabular array NiceTabular tblr".split())
+_VERBATIM = frozenset(
+    "verbatim verbatim* Verbatim lstlisting minted alltt BVerbatim LVerbatim SaveVerbatim listing* code".split()
+)
+_FORMULAS = frozenset(
+    "equation equation* align align* gather gather* multline multline* eqnarray eqnarray* displaymath "
+    "math alignat alignat* "
+    "flalign flalign* IEEEeqnarray IEEEeqnarray* dmath dmath* subequations".split()
+)
+_LEFT_OUT = frozenset(
+    "comment tikzpicture pgfpicture picture filecontents filecontents* CCSXML pspicture asy forest".split()
+)
+#: Environments whose arguments are no text.
+_ARGUMENTS = {
+    "tabular": 1, "tabular*": 2, "tabularx": 2, "tabulary": 2, "tabu": 1, "longtable": 1, "supertabular": 1, "array": 1,
+    "NiceTabular": 1, "tblr": 1, "minipage": 1, "multicols": 1, "thebibliography": 1, "list": 2, "minted": 1,
+    "wrapfigure": 2, "wraptable": 2, "adjustbox": 1, "spacing": 1, "column": 1, "alignat": 1, "alignat*": 1,
+    "otherlanguage": 1,
+    "otherlanguage*": 1, "CJK": 2, "CJK*": 2, "tcolorbox": 0, "adjustwidth": 2, "columns": 0, "letter": 0,
+}  # fmt: skip
+#: Commands and how many of their arguments are no text.
+_SILENT = {
+    **dict.fromkeys(
+        "label usepackage RequirePackage documentclass documentstyle bibliographystyle pagestyle thispagestyle vspace "
+        "hspace includegraphics pagenumbering hypersetup geometry graphicspath usetikzlibrary index glossary nocite "
+        "bibliography addbibresource selectlanguage includeonly color pagecolor lstset usetheme usecolortheme "
+        "usefonttheme phantom hphantom vphantom theoremstyle hyphenation linespread cline newcounter newlength "
+        "newsavebox stepcounter refstepcounter setcopyright ccsdesc orcid fancyhf sisetup captionsetup urlstyle "
+        "cmidrule noalign setmainfont setsansfont setmonofont setmainlanguage setotherlanguage setdefaultlanguage "
+        "enlargethispage typeout textcolor colorbox parbox raisebox scalebox rotatebox fontfamily foreignlanguage "
+        "hypertarget hyperlink IfFileExists".split(),
+        1,
+    ),
+    **dict.fromkeys(
+        "setlength addtolength setcounter addtocounter rule colorlet DeclareMathOperator numberwithin fontsize "
+        "PassOptionsToPackage newtheorem setbeamerfont setbeamercolor setbeamertemplate addtocontents settowidth "
+        "crefname Crefname multicolumn multirow resizebox fcolorbox DeclareUnicodeCharacter".split(),
+        2,
+    ),
+    **dict.fromkeys("definecolor addcontentsline specialrule".split(), 3),
+    "titlespacing": 4,
+    "titleformat": 5,
+}
+_EMPHASIS = frozenset("emph textit textbf textsl strong textem".split())
+_CODE = frozenset("texttt code lstinline* path file command".split())
+_REFERENCES = frozenset(
+    "cite citep citet citealp citealt citeauthor citeyear parencite textcite autocite footcite cites ref "
+    "eqref pageref autoref cref "
+    "Cref nameref vref subref citeyearpar fullcite".split()
+)
+_LETTERS = {
+    "ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "aa": "å", "AA": "Å", "l": "ł",
+    "L": "Ł", "i": "ı",
+    "j": "ȷ", "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ", "dj": "đ", "DJ": "Đ", "ng": "ŋ", "NG": "Ŋ", "S": "§",
+    "P": "¶",
+    "copyright": "©", "textcopyright": "©", "textregistered": "®", "texttrademark": "™", "pounds": "£",
+    "textsterling": "£",
+    "euro": "€", "texteuro": "€", "EUR": "€", "dag": "†", "ddag": "‡", "dots": "…", "ldots": "…", "textellipsis": "…",
+    "textendash": "–", "textemdash": "—", "textquoteleft": "‘", "textquoteright": "’", "textquotedblleft": "“",
+    "textquotedblright": "”", "quotedblbase": "„", "quotesinglbase": "‚", "glqq": "„", "grqq": "“", "flqq": "«",
+    "frqq": "»",
+    "guillemotleft": "«", "guillemotright": "»", "og": "« ", "fg": " »", "textbackslash": "\\", "textasciitilde": "~",
+    "textasciicircum": "^", "textbar": "|", "textless": "<", "textgreater": ">", "textunderscore": "_",
+    "textdollar": "$",
+    "textbraceleft": "{", "textbraceright": "}", "textdegree": "°", "degree": "°", "textmu": "µ", "textbullet": "•",
+    "textperiodcentered": "·", "textexclamdown": "¡", "textquestiondown": "¿", "textquotesingle": "'",
+    "textquotedbl": '"',
+    "textasteriskcentered": "*", "LaTeX": "LaTeX", "TeX": "TeX", "LaTeXe": "LaTeX2e", "BibTeX": "BibTeX",
+    "XeTeX": "XeTeX",
+    "XeLaTeX": "XeLaTeX", "LuaLaTeX": "LuaLaTeX", "today": "", "slash": "/", "quad": " ", "qquad": " ",
+    "enspace": " ", "thinspace": " ",
+    "space": " ", "nobreakspace": " ", "textvisiblespace": " ", "ie": "i.e.", "eg": "e.g.", "etc": "etc.", "pm": "±",
+    "times": "×",
+    "rightarrow": "→", "to": "→", "leftarrow": "←", "textrightarrow": "→", "textleftarrow": "←", "checkmark": "✓",
+}  # fmt: skip
+_ACCENTS = {
+    "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", '"': "\u0308", "=": "\u0304", ".": "\u0307",
+    "u": "\u0306",
+    "v": "\u030c", "H": "\u030b", "c": "\u0327", "k": "\u0328", "r": "\u030a", "d": "\u0323", "b": "\u0331",
+    "t": "\u0361",
+}  # fmt: skip
+_DASHES = (("---", "—"), ("--", "–"), ("``", "“"), ("''", "”"), ("?`", "¿"), ("!`", "¡"))
+_TOKEN = re.compile(
+    r"\\(?P<command>[A-Za-z@]+\*?)|\\(?P<symbol>[^A-Za-z@])"
+    r"|(?P<comment>%[^\n]*(?:\n[ \t]*(?![ \t\n]))?)|(?P<break>\n[ \t]*\n\s*)|(?P<math>\$\$?)"
+    r"|(?P<open>\{)|(?P<close>\})|(?P<tilde>~)|(?P<cell>&)|(?P<argument>\#+\d?)|(?P<text>[^\\%\n$\{\}~&\#]+|\n)",
+)
+_ENVIRONMENT = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")
+_COMMANDS = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
+_SPACE = re.compile(r"(?:[ \t]|%[^\n]*\n|\n(?![ \t]*\n))*")
+_INPUTENC = re.compile(rb"\\usepackage\s*\[\s*([\w-]{1,30})\s*\]\s*\{inputenc\}")
+_NAMED = {
+    "latin1": "cp1252",
+    "latin9": "iso-8859-15",
+    "ansinew": "cp1252",
+    "applemac": "mac_roman",
+    "cp1251": "cp1251",
+    "koi8-r": "koi8-r",
+}
+_LANGUAGE_OPTION = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
+
+
+class _EndlessError(Exception):
+    """Why a file is not read."""
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
+    """Yield the file's one document, and what it names that lies in other files."""
+    data = stream.read()
+    encoding = options.encoding
+    if encoding is None and not is_utf8(data) and (declared := _INPUTENC.search(data[:20_000])):
+        encoding = _NAMED.get(declared[1].decode("ascii").lower())
+    text = whole_text(data, origin.name, encoding)
+    source = _LatexSource(text)
+    try:
+        blocks = source.all_blocks()
+    except _EndlessError:
+        raise ReaderError(
+            f"{origin.name}: its macros make more than {_MOST_EXPANDED:,} characters of it, which is the limit; define "
+            "them without themselves, or ingest it AS text"
+        ) from None
+    if not blocks and source.elsewhere:
+        yield PassedOver(origin.name, "files of which all lies in other files")
+    elif not blocks:
+        raise ReaderError(f"{origin.name}: has no text (definitions and nothing else); there is nothing to store")
+    else:
+        yield RawDocument(
+            origin.key, source.title or _first_title(blocks), document(blocks) + "\n", source.meta, "markdown"
+        )
+    for _ in source.elsewhere:
+        yield PassedOver(origin.name, "parts in other files")
+
+
+def _first_title(blocks: list[MarkdownBlock]) -> str | None:
+    return next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)
+
+
+class _LatexSource:
+    """The blocks of one file; ``title`` and ``meta`` are what its commands say, ``elsewhere`` files that it names."""
+
+    def __init__(self, text: str) -> None:
+        self.title = ""
+        self.meta: dict[str, JSON] = {}
+        self.elsewhere: list[str] = []
+        self._macros: dict[str, tuple[int, str | None, str]] = {}
+        self._left = _MOST_EXPANDED
+        self._notes: list[str] = []
+        self._text = text
+        begun, ended = (set(re.findall(rf"\\{mark}{_ENVIRONMENT.pattern}", text)) for mark in ("begin", "end"))
+        self.unended = begun - ended  # names of environments
+
+    def all_blocks(self) -> list[MarkdownBlock]:
+        """All blocks, the title first and the footnotes last."""
+        begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
+        body = self._text
+        if begin >= 0:
+            self._blocks(self._text[:begin], 0)  # of which definitions and the title are kept
+            body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
+        blocks = self._blocks(body, 0)
+        if self.title:
+            blocks = [heading(1, self.title), *blocks]
+        return [*blocks, *(paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1) if text)]
+
+    def _blocks(self, text: str, depth: int) -> list[MarkdownBlock]:
+        return _LatexText(self, text, depth).blocks()
+
+    def line(self, text: str, depth: int, plain: bool = True) -> str:
+        """A piece of source as a line."""
+        if depth >= _DEEPEST:
+            return " ".join(_COMMANDS.sub(" ", text).split())
+        return one_line(_LatexText(self, text, depth + 1, plain).blocks()).removeprefix("\\")
+
+    def note(self, text: str, depth: int) -> str:
+        """Keep a footnote, and give the mark that stands for it."""
+        self._notes.append("")
+        number = len(self._notes)
+        self._notes[number - 1] = self.line(text, depth)
+        return f"[{number}]"
+
+    def define(self, name: str, count: int, default: str | None, body: str) -> None:
+        """Keep a macro of the file."""
+        self._macros[name] = (count, default, body)
+
+    def macro(self, name: str) -> tuple[int, str | None, str] | None:
+        """A macro of the file."""
+        return self._macros.get(name)
+
+    def spend(self, put: str) -> None:
+        """Count what a macro puts in."""
+        self._left -= _EACH + len(put)
+        if self._left < 0:
+            raise _EndlessError
+
+
+class _LatexText:
+    """The walk over a piece of source, which macros that are put in make longer."""
+
+    def __init__(self, source: _LatexSource, text: str, depth: int, plain: bool = False) -> None:
+        self._source = source
+        self._text = text
+        self._at = 0
+        self._depth = depth
+        self._inline = Inline(plain=plain)
+        self._found: list[MarkdownBlock] = []
+        self._unclosed: set[str] = set()  # ends of formulas that do not come any more
+
+    def blocks(self) -> list[MarkdownBlock]:
+        """The blocks of the passage."""
+        while self._at < len(self._text):
+            token = _TOKEN.match(self._text, self._at)
+            if token is None:  # a lone backslash at the end
+                self._at += 1
+                continue
+            self._at = token.end()
+            kind = token.lastgroup
+            if kind == "text":
+                self._inline.text(_typeset(token[0]))
+            elif kind == "command":
+                self._command(token["command"])
+            elif kind == "symbol":
+                self._symbol(token["symbol"])
+            elif kind == "break":
+                self._flush()
+            elif kind == "math":
+                self._formula(token[0])
+            elif kind == "tilde" or kind == "cell":
+                self._inline.text(" ")
+            # Braces only group, and comments are left out.
+        self._flush()
+        return self._found
+
+    def _flush(self) -> None:
+        self._found.extend(map(paragraph, self._inline.take()))
+
+    def _add(self, *blocks: MarkdownBlock) -> None:
+        self._flush()
+        self._found.extend(blocks)
+
+    # --- arguments ----------------------------------------------------------------------------------------------------
+
+    def _skip_space(self) -> None:
+        space = _SPACE.match(self._text, self._at)
+        self._at = space.end() if space else self._at
+
+    def _argument(self) -> str:
+        """The next argument: what stands in braces, a command, or a character."""
+        self._skip_space()
+        if self._at >= len(self._text):
+            return ""
+        if self._text[self._at] == "{":
+            end = _closing(self._text, self._at, "{", "}")
+            inner = self._text[self._at + 1 : end]
+            self._at = min(end + 1, len(self._text))
+            return inner
+        token = _TOKEN.match(self._text, self._at)
+        if token is not None and (token["command"] or token["symbol"]):
+            self._at = token.end()
+            return token[0]
+        if self._text[self._at] in "}&\n":
+            return ""
+        self._at += 1
+        return self._text[self._at - 1]
+
+    def _option(self, opening: str = "[", closing: str = "]") -> str | None:
+        """What stands in brackets next, if anything does."""
+        at = self._at
+        self._skip_space()
+        if self._at < len(self._text) and self._text[self._at] == opening:
+            end = _closing(self._text, self._at, opening, closing, _LONGEST_OPTION)
+            if self._text[end : end + 1] == closing:
+                inner = self._text[self._at + 1 : end]
+                self._at = end + 1
+                return inner
+        self._at = at
+        return None
+
+    def _put(self, text: str) -> None:
+        """Let source stand next."""
+        self._source.spend(text)
+        # What was read already is let go, so that macros upon macros do not make the text ever longer.
+        self._text = text + self._text[self._at :]
+        self._at = 0
+
+    # --- commands -----------------------------------------------------------------------------------------------------
+
+    def _symbol(self, symbol: str) -> None:
+        if symbol == "\\":
+            self._at += self._text.startswith("*", self._at)
+            self._option()
+            self._inline.line_break()
+        elif symbol in "([":
+            self._formula("\\" + symbol)
+        elif symbol in _ACCENTS:
+            self._accent(symbol)
+        elif symbol in "%&$#_{} ~\n":
+            self._inline.text(" " if symbol in " \n" else symbol)
+        elif symbol in ",;:> ":
+            self._inline.text(" " if symbol != ":" else "")
+
+    def _accent(self, accent: str) -> None:
+        letter = self._argument()
+        letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
+        shown = letter if letter[:1] != "\\" else self._source.line(letter, self._depth)
+        if shown:
+            self._inline.text(unicodedata.normalize("NFC", shown[0] + _ACCENTS[accent]) + shown[1:])
+
+    def _command(self, name: str) -> None:
+        macro = self._source.macro(name)
+        if macro is not None:
+            self._expand(*macro)
+        elif name == "begin":
+            self._environment()
+        elif name == "end":
+            self._argument()
+        elif name in ("newcommand", "renewcommand", "providecommand", "newcommand*", "renewcommand*", "providecommand*",
+                      "DeclareRobustCommand", "NewDocumentCommand"):  # fmt: skip
+            self._define(name)
+        elif name in ("newenvironment", "renewenvironment", "newenvironment*"):
+            self._argument()
+            self._option()
+            self._option()
+            self._argument()
+            self._argument()
+        elif name in ("def", "gdef", "edef", "let"):
+            self._define_plain(name)
+        elif name in ("title", "author", "date"):
+            self._say_of_it(name)
+        elif (level := _SECTIONS.get(name.rstrip("*"))) is not None:
+            self._option()
+            title = self._source.line(self._argument(), self._depth)
+            if title:
+                self._add(heading(level, title))
+        elif name in ("footnote", "footnotetext", "thanks", "endnote"):
+            self._option()
+            self._inline.text(self._source.note(self._argument(), self._depth) if self._depth < _DEEPEST else "")
+        elif name in ("caption", "caption*", "subcaption", "captionof"):
+            self._option()
+            if name == "captionof":
+                self._argument()
+            self._add(*self._inner(self._argument()))
+        elif name in ("verb", "verb*", "lstinline", "mintinline"):
+            self._verb(name)
+        elif name in ("href", "url", "nolinkurl"):
+            address = self._argument().replace("\\", "")
+            self._inline.text(self._source.line(self._argument(), self._depth) if name == "href" else address)
+        elif name in _REFERENCES:
+            self._reference()
+        elif name == "item":  # outside of a list
+            self._flush()
+        elif name in (
+            "par",
+            "newpage",
+            "clearpage",
+            "maketitle",
+            "bigskip",
+            "medskip",
+            "smallskip",
+            "hline",
+            "noindent",
+        ):
+            if name != "hline":
+                self._flush()
+        elif name in ("newline", "linebreak", "tabularnewline", "cr"):
+            self._inline.line_break()
+        elif name in _EMPHASIS:
+            started = self._inline.start_emphasis()
+            self._running(self._argument())
+            self._inline.end_emphasis(started)
+        elif name in _CODE:
+            self._inline.code(self._source.line(self._argument(), self._depth))
+        elif name in ("enquote", "say"):
+            self._inline.text("“")
+            self._running(self._argument())
+            self._inline.text("”")
+        elif name in _ACCENTS:
+            self._accent(name)
+        elif name in _LETTERS:
+            self._inline.text(_LETTERS[name])
+            if self._text.startswith("{}", self._at):
+                self._at += 2
+            else:
+                self._at += len(self._text[self._at : self._at + 40]) - len(
+                    self._text[self._at : self._at + 40].lstrip(" \t")
+                )
+        elif name in ("input", "include", "subfile", "import"):
+            file = self._argument()
+            if file.strip():
+                self._source.elsewhere.append(file)
+        elif name == "xspace":
+            if self._text[self._at : self._at + 1].isalpha():
+                self._inline.text(" ")
+        elif name == "iffalse":
+            end = self._text.find("\\fi", self._at)
+            self._at = end + 3 if end >= 0 else len(self._text)
+        else:
+            self._unknown(name)
+
+    def _unknown(self, name: str) -> None:
+        """A command of which nothing is known stands for the text in its arguments, which is read next."""
+        self._option()
+        for _ in range(_SILENT.get(name, _SILENT.get(name.rstrip("*"), 0))):
+            self._argument()
+            self._option()
+        if self._text[self._at : self._at + 1] in (" ", "\t"):
+            self._at += 1
+
+    def _running(self, text: str) -> None:
+        """An argument whose text goes on in the paragraph."""
+        shown = self._source.line(text, self._depth)
+        before, after = text[:1].isspace(), text[-1:].isspace()
+        self._inline.text(f"{' ' if before else ''}{shown}{' ' if after else ''}")
+
+    def _inner(self, text: str) -> list[MarkdownBlock]:
+        if self._depth >= _DEEPEST:
+            return [paragraph(shown)] if (shown := self._source.line(text, self._depth)) else []
+        return _LatexText(self._source, text, self._depth + 1).blocks()
+
+    def _expand(self, count: int, default: str | None, body: str) -> None:
+        given = []
+        if count and default is not None:
+            option = self._option()
+            given.append(default if option is None else option)
+        while len(given) < count:
+            given.append(self._argument())
+        put = re.sub(r"#([1-9])", lambda mark: given[int(mark[1]) - 1] if int(mark[1]) <= len(given) else "", body)
+        if not count and self._text.startswith("{}", self._at):
+            self._at += 2
+        elif not count:
+            self._skip_space()
+        self._put(put)
+
+    def _define(self, kind: str) -> None:
+        name = self._argument().strip()
+        if kind == "NewDocumentCommand":
+            count, default = self._argument().count("m"), None
+        else:
+            told = self._option()
+            count = int(told) if told and told.strip().isdigit() and len(told) < 3 else 0
+            default = self._option()
+        body = self._argument()
+        if name.startswith("\\") and len(name) > 1 and name[1:] not in _KEPT:
+            self._source.define(name[1:], min(count, 9), default, body)
+
+    def _define_plain(self, kind: str) -> None:
+        name = self._argument().strip()
+        if kind == "let":
+            self._skip_space()
+            self._at += self._text.startswith("=", self._at)
+            self._argument()
+            return
+        brace = self._text.find("{", self._at, self._at + 200)
+        if brace < 0:
+            return
+        count = self._text.count("#", self._at, brace)
+        plain = re.fullmatch(r"(?:#\d)*", self._text[self._at : brace].strip()) is not None
+        self._at = brace
+        body = self._argument()
+        if plain and name.startswith("\\") and name[1:] not in _KEPT:
+            self._source.define(name[1:], min(count, 9), None, body)
+
+    def _say_of_it(self, name: str) -> None:
+        self._option()
+        said = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._argument())
+        said = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", said)
+        shown = " ".join(self._source.line(said, self._depth).split()).replace(" ,", ",")
+        if name == "title" and not self._source.title:
+            self._source.title = shown
+        elif shown and name != "title":
+            self._source.meta.setdefault(name, shown)
+
+    def _verb(self, name: str) -> None:
+        if name == "mintinline":
+            self._argument()
+        if not name.startswith("verb"):
+            self._option()
+        mark = self._text[self._at : self._at + 1]
+        if mark == "{":
+            self._inline.code(self._argument())
+            return
+        end = self._text.find(mark, self._at + 1) if mark and mark != "\n" else -1
+        line = self._text.find("\n", self._at)
+        if end < 0 or (0 <= line < end):
+            return
+        self._inline.code(self._text[self._at + 1 : end])
+        self._at = end + 1
+
+    def _reference(self) -> None:
+        said = [self._option(), self._option()]
+        self._argument()
+        notes = [self._source.line(each, self._depth) for each in said if each]
+        if notes:
+            self._inline.text(f"({'; '.join(notes)})")
+
+    def _formula(self, opening: str) -> None:
+        closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
+        end = self._at if closing not in self._unclosed else -1
+        while end >= 0:
+            end = self._text.find(closing, end)
+            if end < 0 or closing[0] == "\\" or self._text[end - 1] != "\\":
+                break
+            end += 1
+        if end < 0:
+            self._unclosed.add(closing)
+        if end < 0 or (opening == "$" and self._text.find("\n\n", self._at, end) >= 0):
+            self._inline.text(opening if opening[0] == "$" else "")
+            return
+        formula = " ".join(self._text[self._at : end].split())
+        self._at = end + len(closing)
+        if opening in ("$$", "\\["):
+            self._add(*([MarkdownBlock("paragraph", f"$${_unlabelled(formula)}$$")] if formula else []))
+        elif formula:
+            self._inline.text(f"${formula}$")
+
+    # --- environments -------------------------------------------------------------------------------------------------
+
+    def _environment(self) -> None:
+        named = _ENVIRONMENT.match(self._text, self._at)
+        if named is None:
+            return
+        name = named[1]
+        self._at = named.end()
+        if self._depth >= _DEEPEST and name not in _VERBATIM:
+            self._flush()
+            return
+        body, self._at = _until_end(self._text, self._at, name, self._source.unended)
+        if name in _LEFT_OUT:
+            return
+        if name in _VERBATIM:
+            self._listing(name, body)
+            return
+        if name in _FORMULAS:
+            formula = _unlabelled(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))
+            self._add(*([MarkdownBlock("paragraph", f"$${formula}$$")] if formula else []))
+            return
+        inner = _LatexText(self._source, body, self._depth + 1)
+        option = inner._option()
+        for _ in range(_ARGUMENTS.get(name, 0)):
+            inner._argument()
+            inner._option()
+        body = inner._text[inner._at :]
+        self._flush()
+        if name in _TABLES:
+            self._table(body)
+        elif name in _LISTS or name == "thebibliography":
+            self._items(body, "enumerate" if name in ("compactenum", "asparaenum", "inparaenum") else name)
+        elif name in _QUOTES:
+            blocks = self._inner(body)
+            self._add(*([quote(blocks)] if blocks else []))
+        elif name == "abstract":
+            blocks = self._inner(body)
+            self._add(*([heading(2, "Abstract"), *blocks] if blocks else []))
+        elif name == "frame":
+            title = _slide_title(body)
+            self._add(
+                *([heading(3, self._source.line(title[0], self._depth))] if title else []),
+                *self._inner(title[1] if title else body),
+            )
+        else:
+            said = self._source.line(option, self._depth) if option and name in _THEOREMS else ""
+            blocks = self._inner(body)
+            if name in _THEOREMS and blocks and blocks[0].kind == "paragraph":
+                label = f"{_THEOREMS[name]}{f' ({said})' if said else ''}"
+                blocks[0] = MarkdownBlock("paragraph", f"{label}. {blocks[0].text}")
+            self._add(*blocks)
+
+    def _listing(self, name: str, body: str) -> None:
+        language = ""
+        first, newline, rest = body.partition("\n")
+        if told := re.match(r"\s*\[([^\]\n]*)\]", first):
+            found = _LANGUAGE_OPTION.search(told[1])
+            language = found[1].lower() if found else ""
+            first = first[told.end() :]
+        if name == "minted" and (told := re.match(r"\s*\{([\w+#-]+)\}", first)):
+            language, first = told[1].lower(), first[told.end() :]
+        code = (first + newline + rest) if first.strip() else rest
+        if code.strip():
+            self._add(code_block(code.rstrip(), language))
+
+    def _items(self, body: str, kind: str) -> None:
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        for option, text in _split_items(body, "bibitem" if kind == "thebibliography" else "item"):
+            if option is None and not items and not text.strip():
+                continue
+            blocks = self._inner(text)
+            if option is None and not items and not re.search(r"\\(?:bib)?item\b", body[: len(body) - len(text)]):
+                self._add(*blocks)
+                continue
+            term = self._source.line(option, self._depth) if option and kind != "thebibliography" else ""
+            if term and kind == "description":
+                if blocks and blocks[0].kind == "paragraph":
+                    blocks = [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {blocks[0].text}"), *blocks[1:]]
+                else:
+                    blocks = [MarkdownBlock("paragraph", f"{term}:"), *blocks]
+            elif term and len(term) > 2 and blocks and blocks[0].kind == "paragraph":
+                blocks = [MarkdownBlock("paragraph", f"{term} {blocks[0].text}"), *blocks[1:]]
+            if blocks:
+                items.append((f"{len(items) + 1}." if kind == "enumerate" else "-", blocks))
+        if items:
+            self._add(item_list(items))
+
+    def _table(self, body: str) -> None:
+        rows = []
+        for row in _split_rows(body):
+            cells = [self._source.line(cell, self._depth) for cell in _split_cells(row)]
+            if any(cells):
+                rows.append(cells)
+        if rows:
+            self._add(pipe_table(rows[0], rows[1:]))
+
+
+#: What a file may define anew without its being read differently.
+_KEPT = frozenset(
+    "begin end item section subsection chapter emph textbf textit footnote caption title author date par".split()
+)
+_THEOREMS: Mapping[str, str] = {
+    name: name.capitalize()
+    for name in "theorem lemma proposition corollary definition remark example proof conjecture claim exercise".split()
+}
+
+
+def _slide_title(body: str) -> tuple[str, str] | None:
+    """The title that a slide begins with, and what follows it."""
+    at = len(body) - len(body.lstrip())
+    if body[at : at + 1] != "{":
+        return None
+    end = _closing(body, at, "{", "}")
+    return body[at + 1 : end], body[end + 1 :]
+
+
+def _closing(text: str, at: int, opening: str, closing: str, longest: int = _LONGEST_ARGUMENT) -> int:
+    """Where the bracket closes that opens at a place: within a paragraph or so; the end of it where it does not."""
+    depth = 0
+    braces = 0
+    limit = min(len(text), at + longest)
+    place = at
+    marks = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
+    while (found := marks.search(text, place, limit)) is not None:
+        mark = found[0]
+        place = found.end()
+        if mark == "\\":
+            place += 1
+        elif mark == "%":
+            line = text.find("\n", place)
+            place = line if line >= 0 else limit
+        elif mark == opening and not (opening == "[" and braces):
+            depth += 1
+        elif mark == closing and not (closing == "]" and braces):
+            depth -= 1
+            if depth <= 0:
+                return found.start()
+        elif opening != "{":
+            braces += 1 if mark == "{" else -1
+            if braces < 0:
+                break
+    return limit
+
+
+def _until_end(text: str, at: int, name: str, unended: set[str]) -> tuple[str, int]:
+    """What stands in an environment, and the place behind it; nothing of one that is not ended, as ``unended`` has
+    those that are known to be so."""
+    if name in unended:
+        return "", at
+    if name in _VERBATIM or name == "comment":
+        end = text.find(f"\\end{{{name}}}", at)
+        return (text[at:], len(text)) if end < 0 else (text[at:end], end + len(name) + 6)
+    depth = 1
+    for mark in re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}").finditer(
+        text, at
+    ):
+        depth += 1 if mark[1] == "begin" else -1
+        if depth == 0:
+            return text[at : mark.start()], mark.end()
+    unended.add(name)
+    return "", at
+
+
+_SPLIT = re.compile(
+    r"\\(begin|end)\s*\{|\\(item|bibitem)\b|\\\\(?:\*?\s*\[[^\]\n]{0,20}\])?|\\.|[{}&]|(?<!\\)%[^\n]*", re.S
+)
+
+
+def _split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
+    """The items of a list with what stands in brackets behind each; what stands before the first has none."""
+    depth = 0
+    start = 0
+    option: str | None = None
+    for mark in _SPLIT.finditer(body):
+        if mark[1]:
+            depth += 1 if mark[1] == "begin" else -1
+        elif mark[2] == command and depth == 0:
+            if mark.start() < start:
+                continue
+            yield option, body[start : mark.start()]
+            start = mark.end()
+            option = None
+            rest = re.compile(r"\s*\[").match(body, start)
+            if rest:
+                end = _closing(body, rest.end() - 1, "[", "]")
+                option, start = body[rest.end() : end], min(end + 1, len(body))
+            if command == "bibitem" and (key := re.compile(r"\s*\{[^{}]*\}").match(body, start)):
+                start = key.end()
+    yield option, body[start:]
+
+
+def _split_rows(body: str) -> Iterator[str]:
+    yield from _split(body, lambda mark: mark[0].startswith("\\\\"))
+
+
+def _split_cells(row: str) -> Iterator[str]:
+    yield from _split(row, lambda mark: mark[0] == "&")
+
+
+def _split(text: str, parts: object) -> Iterator[str]:
+    depth = 0
+    start = 0
+    for mark in _SPLIT.finditer(text):
+        if mark[1]:
+            depth += 1 if mark[1] == "begin" else -1
+            depth += 1  # its brace
+        elif mark[0] in "{}":
+            depth += 1 if mark[0] == "{" else -1
+        elif depth <= 0 and parts(mark):  # type: ignore[operator]
+            yield text[start : mark.start()]
+            start = mark.end()
+    yield text[start:]
+
+
+def _unlabelled(formula: str) -> str:
+    return re.sub(r"\\label\s*\{[^{}]*\}", "", formula).strip()
+
+
+def _typeset(text: str) -> str:
+    for written, shown in _DASHES:
+        if written in text:
+            text = text.replace(written, shown)
+    return text.replace("`", "‘") if "`" in text else text

@@ -1,0 +1,70 @@
+"""ODP: an OpenDocument presentation becomes Markdown, a section a slide.
+
+In: an ``.odp`` file. Out: one document of format ``markdown``, as of a PPTX (:mod:`.slides`): a slide is a heading (its
+title, or its number) with its texts, lists and tables in the order of its shapes, and the speaker's notes behind the
+word ``Notes:``. Dates, footers and numbers of slides are left out, and told (``left_out``); the option
+``navigation=keep`` keeps them. The title is that of the file's properties, else that of the first slide. A file that is
+no ODP, is locked with a password or has no text is a ReaderError.
+
+Source: OASIS OpenDocument 1.3, part 3, 10 (shapes) and 19.392 (classes of presentation shapes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from ...errors import ReaderError
+from .markdown_blocks import MarkdownBlock, document, heading, one_line, paragraph
+from .opendocument import DRAW, PRESENTATION, opened
+from .opendocument_text import OpenDocumentText
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+
+_CLASS = f"{PRESENTATION}class"
+#: Shapes that say the same on every slide.
+_RUNNING = {"date-time": "date", "footer": "footer", "header": "header", "page-number": "slide number"}
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the presentation as one document."""
+    left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
+    with opened(stream, origin.name, "ODP", "presentation") as found:
+        text = OpenDocumentText(found.trees)
+        pages = found.body.findall(f"{DRAW}page")
+        slides = [_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
+    if not any(len(blocks) > 1 or title for title, blocks in slides):
+        raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
+    title = found.title or next((title for title, _ in slides if title), None)
+    written = document([block for _, blocks in slides for block in blocks]) + "\n"
+    yield RawDocument(origin.key, title, written, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
+
+
+def _slide(
+    text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
+) -> tuple[str, list[MarkdownBlock]]:
+    """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
+    title, titled = "", None
+    for shape in page:
+        if shape.get(_CLASS) == "title" and (title := _line(text, shape)):
+            titled = shape
+            break
+    blocks = [heading(2, title or f"Slide {number}")]
+    for shape in page:
+        running = None if left_out is None else _RUNNING.get(shape.get(_CLASS, ""))
+        if running is None or left_out is None:
+            blocks += [] if shape is titled else text.shown([shape])
+        elif told := _line(text, shape):
+            left_out.append(LeftOut(f"slide {number}", running, len(told), told[:80]))
+    for notes in page.findall(f"{PRESENTATION}notes"):
+        said = text.shown([shape for shape in notes if shape.get(_CLASS) == "notes"])
+        if said and said[0].kind == "paragraph":
+            said[0] = MarkdownBlock("paragraph", f"Notes: {said[0].text}")
+        elif said:
+            said.insert(0, paragraph("Notes:"))
+        blocks += said
+    return title, blocks
+
+
+def _line(text: OpenDocumentText, shape: Element) -> str:
+    return one_line(text.shown([shape], plain=True))

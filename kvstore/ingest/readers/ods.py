@@ -1,0 +1,79 @@
+"""ODS: the sheets of an OpenDocument spreadsheet, as rows of texts.
+
+In: an ``.ods`` file. Out: the cells of each sheet: numbers as they are kept, dates as ISO 8601, and what else there is
+as it is shown; formulas stand for the values that were saved with them; comments are left out. A file that is no ODS or
+is locked with a password is a ReaderError.
+
+Source: OASIS OpenDocument 1.3, part 3, 9.1 (tables) and 19.387 (the values of cells).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from .decoding import clean
+from .opendocument import OFFICE, TABLE, TEXT, cells_of, opened, rows_of, times_told
+
+_SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
+#: Rows and columns of the largest sheet of any program: cells may be said to repeat any number of times (9.1.2).
+_MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
+
+
+@contextmanager
+def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+    """The sheets of a file; whatever fails while they are read is a ReaderError."""
+    with opened(stream, name, "ODS", "spreadsheet") as found:
+        tables = found.body.findall(f"{TABLE}table")
+        yield {table.get(f"{TABLE}name") or f"Sheet {number}": _rows(table) for number, table in enumerate(tables, 1)}
+
+
+def _rows(table: Element) -> Iterator[list[str]]:
+    number = 0
+    for row in rows_of(table):
+        cells = _cells(row)
+        times = min(times_told(row, "rows"), _MOST_ROWS - number)
+        number += times
+        if not cells and number == _MOST_ROWS:
+            return  # what fills a sheet
+        for _ in range(times):
+            yield cells.copy()
+
+
+def _cells(row: Element) -> list[str]:
+    """The cells of a row, without those that are empty at the end."""
+    cells: list[str] = []
+    empty = 0
+    for cell in cells_of(row):
+        times = min(times_told(cell, "columns"), _MOST_COLUMNS)
+        shown = _shown(cell)
+        if shown:
+            cells += [""] * empty + [shown] * times
+        empty = 0 if shown else empty + times
+        if len(cells) + empty >= _MOST_COLUMNS:
+            break
+    return cells
+
+
+def _shown(cell: Element) -> str:
+    kind, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
+    if kind == "float" and value:
+        return value
+    if kind == "date" and (date := cell.get(f"{OFFICE}date-value")):
+        return date.replace("T", " ").removesuffix(" 00:00:00")
+    if kind == "boolean" and (truth := cell.get(f"{OFFICE}boolean-value")):
+        return truth.upper()
+    shown = "\n".join("".join(_text(part)) for part in cell if part.tag == f"{TEXT}p")
+    return clean(shown or cell.get(f"{OFFICE}string-value") or value).strip()
+
+
+def _text(element: Element) -> Iterator[str]:
+    yield element.text or ""
+    for part in element:
+        if part.tag in _SPACES:
+            yield _SPACES[part.tag]
+        elif part.tag != f"{OFFICE}annotation":
+            yield from _text(part)
+        yield part.tail or ""

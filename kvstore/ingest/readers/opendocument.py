@@ -1,0 +1,105 @@
+"""OpenDocument: what its texts, spreadsheets and presentations have in common.
+
+In: a package (``.odt``, ``.ods``, ``.odp``, templates of them) or one file of XML (``.fodt`` and so on). Out: the body,
+the trees that have its styles, and the title of its properties. A file that is none of them, is locked with a password
+or is damaged is a ReaderError.
+
+Source: OASIS OpenDocument 1.3, part 2 (packages) and part 3, 3.1 (documents).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+from zipfile import ZipFile
+
+from ...errors import ReaderError
+from .packages import Package, guarded
+from .raw_document import title_of_properties
+from .xml_tree import parsed
+
+_NAMESPACE = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
+TEXT, TABLE, OFFICE, STYLE, DRAW, PRESENTATION = (
+    _NAMESPACE.format(name) for name in ("text", "table", "office", "style", "drawing", "presentation")
+)
+#: What holds rows of a table.
+_ROWS = frozenset(f"{TABLE}{name}" for name in ("table-header-rows", "table-rows", "table-row-group"))
+_CELLS = frozenset(f"{TABLE}{name}" for name in ("table-cell", "covered-table-cell"))
+_ENCRYPTED = f".//{_NAMESPACE.format('manifest')}encryption-data"
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_MANIFEST, _CONTENT = "META-INF/manifest.xml", "content.xml"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDocument:
+    """A document: its ``body``, the ``trees`` that have its styles, and its ``title``, empty where it has none."""
+
+    body: Element
+    trees: tuple[Element, ...]
+    title: str
+
+
+@contextmanager
+def opened(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDocument]:
+    """A document whose body is a ``text``, ``spreadsheet`` or ``presentation``, while it is read.
+
+    ``kind`` is what messages call the format. Whatever fails meanwhile is a ReaderError.
+    """
+    with guarded(name, kind):
+        trees = _trees(stream, name, kind)
+        found = next((part for tree in trees for part in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None)
+        if found is None:
+            raise ReaderError(f"{name}: is no {kind}: it has no body that is a {body}")
+        titled = next((part for tree in trees for part in tree.iter(_TITLE)), None)
+        title = "" if titled is None else title_of_properties("".join(titled.itertext()))
+        yield OpenDocument(found, trees, title)
+
+
+def rows_of(table: Element) -> Iterator[Element]:
+    """The rows of a table, those of its heads and groups too (9.1.3 to 9.1.9)."""
+    for part in table:
+        if part.tag == f"{TABLE}table-row":
+            yield part
+        elif part.tag in _ROWS:
+            yield from rows_of(part)
+
+
+def cells_of(row: Element) -> Iterator[Element]:
+    """The cells of a row, those too that another one covers."""
+    return (cell for cell in row if cell.tag in _CELLS)
+
+
+def times_told(element: Element, what: str) -> int:
+    """How many ``rows`` a row, or ``columns`` a cell, stands for: any number (9.1.2), which only fills a sheet."""
+    told = element.get(f"{TABLE}number-{what}-repeated", "1")
+    return max(1, int(told)) if told.isdecimal() and len(told) < 10 else 1
+
+
+def is_opendocument(stream: BinaryIO) -> bool:
+    """Whether a file is an OpenDocument by its looks: XML that names its words, or a package with such a content."""
+    stream.seek(0)
+    start = stream.read(1 << 12)
+    if _is_markup(start):
+        return b"urn:oasis:names:tc:opendocument" in start
+    with suppress(Exception), ZipFile(stream) as archive:  # a damaged directory fails in more ways than BadZipFile
+        return _CONTENT in archive.namelist()
+    return False
+
+
+def _is_markup(start: bytes) -> bool:
+    """Whether a file that begins so is one of XML and no package."""
+    return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+
+
+def _trees(stream: BinaryIO, name: str, kind: str) -> tuple[Element, ...]:
+    stream.seek(0)
+    if _is_markup(stream.read(1 << 8)):
+        stream.seek(0)
+        return (parsed(stream.read()),)
+    package = Package(stream, name, kind)
+    if _MANIFEST in package and package.tree(_MANIFEST).find(_ENCRYPTED) is not None:
+        raise ReaderError(f"{name}: is locked with a password; save it without one")
+    return tuple(package.tree(part) for part in ("meta.xml", "styles.xml", _CONTENT) if part in package)

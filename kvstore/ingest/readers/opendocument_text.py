@@ -1,0 +1,220 @@
+"""The text of an OpenDocument package as Markdown blocks, in the order of its body.
+
+In: the body of a text, or a shape of a slide, and the trees that have its styles. Out: blocks: headings by their
+outline level, lists, tables, code, quotations, text boxes and notes; tables of contents, other indexes, deleted text
+and comments are left out.
+
+Source: OASIS OpenDocument 1.3, part 3; the numbers below are its sections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from xml.etree.ElementTree import Element
+
+from .list_nesting import Gathered
+from .markdown_blocks import Inline, MarkdownBlock, heading, one_line, paragraph, pipe_table, quote
+from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, cells_of, rows_of, times_told
+
+_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+_CODE_STYLE = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
+_QUOTE_STYLE = re.compile(r"quot", re.I)
+#: What is not read: indexes (8), what was deleted (5.5), comments (14), forms, notes of slides, and what only declares.
+_LEFT_OUT = frozenset(
+    [
+        *(
+            f"{TEXT}{name}"
+            for name in "tracked-changes sequence-decls variable-decls user-field-decls ruby-text".split()
+        ),
+        *(f"{TEXT}{name}-index" for name in "alphabetical illustration object table user".split()),
+        f"{TEXT}table-of-content",
+        f"{OFFICE}annotation",
+        f"{OFFICE}annotation-end",
+        f"{OFFICE}forms",
+        f"{PRESENTATION}notes",
+    ]
+)
+#: Cells and rows may be said to repeat any number of times (9.1.2), which only fills a sheet.
+_MOST_REPEATED = 64
+_MOST_SPACES = 1000
+
+
+class OpenDocumentText:
+    """The texts of one document; ``title`` is the first paragraph styled as title or heading of level one."""
+
+    def __init__(self, trees: Sequence[Element]) -> None:
+        self.title: str | None = None
+        self._styles = {
+            (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")
+        }
+        self._numbered = {
+            (style.get(f"{STYLE}name") or "", int(level.get(f"{TEXT}level") or 1))
+            for tree in trees
+            for style in tree.iter(f"{TEXT}list-style")
+            for level in style.iter(f"{TEXT}list-level-style-number")
+            if level.get(f"{STYLE}num-format")
+        }
+        self._notes: list[Element] = []
+        self._below = 0
+
+    def blocks(self, body: Element) -> list[MarkdownBlock]:
+        """All blocks of the document, notes last."""
+        # Below a title, headings of level one are its sections.
+        self._below = int(any(self._lineage(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
+        blocks = self.shown(body)
+        number = 0
+        while number < len(self._notes):  # a note may cite another
+            text = one_line(self.shown(self._notes[number]))
+            number += 1
+            blocks.append(paragraph(f"[{number}] {text}"))
+        return blocks
+
+    def shown(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
+        """The blocks of some elements; the notes that they cite wait for the end of the body."""
+        gathered = Gathered()
+        self._walk(elements, gathered, plain)
+        return gathered.finished()
+
+    def _walk(self, elements: Iterable[Element], gathered: Gathered, plain: bool) -> None:
+        for element in elements:
+            if element.tag in _LEFT_OUT:
+                continue
+            if element.tag in (f"{TEXT}p", f"{TEXT}h"):
+                self._paragraph(element, gathered, plain)
+            elif element.tag == f"{TEXT}list":
+                self._list(element, gathered, 0, None)
+            elif element.tag == f"{TABLE}table":
+                gathered.add(*self._table(element))
+            else:  # sections, frames, groups: what they hold
+                self._walk(element, gathered, plain)
+
+    def _paragraph(self, element: Element, gathered: Gathered, plain: bool) -> None:
+        lineage = self._lineage(element)
+        is_title = "Title" in lineage
+        if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE.match, lineage)):
+            gathered.add_code("".join(_verbatim(element)))
+            return
+        boxes: list[Element] = []
+        is_heading = element.tag == f"{TEXT}h" or is_title
+        inline = Inline(plain or is_heading)
+        self._inline(element, inline, boxes)
+        texts = inline.take()
+        if texts and is_heading:
+            level = 0 if is_title else int(element.get(f"{TEXT}outline-level") or 1)
+            title = " ".join(" ".join(texts).split())
+            if level <= 1 and self.title is None:
+                self.title = title
+            gathered.add(heading(min(6, level + self._below), title))
+        elif texts:
+            made = [paragraph(text) for text in texts]
+            quoted = any(map(_QUOTE_STYLE.match, lineage))
+            gathered.add(*([quote(made)] if quoted else made))
+        for box in boxes:
+            gathered.add(*self.shown(box))
+
+    def _lineage(self, element: Element) -> list[str]:
+        """The style of a paragraph or span and those it is based on (16.2), the nearest first, by their names."""
+        name = element.get(f"{TEXT}style-name")
+        names: list[str] = []
+        while name in self._styles and name not in names:
+            assert name is not None
+            names.append(name)
+            name = self._styles[name].get(f"{STYLE}parent-style-name")
+        return [*names, name] if name and name not in names else names
+
+    def _inline(self, element: Element, inline: Inline, boxes: list[Element]) -> None:
+        inline.text(element.text or "")
+        for part in element:
+            if part.tag in _LEFT_OUT:
+                pass
+            elif part.tag == f"{TEXT}s" or part.tag == f"{TEXT}tab":
+                inline.text(" ")
+            elif part.tag == f"{TEXT}line-break":
+                inline.line_break()
+            elif part.tag == f"{TEXT}note":
+                body = part.find(f"{TEXT}note-body")
+                if body is not None:
+                    self._notes.append(body)
+                    inline.text(f"[{len(self._notes)}]")
+            elif part.tag.startswith(DRAW):
+                boxes.append(part)
+            elif part.tag == f"{TEXT}span" and self._is_code(part):
+                inline.code("".join(_verbatim(part)))
+            else:
+                started = inline.start_emphasis() if self._is_emphasis(part) else None
+                self._inline(part, inline, boxes)
+                inline.end_emphasis(started)
+            inline.text(part.tail or "")
+
+    def _is_code(self, span: Element) -> bool:
+        return any(map(_CODE_STYLE.match, self._lineage(span)))
+
+    def _is_emphasis(self, span: Element) -> bool:
+        if span.tag != f"{TEXT}span":
+            return False
+        lineage = self._lineage(span)
+        if any(name.endswith("Emphasis") for name in lineage):
+            return True
+        for name in lineage:
+            shown = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
+            if shown is not None and (
+                shown.get(f"{_FO}font-weight") == "bold" or shown.get(f"{_FO}font-style") == "italic"
+            ):
+                return True
+        return False
+
+    def _list(self, element: Element, gathered: Gathered, depth: int, style: str | None) -> None:
+        style = element.get(f"{TEXT}style-name") or style
+        number = 0
+        for item in element:
+            if item.tag not in (f"{TEXT}list-item", f"{TEXT}list-header"):
+                continue
+            number += 1
+            marker = f"{number}." if (style or "", depth + 1) in self._numbered else "-"
+            first = True
+            for part in item:
+                if part.tag == f"{TEXT}list":
+                    self._list(part, gathered, depth + 1, style)
+                    continue
+                blocks = self.shown([part])
+                if not blocks:
+                    continue
+                if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files
+                    gathered.add(*blocks)
+                    first = False
+                    continue
+                gathered.add_item(depth, marker, blocks) if first else gathered.extend_item(blocks)
+                first = False
+
+    def _table(self, table: Element) -> list[MarkdownBlock]:
+        rows: list[list[str]] = []
+        found = list(rows_of(table))
+        if len(found) == 1 and len(list(cells_of(found[0]))) == 1:  # a box around text
+            return self.shown(next(cells_of(found[0])))
+        for row in found:
+            line: list[str] = []
+            for cell in cells_of(row):
+                text = one_line(self.shown(cell, plain=not rows))
+                repeated = times_told(cell, "columns")
+                line += [text] * (min(repeated, _MOST_REPEATED) if text or repeated <= _MOST_REPEATED else 1)
+            while line and not line[-1]:
+                line.pop()
+            if line:
+                rows += [line] * min(times_told(row, "rows"), _MOST_REPEATED)
+        return [pipe_table(rows[0], rows[1:])] if rows else []
+
+
+def _verbatim(element: Element) -> Iterator[str]:
+    """The text of a line of code, its spaces too (6.1.3)."""
+    yield element.text or ""
+    for part in element:
+        if part.tag == f"{TEXT}s":
+            yield " " * min(_MOST_SPACES, int(part.get(f"{TEXT}c") or 1))
+        elif part.tag == f"{TEXT}tab":
+            yield "\t"
+        elif part.tag == f"{TEXT}line-break":
+            yield "\n"
+        elif part.tag not in _LEFT_OUT:
+            yield from _verbatim(part)
+        yield part.tail or ""

@@ -1,0 +1,224 @@
+"""Org: the notes of Emacs become Markdown, by their structure.
+
+In: an ``.org`` file, in UTF-8 (or as marked or named). Out: one document of format ``markdown``: headings with their
+states and tags below them, lists, definitions, tables, code, examples, quotations, plans and footnotes. Comments,
+drawers, keywords and what is marked as a comment are left out; nothing is included from elsewhere and no code is run.
+Its title is ``#+TITLE``, else the first heading of level one; its metadata ``author``, ``date`` and ``tags``; what
+``#+DESCRIPTION`` says is its first paragraph. A file without text is a ReaderError.
+
+Source: Org Syntax (Orgmode.org), worg/org-syntax.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import whole_text
+from .list_nesting import Gathered
+from .markdown import first_title, introduced
+from .markdown_blocks import MarkdownBlock, code_block, code_span, document, heading, paragraph, pipe_table, quote
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+#: Blocks within blocks that are parsed; what stands deeper is text.
+_DEEPEST = 24
+#: Lines of a drawer, which else is taken for a line that only looks like the beginning of one.
+_LONGEST_DRAWER = 500
+
+_HEADING = re.compile(r"(\*{1,50}) +(.*\S)\s*$")
+_STATE = re.compile(r"(TODO|NEXT|WAITING|STARTED|HOLD|DONE|CANCELL?ED)(?: +|$)")
+_PRIORITY = re.compile(r"\[#\w\] *")
+_TAGS = re.compile(r"(?<!\s)\s+:((?:[\w@#%]+:)+)$")
+_KEYWORD = re.compile(r"\s*#\+([\w-]+):[ \t]*(.*)$")
+_BEGIN = re.compile(r"\s*#\+begin_(\S+)(?:[ \t]+(\S+))?.*$", re.I)
+_DRAWER = re.compile(r"\s*:[\w-]+:\s*$")
+_PLAN = re.compile(r"\s*(?:DEADLINE|SCHEDULED|CLOSED): *[<\[]")
+_ITEM = re.compile(r"(\s*)([-+]|(?<= )\*|\d{1,9}[.)]|[A-Za-z][.)])(?: +|$)(?:\[[ Xx-]\] +)?")
+_NUMBER = re.compile(r"\d")
+_TABLE = re.compile(r"\s*\|")
+_RULE = re.compile(r"\s*\|[-+|]*$")
+_FIXED = re.compile(r"\s*:(?: (.*)|)$")
+_NOTE = re.compile(r"\[fn:([\w-]{1,60})\]\s*(.*)$")
+
+_LINK = re.compile(r"\[\[([^\[\]\n]{1,2000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
+_CODE = re.compile(r"(?<![\w=~])([=~])(?=\S)([^\n]{1,500}?)(?<=\S)\1(?![\w=~])")
+_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])")
+_SLANTED = re.compile(r"(?<![\w/:.])/(?=[^\s/])([^/\n]{1,500}?)(?<=[^\s/])/(?![\w/])")
+_LINED = re.compile(r"(?<![\w_+])([_+])(?=\S)([^_+\n]{1,500}?)(?<=\S)\1(?![\w_+])")
+_DATE = re.compile(r"[<\[](\d{4}-\d\d-\d\d[^<>\[\]\n]{0,60})[>\]]")
+_CITED = re.compile(r"\[fn:([\w-]{1,60})\]")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = whole_text(stream.read(), origin.name, options.encoding)
+    page = _OrgFile()
+    blocks = page.blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], 0)
+    written = introduced(document(blocks), page.described)
+    if not written.strip():
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    yield RawDocument(origin.key, page.title or first_title(written), written + "\n", page.meta, "markdown")
+
+
+class _OrgFile:
+    """The blocks of one file; ``title``, ``meta`` and ``described`` are what its keywords say."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.meta: dict[str, JSON] = {}
+        self.described: list[JSON] = []
+
+    def blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
+        """The blocks of lines."""
+        gathered = Gathered()
+        at = 0
+        while at < len(lines):
+            at = self._block(lines, at, depth, gathered)
+        return gathered.finished()
+
+    def _block(self, lines: Sequence[str], at: int, depth: int, gathered: Gathered) -> int:
+        """Add the block that begins at a line, and give the line behind it."""
+        line = lines[at]
+        if not line.strip():
+            return at + 1
+        if (found := _HEADING.match(line)) and depth == 0:
+            gathered.add(*_headed(len(found[1]), found[2]))
+            return at + 1
+        if begin := _BEGIN.match(line):
+            return self._delimited(lines, at, begin, depth, gathered)
+        if keyword := _KEYWORD.match(line):
+            self._set(keyword[1].lower(), keyword[2].strip(), gathered)
+            return at + 1
+        if line.lstrip().startswith(("# ", "#+")) or line.strip() == "#":
+            return at + 1
+        if _DRAWER.match(line):
+            end = _end(lines[at : at + _LONGEST_DRAWER], 0, ":end:")
+            return at + end + 1 if end < min(len(lines) - at, _LONGEST_DRAWER) else at + 1
+        if _TABLE.match(line):
+            end = next((each for each in range(at, len(lines)) if not _TABLE.match(lines[each])), len(lines))
+            rows = [_cells(each) for each in lines[at:end] if not _RULE.match(each)]
+            if rows:
+                gathered.add(pipe_table(rows[0], rows[1:]))
+            return end
+        if _FIXED.match(line):
+            end = next((each for each in range(at, len(lines)) if not _FIXED.match(lines[each])), len(lines))
+            gathered.add(code_block("\n".join((_FIXED.match(each) or [""])[1] or "" for each in lines[at:end])))
+            return end
+        if item := _ITEM.match(line):
+            return self._item(lines, at, item, gathered)
+        if note := _NOTE.match(line):
+            end = _paragraph_end(lines, at)
+            gathered.add(
+                paragraph(_inline(" ".join([f"[fn:{note[1]}] {note[2]}", *map(str.strip, lines[at + 1 : end])])))
+            )
+            return end
+        end = _paragraph_end(lines, at)
+        gathered.add(paragraph(_inline(" ".join(each.strip() for each in lines[at:end]))))
+        return end
+
+    def _set(self, name: str, value: str, gathered: Gathered) -> None:
+        if name == "title":
+            self.title = " ".join(filter(None, [self.title, _inline(value)]))
+        elif name == "subtitle" and value:
+            gathered.add(paragraph(_inline(value)))
+        elif name in ("author", "date", "language") and value:
+            self.meta[name] = _DATE.sub(r"\1", value)
+        elif name == "filetags" and value.strip(":"):
+            self.meta["tags"] = list(value.strip(":").split(":"))
+        elif name == "description" and value:
+            self.described.append(_inline(value))
+        elif name == "caption" and value:
+            gathered.add(paragraph(_inline(value)))
+
+    def _delimited(self, lines: Sequence[str], at: int, begin: re.Match[str], depth: int, gathered: Gathered) -> int:
+        kind = begin[1].lower()
+        end = _end(lines, at, f"#+end_{kind}")
+        body = list(lines[at + 1 : end])
+        if kind in ("src", "example", "export") or depth >= _DEEPEST:
+            margin = min((len(each) - len(each.lstrip()) for each in body if each), default=0)
+            language = begin[2] or "" if kind == "src" else ""
+            if any(body):
+                written = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", each[margin:]) for each in body)
+                gathered.add(code_block(written, language if re.fullmatch(r"[\w+#.-]+", language) else ""))
+        elif kind != "comment":
+            inner = self.blocks(body, depth + 1)
+            gathered.add(*([quote(inner)] if inner and kind in ("quote", "verse") else inner))
+        return end + 1
+
+    def _item(self, lines: Sequence[str], at: int, item: re.Match[str], gathered: Gathered) -> int:
+        """An item of a list, with the lines that are indented below its mark."""
+        indent = len(item[1])
+        end = at + 1
+        while end < len(lines) and lines[end] and not _ITEM.match(lines[end]) and _indent(lines[end]) > indent:
+            if _BEGIN.match(lines[end]) or _TABLE.match(lines[end]):
+                break
+            end += 1
+        text = " ".join([lines[at][item.end() :], *map(str.strip, lines[at + 1 : end])]).strip()
+        text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()
+        marker = f"{item[2][:-1]}." if _NUMBER.match(item[2]) else "-"
+        if text:
+            gathered.add_item(min(indent // 2, _DEEPEST), marker, [MarkdownBlock("paragraph", _inline(text))])
+        return end
+
+
+def _headed(level: int, title: str) -> Iterator[MarkdownBlock]:
+    """A heading, and its state and tags below it."""
+    told: list[str] = []
+    if state := _STATE.match(title):
+        told.append(f"State: {state[1]}")
+        title = title[state.end() :]
+    title = _PRIORITY.sub("", title, count=1)
+    if tags := _TAGS.search(title):
+        told.append(f"Tags: {', '.join(tags[1].strip(':').split(':'))}")
+        title = title[: tags.start()]
+    yield heading(min(6, level), _inline(title, plain=True) or "…")
+    if told:
+        yield paragraph("; ".join(told))
+
+
+def _end(lines: Sequence[str], at: int, mark: str) -> int:
+    """The line that ends what begins at one, or the end of the text."""
+    return next((each for each in range(at + 1, len(lines)) if lines[each].strip().lower() == mark), len(lines))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _paragraph_end(lines: Sequence[str], at: int) -> int:
+    if _PLAN.match(lines[at]):
+        return at + 1
+    begins = (_HEADING, _BEGIN, _KEYWORD, _TABLE, _FIXED, _ITEM, _NOTE, _DRAWER)
+    return next(
+        (
+            each
+            for each in range(at + 1, len(lines))
+            if not lines[each] or any(one.match(lines[each]) for one in begins)
+        ),
+        len(lines),
+    )
+
+
+def _cells(line: str) -> list[str]:
+    return [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
+
+
+def _inline(text: str, plain: bool = False) -> str:
+    """Running text with its marks as Markdown has them; with ``plain`` without any."""
+    kept: list[str] = []
+
+    def keep(shown: str) -> str:
+        kept.append(shown)
+        return f"\0{len(kept) - 1}\0"
+
+    mark = "" if plain else "*"
+    text = _CODE.sub(lambda found: keep(found[2] if plain else code_span(found[2])), text)
+    text = _LINK.sub(lambda found: found[2] or keep(found[1].removeprefix("file:")), text)
+    text = _CITED.sub(r"[\1]", text)
+    text = _DATE.sub(lambda found: keep(found[1].strip()), text)
+    text = _STRONG.sub(lambda found: f"{mark}{found[1]}{mark}", text)
+    text = _SLANTED.sub(lambda found: f"{mark}{found[1]}{mark}", text)
+    text = _LINED.sub(lambda found: found[2], text)
+    return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], text).strip()

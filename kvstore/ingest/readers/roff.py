@@ -1,0 +1,324 @@
+r"""roff, the language that manual pages are written in: its lines, definitions, conditions and escapes.
+
+In: the text of a file. Out: one :class:`RoffLine` after another, macros and text as a terminal would get them:
+conditions are decided as nroff does, strings and macros that the file defines are put in, comments and drawing are left
+out. No other file is included and nothing is run. What the macros of a package mean is not known here. Loops are passed
+over; a page whose definitions make more of it than any page has is a :class:`RoffError`.
+
+Source: Ossanna and Kernighan, Troff User's Manual (1976, revised 1992); groff(7) and groff_char(7) for what is newer.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+#: Characters that all macros and strings of the file together may put in, and those of one string; each counts for some
+#: more, so that empty ones come to an end too.
+_MOST_EXPANDED = 4 << 20
+_LONGEST_STRING = 4_096
+_EACH = 64
+#: Strings within strings that are put in.
+_DEEPEST = 8
+
+_CONTROL = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
+_COMMENT = re.compile(r"\\[\"#].*")
+_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')
+_ESCAPE = re.compile(
+    r"\\(?:"
+    r"\[(?P<long>[^\]\n]{1,80})\]|\((?P<two>..)|C'(?P<named>[^'\n]{1,80})'"
+    r"|\*(?P<string>\[[^\]\n]{0,80}\]|\(..|.)"
+    r"|n(?P<register>[-+]?(?:\[[^\]]{0,80}\]|\(..|.))"
+    r"|(?:[fFmMgkYV])(?:\[[^\]\n]{0,80}\]|\(..|.)"
+    r"|s(?:\[[^\]\n]{0,20}\]|'[^'\n]{0,20}'|[-+]?\(\d\d|[-+]?\d{1,2})"
+    r"|w(?P<q1>['\"])(?P<width>[^\n]{0,500}?)(?P=q1)"
+    r"|o(?P<q2>['\"])(?P<over>[^\n]{0,80}?)(?P=q2)"
+    r"|N'(?P<number>\d{1,6})'"
+    r"|[hvlLDXxRHSBAZ](?P<q3>[^\s\\\w])[^\n]{0,500}?(?P=q3)"
+    r"|(?P<one>.)|$)"
+)
+#: One character behind the backslash: what it stands for. Others stand for themselves.
+_ONE = {
+    **dict.fromkeys("&|^/,:)%{}durpzac!?t", ""),
+    "e": "\\", "E": "\\", "\\": "\\", " ": "\u00a0", "~": "\u00a0", "0": "\u00a0", "t": "\t", "'": "´", "`": "`",
+    "-": "-", "_": "_", ".": ".",
+}  # fmt: skip
+_GLYPHS = {
+    pair[:-2]: pair[-1]
+    for pair in (
+        "aq=' dq=\" cq=’ oq=‘ lq=“ rq=” Bq=„ bq=‚ Fo=« Fc=» fo=‹ fc=› em=— en=– hy=‐ rs=\\ sl=/ ba=| br=│ ul=_ "
+        "rn=‾ bu=• ci=○ sq=□ lh=☜ rh=☞ at=@ sh=# ti=~ ha=^ ga=` aa=´ a^=^ a~=~ lB=[ rB=] lC={ rC=} la=⟨ ra=⟩ "
+        "co=© rg=® tm=™ de=° dg=† dd=‡ ps=¶ sc=§ ct=¢ Eu=€ eu=€ Po=£ Ye=¥ Cs=¤ Do=$ mu=× di=÷ pl=+ mi=− eq== "
+        "+-=± -+=∓ !==≠ ===≡ ~~=≈ ~==≃ =~=≅ <==≤ >==≥ >>=≫ <<=≪ if=∞ pt=∝ no=¬ AN=∧ OR=∨ fa=∀ te=∃ mo=∈ nm=∉ "
+        "sb=⊂ sp=⊃ ib=⊆ ip=⊇ ca=∩ cu=∪ es=∅ gr=∇ pd=∂ sr=√ is=∫ product=∏ sum=∑ coproduct=∐ -h=ℏ tf=∴ 3d=∴ md=⋅ "
+        "pc=· c*=⊗ c+=⊕ ->=→ <-=← <>=↔ ua=↑ da=↓ va=↕ rA=⇒ lA=⇐ hA=⇔ uA=⇑ dA=⇓ 12=½ 14=¼ 34=¾ 18=⅛ 38=⅜ 58=⅝ "
+        "78=⅞ S1=¹ S2=² S3=³ Of=ª Om=º r!=¡ r?=¿ ss=ß AE=Æ ae=æ OE=Œ oe=œ /O=Ø /o=ø -D=Ð Sd=ð TP=Þ Tp=þ .i=ı "
+        ".j=ȷ IJ=Ĳ ij=ĳ /L=Ł /l=ł fm=′ sd=″ mc=µ %0=‰ lz=◊ CL=♣ SP=♠ HE=♥ DI=♦ OK=✓ Fn=ƒ Ah=ℵ Im=ℑ Re=ℜ wp=℘ "
+        "CR=↵ bv=| bb=¦ nb=⊄ nc=⊅ ne=≢ ap=∼ lf=⌊ rf=⌋ lc=⌈ rc=⌉ *a=α *b=β *g=γ *d=δ *e=ε *z=ζ *y=η *h=θ *i=ι "
+        "*k=κ *l=λ *m=μ *n=ν *c=ξ *o=ο *p=π *r=ρ *s=σ ts=ς *t=τ *u=υ *f=φ +f=ϕ *x=χ *q=ψ *w=ω +h=ϑ +p=ϖ +e=ϵ "
+        "*A=Α *B=Β *G=Γ *D=Δ *E=Ε *Z=Ζ *Y=Η *H=Θ *I=Ι *K=Κ *L=Λ *M=Μ *N=Ν *C=Ξ *O=Ο *P=Π *R=Ρ *S=Σ *T=Τ *U=Υ "
+        "*F=Φ *X=Χ *Q=Ψ *W=Ω"
+    ).split()
+} | {"ff": "ff", "fi": "fi", "fl": "fl", "Fi": "ffi", "Fl": "ffl"}  # fmt: skip
+#: Accents as names of letters have them (``\['e]``, ``\(:u``), as combining characters.
+_ACCENTS = {
+    "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", ":": "\u0308", '"': "\u030b", ",": "\u0327",
+    "v": "\u030c", "o": "\u030a", "-": "\u0304", ".": "\u0307", "u": "\u0306",
+}  # fmt: skip
+_ACCENTED = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")
+_CODED = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")
+#: Strings that packages of macros define, and those that Pod::Man does by drawing.
+_STRINGS = {
+    "lq": "“", "rq": "”", "Tm": "™", "R": "®", "Aq": "'", "--": "--", "PI": "π", 'L"': '"', 'R"': '"', "C`": "",
+    "C'": "", "C+": "C++", "Lt": "<", "Gt": ">", "Le": "≤", "Ge": "≥", "Ne": "≠", "Pm": "±", "If": "∞", "Pi": "π",
+    "Na": "NaN", "Ba": "|", "Am": "&", "q": '"', "Rq": "”", "Lq": "“", "ua": "↑", "aa": "´", "ga": "`", ".T": "utf8",
+    "th": "þ", "Th": "Þ", "ae": "æ", "Ae": "Æ", "oe": "œ", "Oe": "Œ", "d-": "ð", "D-": "Ð", "8": "ß", "o": "å",
+    **dict.fromkeys("':`^,~/_.v", ""),
+}  # fmt: skip
+_REGISTERS = {".g": 1, ".x": 1, ".y": 22, ".l": 78, ".ll": 78}
+_COMPARISON = re.compile(r"(-?\d+)[a-z]?\s*(<=|>=|<|>|==?)\s*(-?\d+)[a-z]?")
+_STRING_COMPARISON = re.compile(r"(['\"\x07])(.*?)\1(.*?)\1")
+_BLOCK_MARK = re.compile(r"\\[{}]")
+
+
+class RoffError(ValueError):
+    """Why a page is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoffLine:
+    """A line of the page: a ``macro`` with what stands behind it, or (where that is empty) text; escapes are in it."""
+
+    macro: str
+    rest: str
+
+
+class Roff:
+    """The lines of a page, and the text that its escapes stand for. ``native``: macros that the file cannot define."""
+
+    def __init__(self, text: str, native: frozenset[str]) -> None:
+        joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
+        self._pending = deque(joined.split("\n"))
+        self._native = native
+        self._strings = dict(_STRINGS)
+        self._registers = dict(_REGISTERS)
+        self._macros: dict[str, list[str]] = {}
+        self._decided: list[bool] = []  # what the conditions said that wait for their .el
+        self._left = _MOST_EXPANDED
+
+    def lines(self) -> Iterator[RoffLine]:
+        """The lines, one after another, so that what a line defines holds for those behind it."""
+        while self._pending:
+            line = self._pending.popleft()
+            control = _CONTROL.match(line)
+            if control is None:
+                yield RoffLine("", _BLOCK_MARK.sub("", _without_comment(line)))
+                continue
+            name, rest = control[1], line[control.end() :]
+            if not name:
+                continue
+            if name in ("if", "ie", "el"):
+                self._condition(name, rest)
+            elif name in ("de", "de1", "am", "am1", "dei", "ami", "ig"):
+                self._define(name, rest)
+            elif name == "while":
+                self._pass_over(rest)
+            elif name in ("ds", "as", "ds1", "as1"):
+                self._set_string(name[:2], _without_comment(rest))
+            elif name == "nr":
+                self._set_register(_without_comment(rest))
+            elif name in ("als", "rn"):
+                self._rename(arguments(_without_comment(rest)))
+            elif name in self._macros and name not in self._native:
+                self._expand(name, _without_comment(rest))
+            else:
+                yield RoffLine(name, _BLOCK_MARK.sub("", _without_comment(rest)))
+
+    def raw_lines(self, end: str) -> Iterator[str]:
+        """The lines up to that of a macro, as they are; for what is another language within this one."""
+        while self._pending:
+            line = self._pending.popleft()
+            control = _CONTROL.match(line)
+            if control is not None and control[1] == end:
+                return
+            yield line
+
+    def text(self, source: str, depth: int = 0) -> str:
+        """The text that a line stands for, without fonts, sizes and motions."""
+        if "\\" not in source:
+            return source
+
+        def put(escape: re.Match[str]) -> str:
+            name = escape["long"] or escape["two"] or escape["named"]
+            if name:
+                return _glyph(name)
+            if escape["one"]:
+                return _ONE.get(escape["one"], escape["one"])
+            if escape["string"]:
+                value = self._strings.get(_named(escape["string"]).split(" ")[0], "")
+                self._spend(value)
+                return self.text(value, depth + 1)[:_LONGEST_STRING] if depth < _DEEPEST else ""
+            if escape["register"]:
+                return str(self._registers.get(_named(escape["register"].lstrip("+-")), 0))
+            if escape["width"] is not None:
+                return str(24 * len(escape["width"]))
+            if escape["over"]:
+                return self.text(escape["over"], depth + 1)[:1] if depth < _DEEPEST else ""
+            return chr(int(escape["number"])) if escape["number"] and int(escape["number"]) in range(32, 256) else ""
+
+        return _ESCAPE.sub(put, source)
+
+    def _condition(self, name: str, rest: str) -> None:
+        if name == "el":
+            holds = not self._decided.pop() if self._decided else False
+        else:
+            holds, rest = self._decide(rest)
+            if name == "ie":
+                del self._decided[64:]
+                self._decided.append(holds)
+        if holds:
+            rest = rest.lstrip()
+            if rest.startswith("\\{"):
+                rest = rest[2:].lstrip()
+            if rest:
+                self._pending.appendleft(rest)
+        else:
+            self._pass_over(rest)
+
+    def _decide(self, rest: str) -> tuple[bool, str]:
+        """Whether a condition holds, and what stands behind it."""
+        opposite = rest.startswith("!")
+        rest = rest[1:].lstrip() if opposite else rest
+        holds = False
+        if comparison := _STRING_COMPARISON.match(rest):
+            holds = self.text(comparison[2]) == self.text(comparison[3])
+            rest = rest[comparison.end() :]
+        elif rest[:1] in ("n", "t", "o", "e", "v") and (len(rest) == 1 or rest[1] in " \t\\."):
+            holds = rest[0] in "no"
+            rest = rest[1:]
+        elif rest[:1] in ("d", "r", "c", "m", "F", "S") and rest[1:2] in (" ", "\t", "\\", "["):
+            known, _, rest = rest[1:].lstrip().partition(" ")
+            holds = known in self._strings or known in self._macros
+        else:
+            at = _end_of_expression(rest)
+            holds = self._amounts(rest[:at]) > 0
+            rest = rest[at:]
+        return holds is not opposite, rest
+
+    def _amounts(self, expression: str) -> int:
+        """What an expression of numbers amounts to, 0 for one that is not understood."""
+        shown = self.text(expression).strip().strip("()")
+        if (comparison := _COMPARISON.fullmatch(shown)) is not None:
+            left, right = int(comparison[1]), int(comparison[3])
+            told = {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}
+            return int(told.get(comparison[2], left == right))
+        return int(shown) if re.fullmatch(r"-?\d{1,9}", shown) else 0
+
+    def _pass_over(self, rest: str) -> None:
+        """Leave out what a condition that does not hold stands before."""
+        depth = rest.count("\\{") - rest.count("\\}")
+        while depth > 0 and self._pending:
+            line = self._pending.popleft()
+            depth += line.count("\\{") - line.count("\\}")
+
+    def _define(self, kind: str, rest: str) -> None:
+        names = _without_comment(rest).split()
+        ends = "." + (names[1] if kind != "ig" and len(names) > 1 else names[0] if kind == "ig" and names else ".")
+        body: list[str] = []
+        while self._pending:
+            line = self._pending.popleft()
+            if line.rstrip() == ends or (line[:1] in "'." and line[:1] and "." + line[1:].strip() == ends):
+                break
+            body.append(line)
+        if kind != "ig" and names:
+            before = self._macros.get(names[0], []) if kind.startswith("am") else []
+            self._macros[names[0]] = before + body
+
+    def _set_string(self, kind: str, rest: str) -> None:
+        name, _, value = rest.partition(" ")
+        value = value.lstrip(" ").removeprefix('"')[:_LONGEST_STRING]
+        if name and name not in _STRINGS:
+            self._strings[name] = (self._strings.get(name, "") if kind == "as" else "")[:_LONGEST_STRING] + value
+
+    def _set_register(self, rest: str) -> None:
+        parts = rest.split()
+        if len(parts) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", parts[1]):
+            amount = int(parts[1].rstrip("uincpvmPsfz"))
+            self._registers[parts[0]] = amount + (self._registers.get(parts[0], 0) if parts[1][0] in "+-" else 0)
+
+    def _rename(self, names: list[str]) -> None:
+        if len(names) == 2 and names[1] in self._macros:
+            self._macros[names[0]] = self._macros[names[1]]
+
+    def _expand(self, name: str, rest: str) -> None:
+        given = arguments(rest)
+
+        def argument(mark: re.Match[str]) -> str:
+            if mark[1] in "*@":
+                return " ".join(given)
+            number = int(mark[1])
+            return given[number - 1] if 0 < number <= len(given) else ""
+
+        body = [re.sub(r"\\\\?\$([\d*@])", argument, line).replace("\\\\", "\\") for line in self._macros[name]]
+        self._spend(*body)
+        self._pending.extendleft(reversed(body))
+
+    def _spend(self, *put: str) -> None:
+        """Count what is put in."""
+        self._left -= _EACH + sum(map(len, put)) + _EACH * len(put)
+        if self._left < 0:
+            raise RoffError(
+                f"its definitions make more than {_MOST_EXPANDED:,} characters of it, which is the limit; have it "
+                "formatted (man -Tutf8), and ingest that AS text"
+            )
+
+
+def arguments(rest: str) -> list[str]:
+    r"""The arguments of a macro: words, and what stands in quotes.
+
+    >>> arguments(r'one "two three" fo\ ur')
+    ['one', 'two three', 'fo\\ ur']
+    """
+    return [
+        found[1].replace('""', '"') if found[1] is not None else found[2] for found in _ARGUMENT.finditer(rest.strip())
+    ]
+
+
+def _without_comment(line: str) -> str:
+    return _COMMENT.sub("", line) if '\\"' in line or "\\#" in line else line
+
+
+def _named(name: str) -> str:
+    return name[1:-1] if name[0] == "[" else name[1:] if name[0] == "(" else name
+
+
+def _end_of_expression(rest: str) -> int:
+    """Where the expression ends that a line begins with: at white space outside of parentheses."""
+    depth = 0
+    at = 0
+    while at < len(rest):
+        if rest.startswith(("\\n(", "\\w(", "\\(", "\\*("), at):
+            at += 5 if rest[at + 1] != "(" else 4
+            continue
+        depth += (rest[at] == "(") - (rest[at] == ")")
+        if rest[at] in " \t" and depth <= 0:
+            break
+        if rest.startswith("\\{", at):
+            break
+        at += 1
+    return min(at, len(rest))
+
+
+def _glyph(name: str) -> str:
+    if name in _GLYPHS:
+        return _GLYPHS[name]
+    if accented := _ACCENTED.fullmatch(name):
+        return unicodedata.normalize("NFC", accented[2] + _ACCENTS[accented[1]])
+    if coded := _CODED.fullmatch(name):
+        codes = [int(code, 16) for code in coded[1].split("_")] if coded[1] else [int(coded[2])]
+        if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):
+            return unicodedata.normalize("NFC", "".join(map(chr, codes)))
+    return name if len(name) == 1 else ""

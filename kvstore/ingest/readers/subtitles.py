@@ -1,0 +1,79 @@
+"""Subtitles: what is said in a film or a talk becomes a text, with the times at which its paragraphs begin.
+
+In: an ``.srt`` file (SubRip) or a ``.vtt`` file (WebVTT), in UTF-8 (or as marked or named). Out: one document of format
+``text``: the lines of the cues joined to paragraphs, each behind the time at which it begins (``[00:12:05]``), where a
+pause, another speaker or its length ends the one before. Speakers are named (``Ann: ...``); styles, places on the
+screen, notes and lines that a cue repeats of the one before are left out. A file without a cue is a ReaderError.
+
+Source: WebVTT: The Web Video Text Tracks Format (W3C), 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import whole_text
+from .raw_document import Origin, RawDocument, ReadOptions
+
+_TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
+_TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
+_VOICE = re.compile(r"<v(?:\.[^ >]{0,200})?[ \t]+([^>]{1,200})>")
+_STYLE = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
+#: Seconds of silence that end a paragraph, and characters of one that a sentence ends.
+_PAUSE = 4.0
+_LONG = 400
+_SENTENCE_END = (".", "!", "?", "…", "。")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = whole_text(stream.read(), origin.name, options.encoding)
+    paragraphs: list[str] = []
+    ended = speaking = last = ""
+    until = 0.0
+    for begin, end, speaker, lines in _cues(text):
+        said = [line for line in lines if line != last]
+        if not said:
+            until = max(until, end)
+            continue
+        last = said[-1]
+        whole = paragraphs and len(paragraphs[-1]) >= _LONG and ended.endswith(_SENTENCE_END)
+        if not paragraphs or begin - until > _PAUSE or whole or speaker != speaking:
+            named = f"{speaker}: " if speaker else ""
+            paragraphs.append(f"[{_shown(begin)}] {named}{' '.join(said)}")
+        else:
+            paragraphs[-1] += f" {' '.join(said)}"
+        ended, speaking, until = last, speaker, max(until, end)
+    if not paragraphs:
+        raise ReaderError(f"{origin.name}: has no cue with a text; there is nothing to store")
+    yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")
+
+
+def _cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
+    """Of each cue its times, who speaks, and its lines; what stands outside cues is left out."""
+    lines = text.split("\n")
+    times = [(number, found) for number, line in enumerate(lines) if (found := _TIMES.fullmatch(line))]
+    for number, found in times:
+        shown: list[str] = []
+        speaker = ""
+        for line in lines[number + 1 :]:
+            if not line.strip() or "-->" in line:
+                break
+            voice = _VOICE.search(line)
+            speaker = " ".join(unescape(voice[1]).split()) if voice is not None else speaker
+            plain = " ".join(unescape(_STYLE.sub("", _VOICE.sub("", line))).split())
+            if plain:
+                shown.append(plain)
+        yield _seconds(*found.groups()[:4]), _seconds(*found.groups()[4:]), speaker, shown
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str, parts: str) -> float:
+    return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{parts}")
+
+
+def _shown(time: float) -> str:
+    return f"{int(time) // 3600:02}:{int(time) // 60 % 60:02}:{int(time) % 60:02}"

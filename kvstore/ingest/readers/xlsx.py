@@ -1,0 +1,55 @@
+"""XLSX: the sheets of an Excel workbook, as rows of texts.
+
+In: an ``.xlsx`` file, or one with macros, which are not read, or a template. Out: the cells of each sheet as they are
+shown where no format is set: formulas stand for the values that were saved with them, dates are ISO 8601. A file that
+is no XLSX or is locked with a password is a ReaderError, and so is the absence of openpyxl.
+"""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from ...errors import ReaderError
+from ...extras import required
+from .decoding import clean
+from .packages import Package
+
+
+@contextmanager
+def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+    """The sheets of a file, while it is open; whatever fails meanwhile is a ReaderError."""
+    openpyxl = required("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
+    package = Package(stream, name, "XLSX")
+    stream.seek(0)
+    with package.guarded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what openpyxl does not know of formats, which is not read
+        book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        try:
+            yield {sheet.title: _rows(sheet) for sheet in book.worksheets}
+        finally:
+            book.close()
+
+
+def _rows(sheet: Any) -> Iterator[list[str]]:
+    sheet.reset_dimensions()  # what a sheet says of its size may be wrong
+    for row in sheet.iter_rows(values_only=True):
+        yield [_shown(value) for value in row]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    if isinstance(value, datetime.datetime):
+        plain = value.time() == datetime.time()
+        return value.date().isoformat() if plain else value.isoformat(" ")
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return clean(str(value)).strip()

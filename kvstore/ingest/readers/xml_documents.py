@@ -1,0 +1,643 @@
+"""XML: articles and books by their structure, feeds by their entries, and other XML by its elements.
+
+In: a file of XML, in the encoding that it declares (or the option ``encoding``). Out: of prose one document of format
+``markdown``, its sections a tree: DocBook, JATS and TEI, and whatever else has paragraphs by the names that those have
+(DITA, Mallard, FictionBook); its metadata are ``author``, ``date`` and ``doi`` where its head says them. Of a feed
+(RSS, Atom) each entry is a document, whose key is its identifier. Other XML is data: each of records that are all alike
+is a document, else the file is one; what is in an element stands behind its name. A drawing, a list of addresses and
+data of over a million characters are passed over, and what lies in other files is told: nothing is fetched. What is not
+well-formed, nests too deep or expands without end is a ReaderError.
+
+Source: DocBook 5.2 (OASIS), JATS 1.3 (NISO Z39.96), TEI P5, RSS 2.0 and RFC 4287; XML 1.0, 4 for entities.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from ...errors import ReaderError
+from .decoding import WEB_ENCODING, decode
+from .markdown_blocks import (
+    Inline,
+    MarkdownBlock,
+    code_block,
+    document,
+    heading,
+    item_list,
+    one_line,
+    paragraph,
+    pipe_table,
+    quote,
+)
+from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
+from .scalars import number_or_string
+from .xml_tree import XmlError, parsed_with_entities
+
+#: Characters of data that are read, as of JSON; beyond that it is nothing that anybody reads.
+_LARGEST_DATA = 1_000_000
+#: Characters of a field that is metadata as well.
+_LONGEST_META = 200
+#: Lists within lists that are indented.
+_DEEPEST = 12
+
+_DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""")
+#: What expat reads by itself.
+_OF_EXPAT = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-?1|latin-?1")
+
+_FEEDS = frozenset("rss feed RDF".split())
+_PARAGRAPHS = frozenset(
+    "para simpara paragraph p ab lg l sp stage speaker formalpara bridgehead subtitle v stanza".split()
+)
+#: Names that only prose has for its elements.
+_PROSE = frozenset("para simpara paragraph p ab lg formalpara".split())
+_ITEM_LISTS = frozenset(
+    "itemizedlist orderedlist procedure substeps simplelist list ul ol steps steps-unordered segmentedlist calloutlist "
+    "bullet_list enumerated_list".split()
+)
+_ITEMS = frozenset("listitem item list-item list_item li step member callout seglistitem sli".split())
+_TERM_LISTS = frozenset("variablelist glosslist def-list dl glossary terms".split())
+_ENTRIES = frozenset("varlistentry glossentry def-item dlentry".split())
+_TERMS = frozenset("term glossterm dt".split())
+_CODE_BLOCKS = frozenset(
+    "programlisting screen literallayout synopsis cmdsynopsis funcsynopsis preformat codeblock pre msgblock screenco "
+    "literal_block".split()
+)
+_QUOTES = frozenset("blockquote block_quote epigraph disp-quote cit lq".split())
+_ADMONITIONS = frozenset("note tip warning caution important danger".split())
+_TABLES = frozenset("table informaltable table-wrap simpletable".split())
+_ROWS = frozenset("row tr sthead strow".split())
+_CELLS = frozenset("entry cell td th stentry".split())
+_ABSTRACTS = frozenset("abstract shortdesc".split())
+_NOTES = frozenset("footnote fn".split())
+_TITLES = frozenset("title head".split())
+_ALWAYS_BLOCKS = (
+    _PARAGRAPHS | _ITEM_LISTS | _TERM_LISTS | _CODE_BLOCKS | _QUOTES | _ADMONITIONS | _TABLES
+    | frozenset("section sect1 sect2 sect3 sect4 sect5 sec chapter appendix preface part div div1 div2 div3 div4 div5 "
+                "refsect1 refsect2 refsect3 refsection figure informalfigure example informalexample fig boxed-text "
+                "sidebar abstract ref-list ack app body front back text body group shortdesc conbody taskbody".split())
+)  # fmt: skip
+#: What has a title that is no heading.
+_CAPTIONED = (
+    _ADMONITIONS | _TABLES | _ITEM_LISTS | _TERM_LISTS
+    | frozenset("figure informalfigure example fig caption formalpara sidebar procedure list".split())
+)  # fmt: skip
+#: The head of a document, of which title, authors, date and abstract are read.
+_HEADS = frozenset(
+    "info articleinfo bookinfo chapterinfo sectioninfo refentryinfo setinfo appendixinfo prefaceinfo front teiHeader "
+    "prolog docinfo".split()
+)
+_LEFT_OUT = frozenset("indexterm remark index toc titleabbrev anchor colspec spanspec object-id script style".split())
+_CODE = frozenset(
+    "code literal command filename option varname envar constant function classname methodname userinput "
+    "computeroutput monospace codeph filepath cmdname parmname apiname systemitem package replaceable parameter "
+    "keycode".split()
+)
+_EMPHASIS = frozenset("emphasis bold italic b i em strong hi emph".split())
+_WITHIN_WORDS = _EMPHASIS | _CODE | frozenset("sub sup subscript superscript sc tt".split())
+_IN_QUOTES = frozenset("quote q".split())
+_LINE_BREAKS = frozenset("br lb break sbr".split())
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
+    """Yield the documents of the file."""
+    data = stream.read()
+    encoding = options.encoding or _declared(data)
+    if encoding is not None:
+        data = decode(data, origin.name, encoding).encode()
+    if not data.strip():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    try:
+        root, elsewhere = parsed_with_entities(data, "utf-8" if encoding else None)
+    except XmlError as error:
+        raise ReaderError(f"{origin.name}: {error}; mend it, or ingest it AS text") from None
+    name = _local(root)
+    if name == "html":
+        from .html import read as read_page
+
+        yield from read_page(BytesIO(data), origin, options)
+        return
+    if name in ("urlset", "sitemapindex"):
+        yield PassedOver(origin.name, "lists of addresses")
+        return
+    if name == "svg":
+        yield PassedOver(origin.name, "drawings")
+        return
+    if name in _FEEDS and (entries := [each for each in root.iter() if _local(each) in ("item", "entry")]):
+        yield from _entries(root, entries, origin, options)
+    elif any(_local(each) in _PROSE for each in root.iter()):
+        yield _prose(root, origin)
+    else:
+        yield from _data(root, origin)
+    for missing in elsewhere:
+        yield PassedOver(
+            origin.name, "parts in other files", f"what {missing!r} stands for lies in another file, which is not read"
+        )
+
+
+def _declared(data: bytes) -> str | None:
+    """The encoding that a file declares, where it is one of the web that expat may not know."""
+    declared = _DECLARED.match(data.lstrip(b"\xef\xbb\xbf"))
+    label = declared[1].decode("ascii").lower() if declared else ""
+    return label if WEB_ENCODING.fullmatch(label) and not _OF_EXPAT.fullmatch(label) else None
+
+
+# --- prose ------------------------------------------------------------------------------------------------------------
+
+
+def _prose(root: Element, origin: Origin) -> RawDocument:
+    prose = _XmlProse(root)
+    blocks = prose.all_blocks()
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    return RawDocument(origin.key, prose.title or None, document(blocks) + "\n", prose.meta, "markdown")
+
+
+class _XmlProse:
+    """The blocks of an article or a book; ``title`` and ``meta`` are those of its head."""
+
+    def __init__(self, root: Element) -> None:
+        self._root = root
+        self._notes: list[str] = []
+        self.meta: dict[str, JSON] = {}
+        # What holds a block is a block, whatever it is called.
+        self._blocks: set[Element] = set()
+        above = {child: parent for parent in root.iter() for child in parent}
+        for element in root.iter():
+            if _local(element) in _ALWAYS_BLOCKS and _local(element) not in _NOTES:
+                holder: Element | None = element
+                while holder is not None and holder not in self._blocks and _local(holder) not in _NOTES:
+                    self._blocks.add(holder)
+                    holder = above.get(holder)
+        self.title = self._read_head()
+
+    def all_blocks(self) -> list[MarkdownBlock]:
+        """All blocks, the footnotes last."""
+        blocks = self._section(self._root, 1)
+        if self.title and not any(block.kind == "heading" for block in blocks[:1]):
+            blocks = [heading(1, self.title), *blocks]
+        return [*blocks, *(paragraph(f"[{number}] {text}") for number, text in enumerate(self._notes, 1))]
+
+    def _read_head(self) -> str:
+        """The title of the whole; metadata are noted."""
+        head = next((child for child in self._root if _local(child) in _HEADS), None)
+        titles = ("article-title", "title", "book-title", "title-main") if head is not None else ()
+        found = None
+        if head is not None:
+            found = next((each for name in titles for each in head.iter() if _local(each) == name), None)
+            authors = [
+                _person(each) for each in head.iter() if _local(each) in ("author", "contrib", "personname") or False
+            ]
+            authors = [each for each in dict.fromkeys(authors) if each]
+            if authors:
+                self.meta["author"] = ", ".join(authors)
+            date = next(
+                (each for name in ("pub-date", "pubdate", "date") for each in head.iter() if _local(each) == name), None
+            )
+            if date is not None and (said := _date(date)):
+                self.meta["date"] = said
+            doi = next(
+                (each for each in head.iter() if _local(each) == "article-id" and each.get("pub-id-type") == "doi"),
+                None,
+            )
+            if doi is not None and (said := _text(doi)):
+                self.meta["doi"] = said
+        if found is None:
+            found = next((child for child in self._root if _local(child) in _TITLES), None)
+        return _text(found) if found is not None else ""
+
+    def _section(self, element: Element, level: int) -> list[MarkdownBlock]:
+        """The blocks of an element, behind its title as a heading."""
+        title = next((child for child in element if _local(child) in _TITLES), None)
+        head = next(
+            (child for child in element if _local(child) in _HEADS and (_local(child) != "front" or _is_head(child))),
+            None,
+        )
+        if title is None and head is not None:
+            title = next((each for each in head.iter() if _local(each) in ("title", "article-title")), None)
+        blocks: list[MarkdownBlock] = []
+        label = None
+        if title is not None and (text := self._line(title)):
+            label = next((child for child in element if _local(child) == "label"), None)
+            blocks.append(heading(min(level, 6), f"{_text(label)} {text}" if label is not None else text))
+            level += 1
+        elif _local(element) == "abstract":
+            blocks.append(heading(min(level, 6), "Abstract"))
+            level += 1
+        if head is not None:
+            for abstract in _outermost(head, _ABSTRACTS):
+                blocks += self._section(abstract, level)
+        return blocks + self._children(
+            element, level, frozenset(each for each in (title, head, label) if each is not None)
+        )
+
+    def _children(self, element: Element, level: int, without: frozenset[Element] = frozenset()) -> list[MarkdownBlock]:
+        blocks: list[MarkdownBlock] = []
+        inline = Inline()
+        # Where an element that holds blocks has no text of its own, each of its children is something by itself.
+        apart = (
+            element in self._blocks
+            and _local(element) not in _PARAGRAPHS
+            and not (element.text or "").strip()
+            and not any((child.tail or "").strip() for child in element)
+        )
+        beside = False  # an element, with nothing between
+
+        def flush() -> None:
+            blocks.extend(map(paragraph, inline.take()))
+
+        inline.text(element.text or "")
+        for child in element:
+            name = _local(child)
+            if child in without or name in _LEFT_OUT:
+                pass
+            elif (
+                child in self._blocks
+                or name in _TITLES
+                or (name == "code" and "\n" in "".join(child.itertext()).strip())
+            ):
+                flush()
+                blocks += self._block(child, "pre" if name == "code" else name, level)
+            else:
+                if name not in _WITHIN_WORDS:
+                    if apart:
+                        flush()
+                    elif beside:
+                        inline.apart()
+                self._inline(child, inline)
+            beside = not child.tail
+            inline.text(child.tail or "")
+        flush()
+        return blocks
+
+    def _block(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
+        if name in _ITEM_LISTS:
+            return self._list(element, name, level)
+        if name in _TERM_LISTS and any(_local(child) in _ENTRIES or _local(child) in _TERMS for child in element):
+            return self._terms(element, level)
+        if name in _TABLES:
+            return self._table(element, level)
+        if name in _CODE_BLOCKS:
+            code = "".join(element.itertext())
+            return [code_block(code, _language(element))] if code.strip() else []
+        if name in _QUOTES:
+            blocks = self._children(element, level)
+            return [quote(blocks)] if blocks else []
+        if name in _ADMONITIONS:
+            blocks = self._children(element, level)
+            label = f"{name.capitalize()}:"
+            if blocks and blocks[0].kind == "paragraph":
+                return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
+            return [paragraph(label), *blocks] if blocks else []
+        if name == "lg":  # a stanza: each line is one
+            lines = [self._line(child) for child in element]
+            return [paragraph("\n".join(filter(None, lines)))] if any(lines) else []
+        if name in _TITLES:
+            return [paragraph(text)] if (text := self._line(element)) else []
+        if name in _PARAGRAPHS or name in _CAPTIONED or name in _ITEMS:
+            return self._children(element, level)
+        return self._section(element, level)
+
+    def _list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
+        kind = element.get("list-type") or element.get("type") or element.get("rend") or ""
+        numbered = name in ("orderedlist", "procedure", "substeps", "ol", "steps", "enumerated_list") or kind in (
+            "order",
+            "ordered",
+            "numbered",
+        )
+        before: list[MarkdownBlock] = []
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        term = ""
+        for child in element:
+            inner = _local(child)
+            if inner in _LEFT_OUT:
+                continue
+            if inner == "label":  # TEI: what the next item is about
+                term = self._line(child)
+                continue
+            if inner not in _ITEMS:
+                (items[-1][1] if items else before).extend(self._block(child, inner, level))
+                continue
+            blocks = self._children(child, level, frozenset(each for each in child if _local(each) == "label"))
+            if term:
+                blocks = _told_of(term, blocks)
+                term = ""
+            if blocks:
+                items.append((f"{len(items) + 1}." if numbered else "-", blocks))
+        return [*before, *([item_list(items)] if items else [])]
+
+    def _terms(self, element: Element, level: int) -> list[MarkdownBlock]:
+        before: list[MarkdownBlock] = []
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        waiting: list[str] = []
+        for entry in element:
+            name = _local(entry)
+            if name not in _ENTRIES and name not in _TERMS and name not in ("dd", "item"):
+                before += self._block(entry, name, level) if name not in _LEFT_OUT else []
+                continue
+            parts = list(entry) if name in _ENTRIES else [entry]
+            said: list[MarkdownBlock] = []
+            for part in parts:
+                if _local(part) in _TERMS:
+                    waiting.append(self._line(part))
+                else:
+                    said += self._children(part, level)
+            if name in _ENTRIES or name not in _TERMS:
+                items.append(("-", _told_of(", ".join(filter(None, waiting)), said)))
+                waiting = []
+        return [*before, *([item_list([item for item in items if item[1]])] if items else [])]
+
+    def _table(self, element: Element, level: int) -> list[MarkdownBlock]:
+        blocks: list[MarkdownBlock] = []
+        for child in element:
+            if _local(child) in _TITLES or _local(child) in ("caption", "label"):
+                blocks += self._children(child, level)
+        blocks = [paragraph(" ".join(one_line([block]) for block in blocks))] if blocks else []
+        rows: list[list[str]] = []
+        for row in _outermost(element, _ROWS):
+            cells = [child for child in row if _local(child) in _CELLS]
+            rows.append([one_line(self._children(cell, level)) for cell in cells])
+        return [*blocks, *([pipe_table(rows[0], rows[1:])] if rows else [])]
+
+    def _inline(self, element: Element, inline: Inline) -> None:
+        name = _local(element)
+        if name in _LEFT_OUT:
+            return
+        if name in _NOTES:
+            number = len(self._notes)
+            self._notes.append("")
+            self._notes[number] = one_line(self._children(element, 9))
+            inline.text(f"[{number + 1}]")
+        elif name in _LINE_BREAKS:
+            inline.line_break()
+        elif name in _CODE:
+            inline.code("".join(element.itertext()))
+        elif name in _EMPHASIS:
+            started = inline.start_emphasis()
+            self._inline_children(element, inline)
+            inline.end_emphasis(started)
+        elif name in _IN_QUOTES:
+            inline.text("“")
+            self._inline_children(element, inline)
+            inline.text("”")
+        elif name in ("ulink", "link", "ext-link", "xref") and not "".join(element.itertext()).strip():
+            inline.text(
+                element.get("url") or element.get("{http://www.w3.org/1999/xlink}href") or element.get("linkend") or ""
+            )
+        else:
+            self._inline_children(element, inline)
+
+    def _inline_children(self, element: Element, inline: Inline) -> None:
+        inline.text(element.text or "")
+        beside = False
+        for child in element:
+            if beside and _local(child) not in _WITHIN_WORDS:
+                inline.apart()
+            self._inline(child, inline)
+            beside = not child.tail
+            inline.text(child.tail or "")
+
+    def _line(self, element: Element) -> str:
+        """An element as a line of running text."""
+        inline = Inline(plain=True)
+        self._inline_children(element, inline)
+        return " ".join(" ".join(inline.take()).split())
+
+
+def _outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
+    """The elements of these names below one, without those that stand within others of them."""
+    waiting = [iter(element)]
+    while waiting:
+        child = next(waiting[-1], None)
+        if child is None:
+            waiting.pop()
+        elif _local(child) in names:
+            yield child
+        else:
+            waiting.append(iter(child))
+
+
+def _is_head(element: Element) -> bool:
+    return _local(element) == "front" and any(_local(child).endswith("-meta") for child in element)
+
+
+def _told_of(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """What is said of a term, behind it."""
+    if blocks and blocks[0].kind == "paragraph":
+        return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
+    return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks] if term else blocks
+
+
+def _language(element: Element) -> str:
+    language = element.get("language") or element.get("lang") or ""
+    return language.lower() if language.replace("+", "").replace("-", "").replace("#", "").isalnum() else ""
+
+
+def _person(element: Element) -> str:
+    """The name of a person, given names first."""
+    parts = {_local(each): _text(each) for each in element.iter()}
+    given = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
+    family = next((parts[name] for name in ("surname",) if parts.get(name)), "")
+    if family:
+        return f"{given} {family}".strip()
+    return _text(element) if not len(element) else _text(next(iter(element)))
+
+
+def _date(element: Element) -> str:
+    parts = {_local(child): _text(child) for child in element}
+    if parts.get("year"):
+        return "-".join(parts[name].zfill(2) for name in ("year", "month", "day") if parts.get(name, "").isdigit())
+    return element.get("when") or element.get("iso-8601-date") or _text(element)
+
+
+# --- feeds ------------------------------------------------------------------------------------------------------------
+
+
+def _entries(root: Element, entries: Sequence[Element], origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """The entries of a feed, each a document."""
+    channel = next((each for each in root.iter() if _local(each) in ("channel", "feed")), root)
+    feed = next((_text(child) for child in channel if _local(child) == "title"), "")
+    for number, entry in enumerate(entries, 1):
+        fields: dict[str, Element] = {}
+        for child in entry:
+            fields.setdefault(_local(child), child)
+        title = " ".join(_as_text(fields.get("title"), origin, options).split())
+        body = next(
+            (blocks for name in ("encoded", "content", "description", "summary")
+             if name in fields and (blocks := _markup(fields[name], origin, options))),
+            [],
+        )  # fmt: skip
+        if not body and not title:
+            continue
+        link = next(
+            (
+                each.get("href") or _text(each)
+                for each in entry
+                if _local(each) == "link" and each.get("rel", "alternate") == "alternate"
+            ),
+            "",
+        )
+        default = f"{origin.key}:{number}"
+        named = next((said for name in ("guid", "id") if name in fields and (said := _text(fields[name]))), link)
+        meta: dict[str, JSON] = {}
+        author = fields.get("author") if "author" in fields else fields.get("creator")
+        if author is not None and (said := _text(next((each for each in author if _local(each) == "name"), author))):
+            meta["author"] = said
+        date = next(
+            (
+                said
+                for name in ("pubDate", "published", "date", "updated")
+                if name in fields and (said := _text(fields[name]))
+            ),
+            "",
+        )
+        for field_name, value in (("date", date), ("link", link), ("feed", feed)):
+            if value:
+                meta[field_name] = value
+        blocks = [*([heading(1, title)] if title else []), *body] if body else [paragraph(title)]
+        yield RawDocument(
+            named or default,
+            title or None,
+            document(blocks) + "\n",
+            meta,
+            "markdown",
+            other_key=default if named else None,
+        )
+
+
+def _markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
+    """What an element of a feed says: text, markup that is escaped, or elements of a page."""
+    if len(element):
+        from xml.etree.ElementTree import tostring
+
+        written = tostring(element, "unicode")
+        for prefix in ("html:", "xhtml:", "ns0:", "ns1:", "ns2:"):
+            written = written.replace(f"<{prefix}", "<").replace(f"</{prefix}", "</")
+    else:
+        written = element.text or ""
+        if "<" not in written and "&" not in written:
+            return [paragraph(" ".join(part.split())) for part in written.split("\n\n") if part.strip()]
+    if not written.strip():
+        return []
+    from .html import page
+
+    return page(written.encode(), origin.name, replace(options, encoding="utf-8", navigation="keep"))[1]
+
+
+def _as_text(element: Element | None, origin: Origin, options: ReadOptions) -> str:
+    return "" if element is None else one_line(_markup(element, origin, options)).replace("\\", "")
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def _data(root: Element, origin: Origin) -> Iterator[RawDocument | PassedOver]:
+    """Records that are alike as a document each, else the file as one."""
+    size = sum(len(each.text or "") + sum(map(len, each.attrib.values())) for each in root.iter())
+    children = list(root)
+    if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):
+        for number, record in enumerate(children, 1):
+            if any((each.text or "").strip() or each.attrib for each in record.iter()):
+                yield _record(record, f"{origin.key}:{number}")
+        return
+    if size > _LARGEST_DATA:
+        yield PassedOver(origin.name, "data of over a million characters")
+        return
+    blocks = _fields(root, 2)
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    title = _label(root)
+    yield RawDocument(
+        origin.key, title or None, document([heading(1, title or _local(root)), *blocks]) + "\n", {}, "markdown"
+    )
+
+
+def _record(record: Element, default: str) -> RawDocument:
+    leaves: dict[str, str] = dict(record.attrib)
+    for child in record:
+        if not len(child):
+            leaves.setdefault(_local(child), _text(child))
+    named = next((leaves[name] for name in ("id", "key") if leaves.get(name)), "")
+    title = next((leaves[name] for name in ("title", "name") if leaves.get(name)), "")
+    meta: dict[str, JSON] = {
+        name.rpartition("}")[2]: number_or_string(value)
+        for name, value in leaves.items()
+        if value and len(value) <= _LONGEST_META
+    }
+    blocks = _fields(record, 2)
+    text = document([*([heading(1, title)] if title else []), *blocks]) + "\n"
+    return RawDocument(named or default, title or None, text, meta, "markdown", other_key=default if named else None)
+
+
+def _fields(element: Element, level: int) -> list[MarkdownBlock]:
+    """The blocks of data: leaves as a list of names and values, what holds others as a section or an inner list."""
+    blocks: list[MarkdownBlock] = []
+    items: list[tuple[str, list[MarkdownBlock]]] = [
+        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {_one_line(value)}")])
+        for name, value in element.attrib.items()
+        if value.strip() and not name.endswith(("}schemaLocation", "}space"))
+    ]
+
+    def flush() -> None:
+        if items:
+            blocks.append(item_list(list(items)))
+            items.clear()
+
+    if (element.text or "").strip():
+        blocks.append(paragraph(_one_line(element.text or "")))
+    for child in element:
+        name = _local(child)
+        mixed = bool(len(child)) and any((each.tail or "").strip() for each in child)
+        if not len(child) or mixed:
+            attributes = ", ".join(
+                f"{key.rpartition('}')[2]} {_one_line(value)}" for key, value in child.attrib.items() if value.strip()
+            )
+            value = _text(child)
+            if value or attributes:
+                said = f"{name} ({attributes})" if attributes and value else f"{name} {attributes}".strip()
+                items.append(("-", [MarkdownBlock("paragraph", f"{said}: {value}" if value else said)]))
+        elif level <= 3:
+            inner = _fields(child, level + 1)
+            if inner:
+                flush()
+                label = _label(child)
+                blocks += [heading(level, f"{name} {label}".strip()), *inner]
+        else:
+            inner = _fields(child, level + 1)
+            if inner and level < 3 + _DEEPEST:
+                items.append(("-", [MarkdownBlock("paragraph", f"{name}:"), *inner]))
+            elif inner:
+                flush()
+                blocks += inner
+        if (child.tail or "").strip():
+            flush()
+            blocks.append(paragraph(_one_line(child.tail or "")))
+    flush()
+    return blocks
+
+
+def _label(element: Element) -> str:
+    """What an element of data is called."""
+    for name in ("title", "name", "label"):
+        found = element.get(name) or next(
+            (_text(child) for child in element if _local(child) == name and not len(child)), ""
+        )
+        if found and len(found) <= _LONGEST_META:
+            return found
+    return element.get("id", "")
+
+
+def _local(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _text(element: Element) -> str:
+    return _one_line("".join(element.itertext()))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
