@@ -27,6 +27,8 @@ PACKAGE_FOLDERS = {
     "kvstore_migrations": "migrations",
 }
 BILL = Path("kvstore.cdx.json")
+# What Cython would put into each kernel, its views of arrays above all: translated and compiled once, loaded by all.
+SHARED_UTILITY = "kvstore_cext.shared_utility"
 
 
 class Kernels(build_ext):
@@ -41,7 +43,13 @@ class Kernels(build_ext):
         from Cython.Build import cythonize  # not above: a source archive is made without translating anything
 
         with self._translating:  # Cython is not made for threads
-            (translated,) = cythonize([ext], force=self.force, quiet=True, build_dir=self.build_temp)
+            (translated,) = cythonize(
+                [ext],
+                force=self.force,
+                quiet=True,
+                build_dir=self.build_temp,
+                shared_utility_qualified_name=SHARED_UTILITY,
+            )
         ext.sources = translated.sources
         super().build_extension(ext)
 
@@ -94,12 +102,14 @@ packages = [
     for package, folder in PACKAGE_FOLDERS.items()
     for name in [package, *(f"{package}.{sub}" for sub in find_packages(folder))]
 ]
-options = ["-O3"]
+# What CFLAGS asks for holds; it stands before these options, which would undo it.
+asked = os.environ.get("CFLAGS", "")
+options = [] if "-O" in asked else ["-O3"]
 if sys.platform != "win32":
     # The folder of the build stands in debug information otherwise, which is nine tenths of a kernel, and is left out
     # unless it is asked for, as `make sanitize` does.
     options += [f"-ffile-prefix-map={Path.cwd()}=."]
-    options += [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
+    options += [] if "-g" in asked else ["-g0"]
 extensions = [
     Extension(
         f"kvstore_cext.{source.stem}",
@@ -110,6 +120,8 @@ extensions = [
     )
     for source in sorted(Path("cext").glob("*.pyx"))
 ]
+# Its source is made by Cython; the suffix says the language, since Cython knows no other way to tell that of this one.
+extensions.append(Extension(SHARED_UTILITY, ["cext/shared_utility.cpp"], extra_compile_args=options))
 
 setup(
     packages=packages,

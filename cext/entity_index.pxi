@@ -1,8 +1,9 @@
 # Names to records, one at a time, and what a write transaction changes.
 
 cdef enum:
-    _SHORT_LIST = 64        # a list of at most this many addresses stays in its record
-    _SHORT_AGAIN = 32       # a long list that has shrunk to this many returns to it
+    _SHORT_LIST = 16        # a list of at most this many addresses stays in its record
+    _SHORT_AGAIN = 8        # a long list that has shrunk to this many returns to it
+    _LONGEST_SHORT = 64     # addresses that earlier versions left in a record
     _HOTTEST = 0xFFFFFFFF
 
 cdef struct Location:
@@ -29,8 +30,8 @@ cdef const uint8_t* utf8_of(str key, Py_ssize_t* n) except NULL:
 cdef class EntityIndex:
     """Every name of one view.
 
-    ``lists`` keeps the long lists: ``add(entity, addresses)`` and ``remove(entity, addresses)`` tell how many changed,
-    ``take(entity)`` returns all addresses as bytes and drops the list. ``as_addresses`` makes an array of u64 of what a
+    ``lists`` keeps the long lists: ``change_many`` takes, by entity, what goes of it and what comes, and tells how many
+    did, ``take(entity)`` returns all addresses as bytes and drops the list. ``as_addresses`` makes an array of u64 of what a
     caller gives. ``counts`` are the numbers of entities and addresses.
     """
 
@@ -211,54 +212,100 @@ cdef class EntityIndex:
             slot[0] = slot[0] >> 32 << 32 | reference
         return 0
 
-    def change_addresses(self, str key, addresses, bint adding) -> int:
-        """Add to or remove from the list of a name; the number of addresses that changed, -1 for an absent name."""
+    def change_addresses(self, keys, addresses, bint adding) -> tuple:
+        """Add to or remove from the lists of some names: how many addresses have changed in all, and the place of the
+        first name that is absent, -1 where none is. Of an absent name nothing is removed; where one is to be added to,
+        it and those behind it are left as they are."""
         cdef Location found
-        cdef const uint8_t* record = self._locate(key, &found)
-        cdef vector[uint64_t] given, present, merged
-        cdef uint32_t count
-        cdef int64_t changed
-        cdef bytes taken
+        cdef const uint8_t* record
+        cdef vector[uint64_t] given
+        cdef int64_t changed = 0
+        cdef Py_ssize_t place, absent = -1
+        waiting: dict = {}  # by entity, what changes of long lists: those are read and written together
+        names: dict = {}
+        for place, (key, some) in enumerate(zip(keys, addresses, strict=True)):
+            record = self._locate(key, &found)
+            if record == NULL:
+                absent = place if absent < 0 else absent
+                if adding:
+                    break
+                continue
+            given.clear()
+            self._sorted(some, &given)
+            if given.size() == 0:
+                continue
+            if record[_R_LONG]:
+                entity = kv_get32(record + _R_ENTITY)
+                if entity in waiting:  # a name that was given twice
+                    changed += self._change_long(names, waiting)
+                    record = self._known(key, &found)  # which may have moved, and its list be short now
+                if record[_R_LONG]:
+                    names[entity] = key
+                    waiting[entity] = ((), list(given)) if adding else (list(given), ())
+                    continue
+            changed += self._change_short(&found, record, given, adding)
+        changed += self._change_long(names, waiting)
+        return changed, absent
+
+    cdef const uint8_t* _known(self, str key, Location* found) except NULL:
+        """As ``_locate``, of a name that was there."""
+        cdef const uint8_t* record = self._locate(key, found)
         if record == NULL:
-            return -1
-        self._sorted(addresses, &given)
-        if given.size() == 0:
+            raise self.blocks.pages.damage("a name is gone while its addresses change")
+        return record
+
+    cdef int64_t _change_short(
+        self, Location* found, const uint8_t* record, vector[uint64_t]& given, bint adding
+    ) except -1:
+        """Change a list that stays in its record, or did; the number of addresses that changed."""
+        cdef vector[uint64_t] present, merged
+        cdef uint32_t count = kv_get32(record + _R_COUNT)
+        cdef int64_t changed
+        present.resize(count)
+        kv_copy(present.data(), record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH), 8 * <size_t> count)
+        merged.resize(count + given.size())
+        if adding:
+            merged.resize(set_union(
+                present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
+        else:
+            merged.resize(set_difference(
+                present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
+        changed = <int64_t> merged.size() - count
+        if merged.size() > _SHORT_LIST:
+            self.lists.change_many({kv_get32(record + _R_ENTITY): ((), list(merged))})
+            self._store(found, merged, True)
+        elif changed:
+            self._store(found, merged, False)
+        self.addresses += changed
+        return abs(changed)
+
+    cdef int64_t _change_long(self, dict names, dict waiting) except -1:
+        """Make the changes that wait, of long lists, and let none wait; the number of addresses that changed."""
+        cdef Location found
+        cdef vector[uint64_t] left
+        cdef uint32_t count
+        cdef int64_t changed, every = 0
+        cdef bytes taken
+        if not waiting:
             return 0
-        count = kv_get32(record + _R_COUNT)
-        entity = kv_get32(record + _R_ENTITY)
-        if record[_R_LONG]:
-            if adding:
-                changed = self.lists.change(entity, (), list(given))[1]
-            else:
-                changed = -self.lists.change(entity, list(given), ())[0]
+        for entity, (removed, new) in self.lists.change_many(waiting).items():
+            count = kv_get32(self._known(names[entity], &found) + _R_COUNT)
+            changed = new - removed
             count += changed
             if changed < 0 and count <= _SHORT_AGAIN:
                 taken = self.lists.take(entity)
-                merged.resize(count)
+                left.resize(count)
                 if len(taken) != 8 * count:
                     raise self.blocks.pages.damage(f"entity {entity} has {len(taken) // 8} addresses, not {count}")
-                kv_copy(merged.data(), PyBytes_AS_STRING(taken), 8 * <size_t> count)
-                self._store(&found, merged, False)
+                kv_copy(left.data(), PyBytes_AS_STRING(taken), 8 * <size_t> count)
+                self._store(&found, left, False)
             elif changed:
                 kv_put32(self.blocks.own(found.reference) + _R_COUNT, count)
-        else:
-            present.resize(count)
-            kv_copy(present.data(), record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH), 8 * <size_t> count)
-            merged.resize(count + given.size())
-            if adding:
-                merged.resize(set_union(
-                    present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
-            else:
-                merged.resize(set_difference(
-                    present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
-            changed = <int64_t> merged.size() - count
-            if merged.size() > _SHORT_LIST:
-                self.lists.change(entity, (), list(merged))
-                self._store(&found, merged, True)
-            elif changed:
-                self._store(&found, merged, False)
-        self.addresses += changed
-        return abs(changed)
+            self.addresses += changed
+            every += abs(changed)
+        waiting.clear()
+        names.clear()
+        return every
 
     cdef int _sorted(self, addresses, vector[uint64_t]* given) except -1:
         """The addresses in order, each once; a list of them is read as it is."""

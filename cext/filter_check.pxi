@@ -142,8 +142,8 @@ cdef class PageCheck:
                 self.long_lists[kv_get32(record + _R_ENTITY)] = count
                 continue
             at = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
-            if count > _SHORT_LIST:
-                self.faults.append(f"record {number}:{slot} holds {count} addresses, more than {_SHORT_LIST}")
+            if count > _LONGEST_SHORT:
+                self.faults.append(f"record {number}:{slot} holds {count} addresses, more than {_LONGEST_SHORT}")
             for i in range(1, count):
                 if kv_get64(at + 8 * i - 8) >= kv_get64(at + 8 * i):
                     self.faults.append(f"record {number}:{slot}: the addresses are not in order")

@@ -4,13 +4,24 @@ import numpy.typing as npt
 NONE: int
 CODE_SIDE: int
 
+Starts = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+
+def packed(
+    links: npt.NDArray[np.uint32], bounds: npt.NDArray[np.uint32], upper: npt.NDArray[np.uint32]
+) -> tuple[Starts, npt.NDArray[np.uint8]]: ...
+def unpack(
+    starts: Starts,
+    data: npt.NDArray[np.uint8],
+    links: npt.NDArray[np.uint32],
+    bounds: npt.NDArray[np.uint32],
+    upper: npt.NDArray[np.uint32],
+) -> None: ...
 def checksums(
     labels: npt.NDArray[np.uint64],
     codes: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],
-    links: npt.NDArray[np.uint32],
-    bounds: npt.NDArray[np.uint32],
-    upper: npt.NDArray[np.uint32],
+    starts: Starts,
+    links: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.uint32]: ...
 
 class CodeGraph:
@@ -19,9 +30,8 @@ class CodeGraph:
         labels: npt.NDArray[np.uint64],
         codes: npt.NDArray[np.int8],
         scales: npt.NDArray[np.float32],
-        links: npt.NDArray[np.uint32],
-        bounds: npt.NDArray[np.uint32],
-        upper: npt.NDArray[np.uint32],
+        starts: Starts,
+        links: npt.NDArray[np.uint8],
         checks: npt.NDArray[np.uint32],
         entry: int,
     ) -> None: ...

@@ -3,7 +3,7 @@
 """HNSW over codes: hierarchical navigable small worlds (Malkov, Yashunin 2018) of vectors quantised to a byte a number.
 
 In: labels, ascending; for each a code and a scale, whose product is a unit vector. Built: for each node its links in the
-lowest layer, and in as many above it as ``bounds`` says. Searched: the nodes nearest to a vector, over arrays as they
+lowest layer, and in as many above it as ``bounds`` says; then packed, as distances. Searched: the nodes nearest to a vector, over arrays as they
 lie in a mapped file. Products of codes are whole numbers (codes.pxi), so an outcome is the same on every machine.
 
 A node's bytes are verified when it is first met, before anything in them is followed. A search gives nodes with cosines
@@ -12,7 +12,8 @@ of the codes: they differ from the vectors' by about 0.0003 at 384 dimensions, s
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.math cimport fabs, lrint
-from libcpp.algorithm cimport partial_sort
+from libc.string cimport memcpy, memmove
+from libcpp.algorithm cimport partial_sort, sort
 from libcpp.queue cimport priority_queue
 from libcpp.utility cimport pair
 from libcpp.vector cimport vector
@@ -36,17 +37,22 @@ ctypedef pair[float, int64_t] Near
 
 
 cdef struct Graph:
-    # The arrays of a graph; the layers of node i above the lowest are rows ``bounds[i]`` to ``bounds[i + 1]`` of
-    # ``upper``. ``checks`` is NULL while it is built.
+    # The arrays of a graph. While it is built its links are rows of numbers: the layers of node i above the lowest are
+    # rows ``bounds[i]`` to ``bounds[i + 1]`` of ``upper``. Then they are packed: those of node i are the bytes from
+    # ``starts`` (or ``far_starts``) to the start of the next. What is not there is NULL.
     const uint64_t* labels
     const int8_t* codes
     const float* scales
     uint32_t* links
     const uint32_t* bounds
     uint32_t* upper
+    const uint8_t* packed
+    const uint32_t* starts
+    const uint64_t* far_starts
     const uint32_t* checks
     uint8_t* checked
     Py_ssize_t nodes, side, wide, narrow, upper_rows
+    uint64_t packed_bytes
 
 
 cdef struct Filter:
@@ -60,13 +66,111 @@ cdef inline const int8_t* code_of(const Graph& graph, uint32_t node) noexcept no
     return graph.codes + <Py_ssize_t> node * graph.side
 
 
-cdef inline Py_ssize_t height_of(const Graph& graph, uint32_t node) noexcept nogil:
+cdef inline bint is_packed(const Graph& graph) noexcept nogil:
+    return graph.starts != NULL or graph.far_starts != NULL
+
+
+cdef inline uint64_t start_of(const Graph& graph, Py_ssize_t node) noexcept nogil:
+    """Where the packed links of a node begin."""
+    return graph.starts[node] if graph.starts != NULL else graph.far_starts[node]
+
+
+cdef inline bint number_at(const uint8_t** place, const uint8_t* end, uint32_t* number) noexcept nogil:
+    """Take a short number (LEB128) of at most 32 bits; False where there is none."""
+    cdef uint64_t taken = 0
+    cdef int shift = 0
+    cdef uint8_t byte
+    while place[0] < end and shift < 35:
+        byte = place[0][0]
+        place[0] += 1
+        taken |= <uint64_t> (byte & 0x7F) << shift
+        if byte < 0x80:
+            number[0] = <uint32_t> taken
+            return taken >> 32 == 0
+        shift += 7
+    return False
+
+
+cdef inline bint skip_layer(const uint8_t** place, const uint8_t* end) noexcept nogil:
+    """Pass over the packed links of a layer; False where there are none."""
+    cdef uint32_t count
+    if not number_at(place, end, &count):
+        return False
+    while count and place[0] < end:
+        count -= place[0][0] < 0x80
+        place[0] += 1
+    return count == 0
+
+
+cdef inline bint packed_links(
+    const Graph& graph, uint32_t node, const uint8_t** place, const uint8_t** end
+) noexcept nogil:
+    """Where the packed links of a node are; False where its starts contradict each other."""
+    cdef uint64_t start = start_of(graph, node), stop = start_of(graph, node + 1)
+    if not start <= stop <= graph.packed_bytes:
+        return False
+    place[0], end[0] = graph.packed + start, graph.packed + stop
+    return True
+
+
+cdef Py_ssize_t height_of(const Graph& graph, uint32_t node) noexcept nogil:
     """How many layers above the lowest a node stands in."""
-    return <Py_ssize_t> graph.bounds[node + 1] - <Py_ssize_t> graph.bounds[node]
+    cdef const uint8_t* place
+    cdef const uint8_t* end
+    cdef Py_ssize_t layers = 0
+    if not is_packed(graph):
+        return <Py_ssize_t> graph.bounds[node + 1] - <Py_ssize_t> graph.bounds[node]
+    if packed_links(graph, node, &place, &end):
+        while place < end and skip_layer(&place, end):
+            layers += 1
+    return layers - 1 if layers else 0
+
+
+cdef inline const uint32_t* links_of(
+    const Graph& graph, uint32_t node, Py_ssize_t layer, vector[uint32_t]* links, size_t* count
+) noexcept nogil:
+    """The links of a node in a layer, as they lie, or written to the beginning of ``links``; none where it does not
+    stand in that layer."""
+    cdef const uint32_t* row
+    cdef const uint8_t* place
+    cdef const uint8_t* end
+    cdef uint32_t* out
+    cdef size_t i
+    cdef uint32_t most, distance, other = 0
+    count[0] = 0
+    if not is_packed(graph):
+        if layer > height_of(graph, node):
+            return NULL
+        row, most = row_of(graph, node, layer), <uint32_t> width_of(graph, layer)
+        while count[0] < most and row[count[0]] != _NONE:  # which stands behind all links
+            count[0] += 1
+        return row
+    if not packed_links(graph, node, &place, &end):
+        return NULL
+    while layer:
+        if not skip_layer(&place, end):
+            return NULL
+        layer -= 1
+    if not number_at(&place, end, &most) or most > end - place:
+        return NULL
+    if links.size() < most:
+        links.resize(most)
+    out = links.data()
+    for i in range(most):
+        if end - place >= 2 and place[1] < 0x80 <= place[0]:  # as most are
+            other += place[0] & 0x7F | <uint32_t> place[1] << 7
+            place += 2
+        elif number_at(&place, end, &distance):
+            other += distance
+        else:
+            break
+        out[i] = other
+        count[0] += 1
+    return out
 
 
 cdef inline uint32_t* row_of(const Graph& graph, uint32_t node, Py_ssize_t layer) noexcept nogil:
-    """The links of a node in a layer that it stands in."""
+    """The links of a node, while they are built, in a layer that it stands in."""
     if layer == 0:
         return graph.links + <Py_ssize_t> node * graph.wide
     return graph.upper + (<Py_ssize_t> graph.bounds[node] + layer - 1) * graph.narrow
@@ -76,22 +180,35 @@ cdef inline Py_ssize_t width_of(const Graph& graph, Py_ssize_t layer) noexcept n
     return graph.wide if layer == 0 else graph.narrow
 
 
+cdef inline void fetch_links(const Graph& graph, uint32_t node) noexcept nogil:
+    """Have links of a node in the cache soon: packed ones, or those of the lowest layer."""
+    cdef uint64_t start
+    if is_packed(graph):
+        start = start_of(graph, node)
+        if start < graph.packed_bytes:
+            kv_prefetch(<const int8_t*> (graph.packed + start), 64)
+    else:
+        kv_prefetch(<const int8_t*> row_of(graph, node, 0), graph.wide * <Py_ssize_t> sizeof(uint32_t))
+
+
 cdef inline bint is_allowed(const Filter& filter, uint64_t label) noexcept nogil:
     return filter.all or (label / filter.size < filter.count and filter.groups[label / filter.size] != 0)
 
 
 cdef uint32_t checksum_of(const Graph& graph, uint32_t node) noexcept nogil:
-    """CRC-32 of a node's label, scale, code, links, and, where it stands in other layers, bounds and links there."""
+    """CRC-32 of a node's label, scale and code, and, where there are links, of the two starts of its own, each in eight
+    bytes, and of these."""
     cdef uint32_t crc = kv_crc(<const uint8_t*> (graph.labels + node), sizeof(uint64_t))
-    cdef Py_ssize_t height
+    cdef uint64_t[2] starts
+    cdef const uint8_t* place
+    cdef const uint8_t* end
     crc = kv_crc_further(crc, <const uint8_t*> (graph.scales + node), sizeof(float))
     crc = kv_crc_further(crc, <const uint8_t*> code_of(graph, node), graph.side)
-    if graph.wide:
-        crc = kv_crc_further(crc, <const uint8_t*> row_of(graph, node, 0), graph.wide * sizeof(uint32_t))
-        crc = kv_crc_further(crc, <const uint8_t*> (graph.bounds + node), 2 * sizeof(uint32_t))
-        height = height_of(graph, node)
-        if height > 0 and <Py_ssize_t> graph.bounds[node] + height <= graph.upper_rows:
-            crc = kv_crc_further(crc, <const uint8_t*> row_of(graph, node, 1), height * graph.narrow * sizeof(uint32_t))
+    if is_packed(graph):
+        starts[0], starts[1] = start_of(graph, node), start_of(graph, node + 1)
+        crc = kv_crc_further(crc, <const uint8_t*> starts, sizeof(starts))
+        if packed_links(graph, node, &place, &end):
+            crc = kv_crc_further(crc, place, end - place)
     return crc
 
 
@@ -107,17 +224,21 @@ cdef inline bint is_sound(const Graph& graph, uint32_t node) noexcept nogil:
 
 cdef cppclass Walk:
     # What one search needs, and keeps for the next: marks of nodes met, by epoch; what is looked for, as whole numbers
-    # with a scale; results, best first.
+    # or as the code of a node, with a scale; the best so far, and which of them were gone on from; results, best first.
     vector[uint16_t] marks
     uint16_t epoch
     vector[int16_t] wanted
+    const int8_t* code
     float scale
-    vector[uint32_t] fresh, starts
+    vector[uint32_t] fresh, starts, links
+    vector[uint64_t] best
+    vector[uint8_t] followed
     vector[Near] found
     int64_t damaged
 
     __init__():
         this.epoch = 0
+        this.code = NULL
         this.scale = 0
         this.damaged = -1
 
@@ -126,6 +247,7 @@ cdef void look_for_vector(Walk* walk, const float* what, Py_ssize_t dimension, P
     """Let the walk be for a vector, its numbers in twelve bits: finer than codes, and no sum of products overflows."""
     cdef Py_ssize_t place
     cdef double peak = 0, finest = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> side))
+    walk.code = NULL
     walk.wanted.assign(side, 0)
     for place in range(dimension):
         if fabs(what[place]) > peak:
@@ -137,18 +259,35 @@ cdef void look_for_vector(Walk* walk, const float* what, Py_ssize_t dimension, P
         walk.scale = <float> (peak / finest)
 
 
-cdef void look_for_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
+cdef inline void look_for_node(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
     """Let the walk be for the vector of a node."""
-    cdef Py_ssize_t place
-    cdef const int8_t* code = code_of(graph, node)
-    walk.wanted.resize(graph.side)
-    for place in range(graph.side):
-        walk.wanted[place] = code[place]
-    walk.scale = graph.scales[node]
+    walk.code, walk.scale = code_of(graph, node), graph.scales[node]
 
 
 cdef inline float cosine_with(Walk* walk, const Graph& graph, uint32_t node) noexcept nogil:
-    return <float> kv_product(walk.wanted.data(), code_of(graph, node), graph.side) * (walk.scale * graph.scales[node])
+    cdef int32_t product
+    if walk.code != NULL:
+        product = kv_codes(walk.code, code_of(graph, node), graph.side)
+    else:
+        product = kv_product(walk.wanted.data(), code_of(graph, node), graph.side)
+    return <float> product * (walk.scale * graph.scales[node])
+
+
+cdef inline uint64_t place_of(float cosine, uint32_t node) noexcept nogil:
+    """A number that orders nodes: the largest cosine first, ties by number."""
+    cdef uint32_t bits
+    cosine += 0  # of the two zeros one
+    memcpy(&bits, &cosine, sizeof(bits))
+    return <uint64_t> (bits if bits >> 31 else ~bits & 0x7FFFFFFF) << 32 | node
+
+
+cdef inline float cosine_at(uint64_t place) noexcept nogil:
+    """The cosine that :func:`place_of` was given."""
+    cdef uint32_t bits = <uint32_t> (place >> 32)
+    cdef float cosine
+    bits = bits if bits >> 31 else ~bits & 0x7FFFFFFF
+    memcpy(&cosine, &bits, sizeof(cosine))
+    return cosine
 
 
 cdef void begin(Walk* walk, size_t nodes) noexcept nogil:
@@ -178,22 +317,44 @@ cdef inline void keep(priority_queue[Near]& kept, float cosine, int64_t node, si
             kept.pop()
 
 
+cdef inline size_t keep_best(Walk* walk, uint64_t place, size_t most) noexcept nogil:
+    """Put a node among the best so far, of which there are at most so many; returns where it stands."""
+    cdef const uint64_t* best = walk.best.data()
+    cdef size_t at = 0, half, left = walk.best.size(), behind
+    while left:  # without a branch that nobody could foresee
+        half = left - left / 2
+        at += half if best[at + half - 1] < place else 0
+        left -= half
+    behind = walk.best.size() - at
+    if walk.best.size() < most:
+        walk.best.push_back(0)
+        walk.followed.push_back(0)
+    else:
+        behind -= 1
+    memmove(walk.best.data() + at + 1, walk.best.data() + at, behind * sizeof(uint64_t))
+    memmove(walk.followed.data() + at + 1, walk.followed.data() + at, behind)
+    walk.best[at], walk.followed[at] = place, 0
+    return at
+
+
 cdef bint walk_layer(
     Walk* walk, const Graph& graph, const Filter& filter, Py_ssize_t layer, size_t ef
 ) noexcept nogil:
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False where a node fails its checksum.
 
-    Algorithm 2, SearchLayer: ``ahead`` are nodes whose links were not followed yet, ``kept`` the best so far that are
+    Algorithm 2, SearchLayer. The best so far that are allowed stand in one sorted list: what falls out of it need not be
+    gone on from, and ``next`` is the first of it that was not yet. ``others`` are nodes to go on from that are not
     allowed.
     """
-    cdef priority_queue[Near] ahead, kept
-    cdef Near nearest
+    cdef priority_queue[uint64_t] others  # as complements: the largest is on top
     cdef uint32_t node, other
+    cdef uint64_t place
+    cdef size_t i, count, next = 0
     cdef const uint32_t* links
-    cdef Py_ssize_t place, width = width_of(graph, layer)
-    cdef size_t i
     cdef float cosine
     begin(walk, graph.nodes)
+    walk.best.clear()
+    walk.followed.clear()
     walk.found.clear()
     walk.fresh.clear()
     for i in range(walk.starts.size()):
@@ -210,31 +371,37 @@ cdef bint walk_layer(
             cosine = cosine_with(walk, graph, node)
             if not cosine == cosine:
                 continue
-            if kept.size() < ef or Near(-cosine, <int64_t> node) < kept.top():
-                ahead.push(Near(cosine, -<int64_t> node))
-                if is_allowed(filter, graph.labels[node]):
-                    keep(kept, cosine, node, ef)
-        if ahead.empty():
+            place = place_of(cosine, node)
+            if walk.best.size() == ef and walk.best.back() < place:
+                continue
+            if is_allowed(filter, graph.labels[node]):
+                next = min(next, keep_best(walk, place, ef))
+            else:
+                others.push(~place)
+        while next < walk.best.size() and walk.followed[next]:
+            next += 1
+        if not others.empty() and (next == walk.best.size() or ~others.top() < walk.best[next]):
+            place = ~others.top()
+            others.pop()
+            if walk.best.size() == ef and walk.best.back() < place:
+                break
+        elif next < walk.best.size():
+            place = walk.best[next]
+            walk.followed[next] = 1
+        else:
             break
-        nearest = ahead.top()
-        if kept.size() == ef and -nearest.first > kept.top().first:
-            break
-        ahead.pop()
-        node = <uint32_t> (-nearest.second)
+        if next + 1 < walk.best.size():  # whose links most often come next
+            fetch_links(graph, <uint32_t> walk.best[next + 1])
         walk.fresh.clear()
-        if layer > height_of(graph, node):
-            continue
-        links = row_of(graph, node, layer)
-        for place in range(width):
-            other = links[place]
+        links = links_of(graph, <uint32_t> place, layer, &walk.links, &count)
+        for i in range(count):
+            other = links[i]
             if other < graph.nodes and walk.marks[other] != walk.epoch:
                 walk.marks[other] = walk.epoch
                 walk.fresh.push_back(other)
                 kv_prefetch(code_of(graph, other), graph.side)
-    while not kept.empty():
-        walk.found.push_back(kept.top())
-        kept.pop()
-    finish(walk, ef)
+    for i in range(walk.best.size()):
+        walk.found.push_back(Near(cosine_at(walk.best[i]), <int64_t> <uint32_t> walk.best[i]))
     return True
 
 
@@ -297,35 +464,33 @@ cdef class CodeGraph:
     """A graph of codes over arrays as they are, for instance of a mapped file; any number of threads may search it.
 
     For n nodes: ``labels`` (n), ascending; ``codes`` (n, side), a multiple of :data:`CODE_SIDE` wide; ``scales`` (n);
-    ``links`` (n, 2 m), :data:`NONE` where there is none, no columns where nodes are compared only; ``bounds`` (n + 1)
-    (1 where there are no links) and ``upper`` (rows, m): the links of node i in the layers above the lowest are the rows from ``bounds[i]`` to
-    ``bounds[i + 1]``; ``checks`` (n) the checksum of each node, verified when it is first met; ``entry`` the node where
-    the highest layer is entered. Raises ValueError where shapes do not fit.
+    ``links`` the bytes of their links as :func:`packed` makes them, those of node i from ``starts[i]`` to
+    ``starts[i + 1]`` (n + 1, of 32 or 64 bits; where nodes are compared only 1, a zero); ``checks`` (n) the checksum of
+    each node, verified when it is first met; ``entry`` the node where the highest layer is entered. Raises ValueError
+    where shapes do not fit.
     """
 
     cdef const uint64_t[::1] _labels
     cdef const int8_t[:, ::1] _codes
     cdef const float[::1] _scales
-    cdef const uint32_t[:, ::1] _links, _upper
-    cdef const uint32_t[::1] _bounds, _checks
+    cdef const uint8_t[::1] _links
+    cdef object _starts
+    cdef const uint32_t[::1] _checks
     cdef vector[uint8_t] _checked
     cdef Graph _graph
     cdef uint32_t _entry
     cdef list _idle
 
     def __cinit__(self, const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
-                  const float[::1] scales not None, const uint32_t[:, ::1] links not None,
-                  const uint32_t[::1] bounds not None, const uint32_t[:, ::1] upper not None,
+                  const float[::1] scales not None, starts not None, const uint8_t[::1] links not None,
                   const uint32_t[::1] checks not None, uint32_t entry) -> None:
         cdef Py_ssize_t nodes = labels.shape[0]
-        check_shapes(nodes, codes, scales, links, bounds, upper)
         if checks.shape[0] != nodes or (nodes and entry >= nodes):
             raise ValueError(f"{checks.shape[0]} checksums and an entry at {entry} do not fit {nodes} nodes")
         self._labels, self._codes, self._scales, self._links = labels, codes, scales, links
-        self._bounds, self._upper, self._checks, self._entry = bounds, upper, checks, entry
+        self._starts, self._checks, self._entry = starts, checks, entry
         self._checked.assign(nodes, 0)
-        fill_graph(&self._graph, labels, codes, scales, <uint32_t*> &links[0, 0] if nodes and links.shape[1] else NULL, links.shape[1],
-                   bounds, <uint32_t*> &upper[0, 0] if upper.shape[0] and upper.shape[1] else NULL, upper.shape[0], upper.shape[1])
+        fill_packed(&self._graph, labels, codes, scales, starts, links)
         self._graph.checks, self._graph.checked = &checks[0] if nodes else NULL, self._checked.data()
         self._idle = []
 
@@ -336,9 +501,10 @@ cdef class CodeGraph:
         Where ``groups`` is given, label i may only answer where ``groups[i // group_size]`` is there and not 0. Raises
         ValueError where there are no links or shapes do not fit, and for a node that fails its checksum.
         """
-        if query.shape[0] > self._graph.side or ef < 1 or group_size < 1 or not self._graph.wide:
+        if query.shape[0] > self._graph.side or ef < 1 or group_size < 1 or (
+            self._graph.nodes and not is_packed(self._graph)):
             raise ValueError(f"a query of {query.shape[0]} numbers with ef {ef} fits no graph of {self._graph.side} "
-                             f"numbers and {self._graph.wide} links")
+                             f"numbers and {self._graph.packed_bytes} bytes of links")
         cdef Searching searching = self._searching()
         cdef Walk* walk = &searching.walk
         cdef Filter filter = filter_of(groups, group_size)
@@ -418,26 +584,65 @@ cdef Filter filter_of(const uint8_t[::1] groups, Py_ssize_t group_size):
     return filter
 
 
-cdef int check_shapes(Py_ssize_t nodes, const int8_t[:, ::1] codes, const float[::1] scales,
-                      const uint32_t[:, ::1] links, const uint32_t[::1] bounds, const uint32_t[:, ::1] upper) except -1:
-    """Raise ValueError unless arrays are those of so many nodes."""
-    if not (nodes < _NONE and codes.shape[0] == scales.shape[0] == links.shape[0] == nodes
-            and (bounds.shape[0] == nodes + 1 or not links.shape[1] and bounds.shape[0]) and codes.shape[1] and codes.shape[1] % KV_CODE_SIDE == 0):
-        raise ValueError(f"{nodes} labels, {codes.shape[0]} codes of {codes.shape[1]} numbers, {scales.shape[0]} scales, "
-                         f"{links.shape[0]} rows of links and {bounds.shape[0]} bounds do not fit each other")
+cdef int fill_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes,
+                    const float[::1] scales) except -1:
+    """Let a graph be of some codes, without links; raises ValueError where shapes do not fit."""
+    cdef Py_ssize_t nodes = labels.shape[0]
+    if not (nodes < _NONE and codes.shape[0] == scales.shape[0] == nodes and codes.shape[1]
+            and codes.shape[1] % KV_CODE_SIDE == 0):
+        raise ValueError(f"{nodes} labels, {codes.shape[0]} codes of {codes.shape[1]} numbers and {scales.shape[0]} "
+                         "scales do not fit each other")
+    if nodes:
+        graph.labels, graph.codes, graph.scales = &labels[0], &codes[0, 0], &scales[0]
+    graph.nodes, graph.side = nodes, codes.shape[1]
+    graph.links = graph.upper = NULL
+    graph.bounds = graph.starts = graph.checks = NULL
+    graph.far_starts = NULL
+    graph.packed = graph.checked = NULL
+    graph.wide = graph.narrow = graph.upper_rows = 0
+    graph.packed_bytes = 0
     return 0
 
 
-cdef void fill_graph(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
-                     uint32_t* links, Py_ssize_t wide, const uint32_t[::1] bounds, uint32_t* upper,
-                     Py_ssize_t upper_rows, Py_ssize_t narrow) noexcept:
-    if labels.shape[0]:
-        graph.labels, graph.codes, graph.scales = &labels[0], &codes[0, 0], &scales[0]
-    graph.links, graph.bounds, graph.upper = links, &bounds[0], upper
-    graph.nodes, graph.side, graph.wide = labels.shape[0], codes.shape[1], wide
-    graph.upper_rows, graph.narrow = upper_rows, narrow
-    graph.checks = NULL
-    graph.checked = NULL
+cdef int fill_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
+                   uint32_t[:, ::1] links, const uint32_t[::1] bounds, uint32_t[:, ::1] upper) except -1:
+    """Let a graph have links in rows of numbers; raises ValueError where shapes do not fit."""
+    cdef Py_ssize_t nodes = labels.shape[0], node
+    fill_codes(graph, labels, codes, scales)
+    if not (upper.shape[1] >= 2 and links.shape[0] == nodes and links.shape[1] == 2 * upper.shape[1]
+            and bounds.shape[0] == nodes + 1):
+        raise ValueError(f"{links.shape[0]} rows of {links.shape[1]} and {upper.shape[1]} links and {bounds.shape[0]} "
+                         f"bounds do not fit {nodes} nodes")
+    for node in range(nodes):
+        if bounds[node] > bounds[node + 1]:
+            raise ValueError(f"bounds of node {node} descend")
+    if bounds[nodes] > upper.shape[0]:
+        raise ValueError(f"{bounds[nodes]} rows of links above the lowest layer are wanted, {upper.shape[0]} there")
+    graph.links, graph.wide = &links[0, 0] if nodes else NULL, links.shape[1]
+    graph.upper, graph.narrow = &upper[0, 0] if upper.shape[0] else NULL, upper.shape[1]
+    graph.bounds, graph.upper_rows = &bounds[0], upper.shape[0]
+    return 0
+
+
+cdef int fill_packed(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
+                     starts, const uint8_t[::1] links) except -1:
+    """Let a graph have packed links, or none; raises ValueError where shapes do not fit."""
+    cdef Py_ssize_t nodes = labels.shape[0], count = len(starts)
+    cdef const uint32_t[::1] near
+    cdef const uint64_t[::1] far
+    fill_codes(graph, labels, codes, scales)
+    graph.packed, graph.packed_bytes = &links[0] if links.shape[0] else NULL, links.shape[0]
+    if count == 1 and not starts[0] and not links.shape[0]:
+        return 0
+    if count != nodes + 1 or starts[nodes] != links.shape[0]:
+        raise ValueError(f"{links.shape[0]} bytes of links with {count} starts do not fit {nodes} nodes")
+    if starts.dtype == np.uint32:
+        near = starts
+        graph.starts = &near[0]
+    else:
+        far = starts
+        graph.far_starts = &far[0]
+    return 0
 
 
 cdef class CodeGraphBuilder:
@@ -466,21 +671,12 @@ cdef class CodeGraphBuilder:
                   const float[::1] scales not None, uint32_t[:, ::1] links not None,
                   const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None, *, Py_ssize_t linked=0,
                   uint32_t entry=0, Py_ssize_t ef_construction=200) -> None:
-        cdef Py_ssize_t nodes = labels.shape[0], node
-        check_shapes(nodes, codes, scales, links, bounds, upper)
-        if not (upper.shape[1] >= 2 and bounds.shape[0] == nodes + 1 and links.shape[1] == 2 * upper.shape[1] and 0 <= linked <= nodes
-                and (linked == 0 or entry < linked) and ef_construction >= 1):
-            raise ValueError(f"{links.shape[1]} and {upper.shape[1]} links with {linked} of {nodes} nodes linked, entered "
-                             f"at {entry}, do not fit each other")
-        for node in range(nodes):
-            if bounds[node] > bounds[node + 1]:
-                raise ValueError(f"bounds of node {node} descend")
-        if bounds[nodes] > upper.shape[0]:
-            raise ValueError(f"{bounds[nodes]} rows of links above the lowest layer are wanted, {upper.shape[0]} there")
+        cdef Py_ssize_t nodes = labels.shape[0]
+        fill_rows(&self._graph, labels, codes, scales, links, bounds, upper)
+        if not (0 <= linked <= nodes and (linked == 0 or entry < linked) and ef_construction >= 1):
+            raise ValueError(f"{linked} of {nodes} nodes linked, entered at {entry}, do not fit each other")
         self._labels, self._codes, self._scales = labels, codes, scales
         self._links, self._bounds, self._upper = links, bounds, upper
-        fill_graph(&self._graph, labels, codes, scales, &links[0, 0] if nodes else NULL, links.shape[1], bounds,
-                   &upper[0, 0] if upper.shape[0] else NULL, upper.shape[0], upper.shape[1])
         self._m, self._ef, self._linked, self._entry = upper.shape[1], ef_construction, linked, entry
 
     @property
@@ -572,15 +768,90 @@ cdef class CodeGraphBuilder:
         self._set(node, layer)
 
 
+cdef void put_number(vector[uint8_t]* out, uint32_t number) noexcept nogil:
+    """Add a short number (LEB128)."""
+    while number >= 0x80:
+        out.push_back(<uint8_t> (number & 0x7F | 0x80))
+        number >>= 7
+    out.push_back(<uint8_t> number)
+
+
+cdef void pack_row(vector[uint8_t]* out, const uint32_t* row, Py_ssize_t width, vector[uint32_t]* ordered) noexcept nogil:
+    """Add the links of a row: how many there are, and the distance of each from the one before."""
+    cdef Py_ssize_t place
+    cdef size_t i
+    cdef uint32_t before = 0
+    ordered.clear()
+    for place in range(width):
+        if row[place] != _NONE:
+            ordered.push_back(row[place])
+    sort(ordered.begin(), ordered.end())
+    put_number(out, <uint32_t> ordered.size())
+    for i in range(ordered.size()):
+        put_number(out, ordered[0][i] - before)
+        before = ordered[0][i]
+
+
+def packed(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
+           uint32_t[:, ::1] upper not None) -> tuple[np.ndarray, np.ndarray]:
+    """The links of a :class:`CodeGraphBuilder` as :class:`CodeGraph` has them: (starts, links).
+
+    A node has as many links as it has, in bytes: for each of its layers, the lowest first, how many there are, and
+    these in order, each as its distance from the one before, the first from 0; all as short numbers. Raises ValueError
+    where the arrays do not fit.
+    """
+    cdef Py_ssize_t nodes = links.shape[0], node
+    cdef uint32_t layer
+    cdef vector[uint8_t] out
+    cdef vector[uint32_t] ordered
+    starts = np.zeros(nodes + 1, np.uint64)
+    cdef uint64_t[::1] all_starts = starts
+    if bounds.shape[0] != nodes + 1 or bounds[nodes] > upper.shape[0]:
+        raise ValueError(f"{nodes} rows of links, {bounds.shape[0]} bounds and {upper.shape[0]} rows above do not fit")
+    with nogil:
+        for node in range(nodes):
+            pack_row(&out, &links[node, 0], links.shape[1], &ordered)
+            for layer in range(bounds[node], bounds[node + 1]):
+                pack_row(&out, &upper[layer, 0], upper.shape[1], &ordered)
+            all_starts[node + 1] = out.size()
+    data = np.empty(out.size(), np.uint8)
+    cdef uint8_t[::1] all_data = data
+    if out.size():
+        memcpy(&all_data[0], out.data(), out.size())
+    return starts if out.size() >> 32 else starts.astype(np.uint32), data
+
+
+def unpack(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] links not None,
+           const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None) -> None:
+    """Write packed links into the first of the rows of a :class:`CodeGraphBuilder`, which have none yet; raises
+    ValueError where there is no room for them."""
+    cdef Graph graph
+    cdef Py_ssize_t nodes = len(starts) - 1, node, layer, i
+    cdef size_t count
+    cdef const uint32_t* row
+    cdef uint64_t[::1] none = np.zeros(nodes, np.uint64)
+    cdef vector[uint32_t] found
+    fill_packed(&graph, none, np.zeros((nodes, KV_CODE_SIDE), np.int8), np.zeros(nodes, np.float32), starts, data)
+    if nodes > links.shape[0] or bounds.shape[0] <= nodes or bounds[nodes] > upper.shape[0]:
+        raise ValueError(f"{links.shape[0]} rows, {bounds.shape[0]} bounds have no room for the links of {nodes} nodes")
+    for node in range(nodes):
+        for layer in range(1 + <Py_ssize_t> bounds[node + 1] - <Py_ssize_t> bounds[node]):
+            row = links_of(graph, <uint32_t> node, layer, &found, &count)
+            if <Py_ssize_t> count > (upper.shape[1] if layer else links.shape[1]):
+                raise ValueError(f"node {node} has {count} links in layer {layer}")
+            for i in range(<Py_ssize_t> count):
+                if layer:
+                    upper[bounds[node] + layer - 1, i] = row[i]
+                else:
+                    links[node, i] = row[i]
+
+
 def checksums(const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
-              const float[::1] scales not None, const uint32_t[:, ::1] links not None,
-              const uint32_t[::1] bounds not None, const uint32_t[:, ::1] upper not None) -> np.ndarray:
+              const float[::1] scales not None, starts not None, const uint8_t[::1] links not None) -> np.ndarray:
     """The checksums of nodes, as :class:`CodeGraph` wants them; raises ValueError where the arrays do not fit."""
     cdef Py_ssize_t nodes = labels.shape[0], node
     cdef Graph graph
-    check_shapes(nodes, codes, scales, links, bounds, upper)
-    fill_graph(&graph, labels, codes, scales, <uint32_t*> &links[0, 0] if nodes and links.shape[1] else NULL, links.shape[1], bounds,
-               <uint32_t*> &upper[0, 0] if upper.shape[0] and upper.shape[1] else NULL, upper.shape[0], upper.shape[1])
+    fill_packed(&graph, labels, codes, scales, starts, links)
     cdef uint32_t[::1] sums = (checks := np.zeros(nodes, np.uint32))
     with nogil:
         for node in range(nodes):

@@ -157,9 +157,18 @@ cdef class PostingChanges:
         for term in terms:
             self._gone[self._place(term)].push_back(chunk)
 
-    def terms(self) -> list:
-        """The terms of which something changes, in order."""
-        return sorted(self._places)
+    def terms(self, among=None) -> list:
+        """The terms, or those among some terms, of which something changes, in order."""
+        if among is None:
+            return sorted(self._places)
+        return sorted([term for term in set(among) if term in self._places]) if self._places else []
+
+    def forget(self, terms) -> None:
+        """Forget some terms, of which :meth:`change` has changed everything."""
+        for term in terms:
+            del self._places[term]
+        if not self._places:
+            self.clear()
 
     def clear(self) -> None:
         """Forget everything."""

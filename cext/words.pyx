@@ -3,7 +3,7 @@
 """A text cut into words in one pass: its terms counted, its size in tokens, and what of it may be part of a name.
 
 In: any string; letters, digits and white space are those of Python's regular expressions (``\\w`` and so on, as quoted
-below); a character of Chinese or Japanese writing, which sets no spaces, is a word of its own. Out: counts, a size, pieces of the text. No object is made of a word that is only counted or passed over.
+below); a character of Chinese or Japanese writing, which sets no spaces, is a word of its own. Out: counts, a size, words, pieces of the text. No object is made of a word that is only counted or passed over.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -55,6 +55,79 @@ def count_tokens(str text) -> int:
             count += not text[at].isspace()
             at += 1
     return count
+
+
+def words_of(str text not None) -> list:
+    """The matches of ``[UNSPACED]|[^\\W UNSPACED]+`` in a text, in order."""
+    cdef Py_ssize_t size = len(text), at = 0, start
+    found = []
+    while at < size:
+        start = at
+        while at < size and _in_word(text[at]) and not _alone(text[at]):
+            at += 1
+        if at > start:
+            found.append(text[start:at])
+        if at < size:
+            if _alone(text[at]) and _in_word(text[at]):
+                found.append(text[at:at + 1])
+            at += 1
+    return found
+
+
+cdef class WordSet:
+    """Words that are looked for in texts, letter by letter as they are written."""
+
+    cdef frozenset _words
+    cdef vector[uint64_t] _hashes  # of a hash table, 0 where a slot is free; half of them at most are taken
+    cdef Py_ssize_t _longest
+
+    def __cinit__(self, words) -> None:
+        cdef uint64_t hash
+        cdef size_t slot
+        cdef str word
+        self._words = frozenset(words)
+        self._longest = max(map(len, self._words), default=0)
+        self._hashes.assign(1 << (2 * len(self._words)).bit_length(), 0)
+        for word in self._words:
+            hash = _hash_of(word, 0, len(word))
+            slot = hash & (self._hashes.size() - 1)
+            while self._hashes[slot]:
+                slot = (slot + 1) & (self._hashes.size() - 1)
+            self._hashes[slot] = hash
+
+    def count(self, str text not None) -> tuple[int, int, int]:
+        """How many of the runs of letters (``[^\\W\\d_]+``) in a text are one of the words, how many there are, and
+        their letters."""
+        cdef Py_ssize_t size = len(text), at = 0, start, among = 0, runs = 0, letters = 0
+        while at < size:
+            start = at
+            while at < size and _is_letter(text, at):
+                at += 1
+            if at == start:
+                at += 1
+                continue
+            runs += 1
+            letters += at - start
+            if at - start <= self._longest and self._may_have(text, start, at):
+                among += text[start:at] in self._words
+        return among, runs, letters
+
+    cdef bint _may_have(self, str text, Py_ssize_t start, Py_ssize_t end) noexcept:
+        cdef uint64_t hash = _hash_of(text, start, end)
+        cdef size_t slot = hash & (self._hashes.size() - 1)
+        while self._hashes[slot]:
+            if self._hashes[slot] == hash:
+                return True
+            slot = (slot + 1) & (self._hashes.size() - 1)
+        return False
+
+
+cdef inline uint64_t _hash_of(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
+    """A number of a word, never 0 (FNV-1a)."""
+    cdef uint64_t hash = 0xCBF29CE484222325ULL
+    for at in range(start, end):
+        hash = (hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
+    return (hash ^ hash >> 32) | 1
 
 
 def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
@@ -214,12 +287,12 @@ def name_pieces(str text, set lower, set upper) -> list:
     the space behind it, or any other mark. Left out are words further than three behind the last that begins with a
     capital or a digit, or behind a mark. All words in lower case are added to ``lower`` (but what is part of an address
     or a path), and to ``upper`` those that begin with a capital but do not open the sentence; there they have no dots
-    behind them. What stands behind a number that opens the sentence, a colon, a bar, an opening bracket or a column
-    opens it too.
+    behind them. What stands behind a number that opens the sentence, an identifier with an underscore, a colon, a bar, an
+    opening bracket or a column opens it too.
     """
     cdef Py_ssize_t size = len(text), at = 0, end, bare
     cdef Py_ssize_t gap = LONGEST_GAP  # words since one that a name may go on behind
-    cdef bint opened = False
+    cdef bint opened = False, identifier
     cdef Py_UCS4 c
     pieces = []
     while at < size:
@@ -243,9 +316,10 @@ def name_pieces(str text, set lower, set upper) -> list:
             elif opened and c.isupper():
                 upper.add(text[at:bare])
             gap = 0 if c.isupper() or c.isdigit() else gap + 1
-            if gap <= LONGEST_GAP or not opened:
+            identifier = text.find(u"_", at, end) >= 0
+            if gap <= LONGEST_GAP or not opened or identifier:
                 pieces.append(text[at:end])
-            opened = opened or not c.isdigit()
+            opened = not identifier and (opened or not c.isdigit())
         else:
             end = at + 1
             if c == u"`":
@@ -256,9 +330,9 @@ def name_pieces(str text, set lower, set upper) -> list:
                 end = _option_end(text, at)
                 if at > 0 and _in_word(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
                     end = at + 2
-            # Whether a word stands right behind a stroke or a broken word is told by the pieces between.
-            gap = LONGEST_GAP - (c == u"/" or (c == u"-" and text[end - 1] in u" \n"))
-            opened = (opened or end > at + 1) and c not in u":|(["
+            # Whether a word stands right behind a stroke, an ampersand or a broken word is told by the pieces between.
+            gap = LONGEST_GAP - (c in u"/&" or (c == u"-" and text[end - 1] in u" \n"))
+            opened = (opened or (end > at + 1 and c in u"`*")) and c not in u":|(["
             pieces.append(text[at:end])
         at = end
     return pieces
@@ -266,6 +340,8 @@ def name_pieces(str text, set lower, set upper) -> list:
 
 cdef inline bint _is_letter(str text, Py_ssize_t at) noexcept:
     cdef Py_UCS4 c = text[at] if at < len(text) else u" "
+    if c < 128:
+        return u"a" <= c <= u"z" or u"A" <= c <= u"Z"
     return c.isalnum() and not c.isdecimal()
 
 

@@ -4,9 +4,9 @@ Each collection looks at every object that has survived so far. Loading makes hu
 together at the end of a batch, by their reference counts: to look for cycles among them meanwhile cost a sixth of it.
 What other threads leave in cycles waits as long, which is the time of a batch.
 
-What is imported stays, but the first collection behind a pause would look at all of it. :func:`count_as_old` spares
-that: of the three generations that the interpreter keeps (documentation of ``gc.freeze``), a collection of the
-youngest, which comes soon, looks at no object of the oldest.
+What is imported stays, and so does for a while what is derived of many documents, but the first collection behind a
+pause would look at all of it. :func:`count_as_old` spares that: of the three generations that the interpreter keeps
+(documentation of ``gc.freeze``), a collection of the youngest, which comes soon, looks at no object of the oldest.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import kvstore_migrations
 
 # Before anything here imports numpy:
 from . import numpy_start  # noqa: F401
-from .arguments import checked
+from .arguments import checked, shown
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .settings import FixedSettings
@@ -77,13 +77,15 @@ def open_store(
     (['tea'], 200)
     """
     wanted = dict(settings or {})
-    unknown = sorted(map(str, set(wanted) - set(FixedSettings.__slots__)))
+    unknown = sorted(map(repr, set(wanted) - set(FixedSettings.__slots__)))
     if unknown:
         known = ", ".join(FixedSettings.__slots__)
         raise InputError(f"there is no creation setting {', '.join(unknown)}; there are {known}")
     given = None if embedder is None or isinstance(embedder, str) else embedder
     if given is not None and not (hasattr(given, "embed") and isinstance(getattr(given, "name", None), str)):
-        raise ArgumentError(f"open(): embedder is a name or an Embedder, which has a name and embeds, not {given!r}")
+        raise ArgumentError(
+            f"open(): embedder is a name or an Embedder, which has a name and embeds, not {shown(given)}"
+        )
     if embedder is not None:
         from .models.embedder import open_embedder
 

@@ -11,33 +11,33 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 
 import lmdb
 
 from kvstore.errors import CorruptionError, StoreFormatError
 
-from . import format_1, format_2, format_3, format_4, format_5, format_6
-
 __all__ = ["CURRENT_FORMAT", "STEPS", "Step", "check_format", "format_record", "migrate", "read_format"]
 
 #: A step: brings the store from the format before to its own, within the transaction given.
 Step = Callable[[lmdb.Environment, "lmdb.Transaction[bytes]"], None]
 
-#: The step that leads to each format, from the one before; format 0 is an empty environment.
-STEPS: Mapping[int, Step] = MappingProxyType(
-    {
-        1: format_1.migrate,
-        2: format_2.migrate,
-        3: format_3.migrate,
-        4: format_4.migrate,
-        5: format_5.migrate,
-        6: format_6.migrate,
-    }
-)
-
 #: The format that this version reads and writes.
-CURRENT_FORMAT = max(STEPS)
+CURRENT_FORMAT = 6
+
+
+def _step(number: int) -> Step:
+    """The step that leads to a format; its module is loaded when it is taken."""
+
+    def step(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+        import_module(f"{__name__}.format_{number}").migrate(environment, transaction)
+
+    return step
+
+
+#: The step that leads to each format, from the one before; format 0 is an empty environment.
+STEPS: Mapping[int, Step] = MappingProxyType({number: _step(number) for number in range(1, CURRENT_FORMAT + 1)})
 
 META_TABLE = b"meta"
 FORMAT_KEY = b"format"

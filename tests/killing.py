@@ -18,7 +18,7 @@ from pytest import MonkeyPatch
 
 from kvstore.changes.changes import Changes
 from kvstore.changes.linking import Linker
-from kvstore.ingest import file_visit
+from kvstore.ingest import file_visit, pipeline
 from kvstore.storage import change_buffer
 from kvstore.storage.data_file import DataFile
 from kvstore.storage.write_transaction import WriteTransaction
@@ -77,8 +77,10 @@ def watched(hear: Hear) -> Iterator[None]:
         # Files are noted as ingested once they have been left alone for a while: here at once, so that a run is the
         # same however long it takes.
         patch.setattr(file_visit, "SETTLED", 0)
-        # A history is short: the change buffer is merged more often than it is in a long one.
+        # A history is short: the change buffer is merged more often than it is in a long one, and a few files are
+        # several batches.
         patch.setattr(change_buffer, "MOST_SEGMENTS", 3)
+        patch.setattr(pipeline, "BATCH_DOCUMENTS", 16)
         for name, owner, attribute, late in POINTS:
             patch.setattr(owner, attribute, (after if late else before)(name, getattr(owner, attribute)))
         yield

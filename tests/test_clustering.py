@@ -74,8 +74,8 @@ def test_a_graph_falls_into_what_hangs_together() -> None:
 def test_without_edges_nothing_joins() -> None:
     assert affinity_of_graph(3, edges([])) == []
     assert affinity_of_graph(0, edges([])) == []
-    assert affinity_of_vectors(np.empty((0, 8), np.float32)) == []
-    assert affinity_of_vectors(clouds(1)) == []
+    assert list(affinity_of_vectors(np.empty((0, 8), np.float32))) == []
+    assert list(affinity_of_vectors(clouds(1))) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -109,7 +109,7 @@ def test_the_strongest_edges_of_each_end_stay() -> None:
 
 def test_vectors_fall_into_their_clouds() -> None:
     vectors = clouds(600)
-    levels = affinity_of_vectors(vectors)
+    levels = list(affinity_of_vectors(vectors))
     assert_levels(levels, 600, 12)
     cohesion = []
     for labels in levels:
@@ -135,7 +135,7 @@ def test_a_vector_less_changes_what_was_near_to_it() -> None:
 
 def test_equal_vectors_are_joined_as_many_as_may_be() -> None:
     vectors = np.repeat(clouds(2), 60, axis=0)
-    levels = affinity_of_vectors(vectors, levels=2)
+    levels = list(affinity_of_vectors(vectors, levels=2))
     assert_levels(levels, 120, 12)
     assert levels[0].max() + 1 == 10
 

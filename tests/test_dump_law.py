@@ -239,9 +239,21 @@ def dump_of(store: kvstore.Store) -> dict[str, list]:
         return dump(snapshot._view)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(transactions)
 def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
+    lived_and_fresh(history)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(transactions)
+def test_a_hundred_histories_give_the_dump_of_a_fresh_store(history: list) -> None:
+    lived_and_fresh(history)
+
+
+def lived_and_fresh(history: list) -> None:
+    """Live through a history, and compare its dump with that of a fresh store and of an imported one."""
     model = Model()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -430,7 +430,35 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
         assert list(filter_.check()) == []
 
 
-@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 63, 64, 65, 124, 125, 500])
+def test_long_lists_of_many_names_change_together(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"name {number}" for number in range(30)]
+    asked: list[int] = []
+    change = block_lists.BlockLists.change_many
+    monkeypatch.setattr(
+        block_lists.BlockLists,
+        "change_many",
+        lambda self, changes: asked.append(len(changes)) or change(self, changes),  # type: ignore[func-returns-value]
+    )
+    with env.write() as view:
+        filter_ = EntityFilter(view, hash_seed=SEED)
+        filter_.insert_many([*names, "short"], range(1, 32))
+        filter_.add_many([*names, "short"], [array(range(200)) for _ in names] + [array([7])])
+        asked.clear()
+        assert filter_.add_many([*names, "short"], [[300, 301]] * 31) == 62
+        # A name given twice is changed twice; what is left of its list may be short by then.
+        assert filter_.remove_many([*names, names[3], "absent"], [array(range(100))] * 31 + [array([1])]) == 3000
+        assert asked == [30, 30, 1]
+        assert filter_.remove_many([names[5], names[5], names[5]], [array(range(190)), array([195]), array([1])]) == 91
+        with pytest.raises(EntityNotFoundError, match="'absent' is not in the filter"):
+            filter_.add_many([names[0], "absent", names[1]], [array([900])] * 3)
+        assert filter_.addresses(names[0]).tolist() == [*range(100, 200), 300, 301, 900]
+        assert filter_.addresses(names[1]).tolist() == [*range(100, 200), 300, 301]
+        assert filter_.addresses(names[5]).tolist() == [*range(190, 195), *range(196, 200), 300, 301]
+        filter_.flush()
+        assert list(filter_.check()) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 15, 16, 17, 64, 65, 124, 125, 500])
 def test_addresses_may_be_asked_for_in_part(env: Environment, count: int) -> None:
     addresses = array({i << 56 | i * 7 for i in range(min(count, 250))} | {U64 - i for i in range(count - 250)})
     with env.write() as view:

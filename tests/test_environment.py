@@ -209,6 +209,36 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
                 assert bounded()
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    merged=st.dictionaries(KEYS, st.binary(max_size=9), max_size=9),
+    commits=st.lists(st.dictionaries(KEYS, st.none() | st.binary(max_size=9), max_size=6), max_size=3),
+    ranges=st.lists(st.tuples(st.binary(max_size=2), KEYS), max_size=9),
+)
+def test_the_last_record_of_a_range_is_found_whatever_the_change_buffer_says(
+    environment: Environment,
+    merged: dict[bytes, bytes],
+    commits: list[dict[bytes, bytes | None]],
+    ranges: list[tuple[bytes, bytes]],
+) -> None:
+    with environment.write() as transaction:
+        transaction.clear(tables.POSTINGS)
+        transaction.change_many(tables.POSTINGS, merged)
+        transaction.merge_buffer()
+    model: dict[bytes, bytes | None] = {**merged}
+    for changes in commits:
+        model |= changes
+        with environment.write() as transaction:
+            transaction.change_many(tables.POSTINGS, changes)
+    expected = [
+        max(((k, v) for k, v in model.items() if v is not None and start <= k < stop), default=None)
+        for start, stop in ranges
+    ]
+    with environment.snapshot() as snapshot:
+        found = snapshot.last_many(tables.POSTINGS, ranges)
+        assert [record and (record[0], bytes(record[1])) for record in found] == expected
+
+
 def test_a_table_nobody_wrote_to_is_empty(environment: Environment) -> None:
     with environment.snapshot() as snapshot:
         assert snapshot.get("nothing", b"key") is None

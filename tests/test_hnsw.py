@@ -11,7 +11,7 @@ from kvstore.errors import IndexUnavailableError
 from kvstore.structures.documents.allowed import Allowed, ListedChunks
 from kvstore.structures.vectors import hnsw
 from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, unlinked
-from kvstore_cext.hnsw import CodeGraph, CodeGraphBuilder
+from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, packed, unpack
 
 DIMENSION, COUNT = 72, 1500
 
@@ -102,6 +102,16 @@ def test_only_what_is_allowed_is_found(
     assert graph.nearest(QUERIES[0], 30, nothing) == (pytest.approx([]), pytest.approx([]), pytest.approx([]), True)
 
 
+def test_listed_chunks_are_looked_up_and_the_others_not_looked_at(
+    graph: HnswGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ListedChunks(np.concatenate((LABELS[[3, 400, 999]], [LABELS[-1] + 1])).astype(np.uint64))
+    assert listed.places(LABELS).tolist() == np.flatnonzero(listed.mask(LABELS)).tolist() == [3, 400, 999]
+    assert listed.places(LABELS[:0]).tolist() == []
+    monkeypatch.delattr(ListedChunks, "mask")
+    assert sorted(graph.nearest(QUERIES[0], 30, listed).labels.tolist()) == LABELS[[3, 400, 999]].tolist()
+
+
 def test_a_graph_of_nothing_finds_nothing() -> None:
     for graph in (linked(coded(0)), unlinked(coded(0))):
         assert len(graph.nearest(QUERIES[0], 10).labels) == 0
@@ -110,7 +120,7 @@ def test_a_graph_of_nothing_finds_nothing() -> None:
 
 def test_a_node_whose_bytes_are_others_is_told_when_it_is_met(graph: HnswGraph) -> None:
     random = np.random.default_rng(5)
-    for name in ("labels", "codes", "scales", "links", "bounds", "upper"):
+    for name in ("labels", "codes", "scales", "starts", "links"):
         for _ in range(5):
             arrays: dict[str, Any] = {**graph.arrays, name: graph.arrays[name].copy()}
             damaged = arrays[name].view(np.uint8).reshape(-1)
@@ -127,21 +137,72 @@ def test_a_node_whose_bytes_are_others_is_told_when_it_is_met(graph: HnswGraph) 
 
 
 def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
-    for name in ("labels", "codes", "scales", "links", "bounds", "checks"):
+    for name in ("labels", "codes", "scales", "starts", "links", "checks"):
         with pytest.raises(IndexUnavailableError, match="contradict each other"):
             HnswGraph({**graph.arrays, name: graph.arrays[name][:-1].copy()}, graph.entry)
     with pytest.raises(IndexUnavailableError, match="contradict each other"):
         HnswGraph(graph.arrays, COUNT)
-    arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "links", "bounds", "upper", "checks")]
+    arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "starts", "links", "checks")]
     found = CodeGraph(*arrays, graph.entry)
     with pytest.raises(ValueError, match="fits no graph"):
         found.search(np.zeros(200, np.float32), 5)
     with pytest.raises(ValueError, match="fits no graph"):
         found.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
-    links = np.zeros((COUNT, 16), np.uint32)
-    bounds, upper = graph.arrays["bounds"], graph.arrays["upper"].copy()
+    without = {name: array for name, array in graph.arrays.items() if name != "starts"}
+    with pytest.raises(IndexUnavailableError, match="of another version, without 'starts'; REFRESH builds it anew"):
+        HnswGraph(without, graph.entry)
+
+
+def test_rows_that_do_not_fit_are_refused() -> None:
+    links, bounds = np.zeros((COUNT, 16), np.uint32), np.arange(COUNT + 1, dtype=np.uint32)
+    upper = np.zeros((COUNT, 8), np.uint32)
     for place, wrong in ((4, bounds[::-1].copy()), (5, np.zeros((3, 8), np.uint32)), (3, links[:, :4].copy())):
         given: list[Any] = [*coded(), links, bounds, upper]
         given[place] = wrong
         with pytest.raises(ValueError, match=r"fit|descend|wanted"):
             CodeGraphBuilder(*given)
+
+
+def test_packed_links_are_those_that_were_built() -> None:
+    random = np.random.default_rng(3)
+    heights = random.choice(3, 200, p=[0.7, 0.2, 0.1])
+    bounds = np.concatenate(([0], np.cumsum(heights))).astype(np.uint32)
+
+    def rows(count: int, width: int) -> np.ndarray:
+        made = np.full((count, width), NONE, np.uint32)
+        for row in made:
+            some = random.choice(2**32 - 2, random.integers(0, width + 1), replace=False)
+            row[: len(some)] = np.sort(some)
+        return made
+
+    links, upper = rows(200, 12), rows(int(bounds[-1]), 6)
+    links[7] = links[7][::-1]  # in whatever order they were found
+    starts, data = packed(links, bounds, upper)
+    assert starts.dtype == np.uint32
+    links[7] = np.sort(links[7])
+    for some_starts in (starts, starts.astype(np.uint64)):
+        again, above = np.full_like(links, NONE), np.full_like(upper, NONE)
+        unpack(some_starts, data, again, bounds, above)
+        assert (again == links).all()
+        assert (above == upper).all()
+    narrow = np.full((200, 3), NONE, np.uint32)
+    with pytest.raises(ValueError, match="has .* links in layer 0"):
+        unpack(starts, data, narrow, bounds, upper)
+    with pytest.raises(ValueError, match="no room"):
+        unpack(starts, data, links[:100], bounds, upper)
+    with pytest.raises(ValueError, match="do not fit"):
+        packed(links, bounds[:-1], upper)
+
+
+def test_links_take_few_bytes(graph: HnswGraph) -> None:
+    links = sum(graph.arrays[name].nbytes for name in ("starts", "links"))
+    assert links < 0.6 * COUNT * 4 * 2 * 8  # what they would take as numbers of 32 bits in the lowest layer alone
+
+
+def test_starts_of_64_bits_are_walked_as_others(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0)
+    arrays = {**graph.arrays, "starts": graph.arrays["starts"].astype(np.uint64)}
+    far = HnswGraph(arrays, graph.entry)
+    far.verify()
+    for query in QUERIES[:5]:
+        assert far.nearest(query, 20).labels.tolist() == graph.nearest(query, 20).labels.tolist()

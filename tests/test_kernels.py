@@ -28,7 +28,7 @@ from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 from kvstore_cext.row_products import row_dots, row_products, some_row_dots
 from kvstore_cext.word_scores import WordScores, chunks_among
-from kvstore_cext.words import count_terms, count_tokens, name_pieces
+from kvstore_cext.words import WordSet, count_terms, count_tokens, name_pieces, words_of
 
 ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
 
@@ -136,12 +136,13 @@ class Lists:
     def __init__(self) -> None:
         self.held: dict[int, set[int]] = {}
 
-    def change(self, entity: int, gone: Any, added: Any) -> tuple[int, int]:
-        held = self.held.setdefault(entity, set())
-        before = len(held & set(gone)), len(set(added) - held)
-        held -= set(gone)
-        held |= set(added)
-        return before
+    def change_many(self, changes: dict[int, tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
+        return {entity: self._change(entity, set(gone), set(added)) for entity, (gone, added) in changes.items()}
+
+    def _change(self, entity: int, gone: set[int], added: set[int]) -> tuple[int, int]:
+        held = self.held.get(entity, set())
+        self.held[entity] = held - gone | added
+        return len(held & gone), len(added - held)
 
     def take(self, entity: int) -> bytes:
         return np.array(sorted(self.held.pop(entity)), np.uint64).tobytes()
@@ -199,7 +200,7 @@ def filled() -> tuple[Stored, Any]:
     whole = Filter()
     whole.index.insert_many(NAMES, np.arange(1, len(NAMES) + 1, dtype=np.uint32))
     for number, name in enumerate(NAMES[:200]):
-        whole.index.change_addresses(name, u64(*range(number % 60)), True)
+        whole.index.change_addresses([name], [u64(*range(number % 60))], True)
     return whole.flushed()
 
 
@@ -226,7 +227,7 @@ def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
         lambda: index.insert_many(["new"], u32()),
         lambda: index.insert_many(["x" * 5000], u32(1)),
         lambda: index.insert_many([""], u32(1)),
-        lambda: index.change_addresses("name 1", np.zeros(13, np.uint8), True),
+        lambda: index.change_addresses(["name 1"], [np.zeros(13, np.uint8)], True),
         lambda: kernel.PageTable("t", b"", None, None, Damage, Damage, 0, 0, True),  # type: ignore[arg-type]
         lambda: kernel.PageTable("t", b"KVB1", None, None, Damage, Damage, 1 << 31, 0, True),  # type: ignore[arg-type]
         lambda: PostingChanges(0),
@@ -273,7 +274,7 @@ def test_a_filter_of_a_snapshot_cannot_be_changed(pages: tuple[Stored, Any]) -> 
         lambda: snapshot.tables[2].touch(1),
         lambda: snapshot.index.insert_many(["new"], u32(9000)),
         lambda: snapshot.index.delete("name 1"),
-        lambda: snapshot.index.change_addresses("name 1", u64(4), True),
+        lambda: snapshot.index.change_addresses(["name 1"], [u64(4)], True),
         lambda: snapshot.index.heat("name 1", 1, True),
     ):
         with pytest.raises(ValueError, match="cannot be changed"):
@@ -578,6 +579,8 @@ def any_words(chance: Chance) -> None:
     text = chance.text()
     for call in (
         lambda: count_tokens(text),
+        lambda: words_of(text),
+        lambda: WordSet(chance.draw.choice([{"a", "le"}, set(), {""}, [1], None])).count(text),
         lambda: count_terms(text, chance.draw.choice([str, str.upper, None]), chance.draw.choice([set(), {"a"}, None])),
         lambda: name_pieces(text, chance.draw.choice([set(), None]), set()),
     ):
@@ -636,8 +639,8 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
         lambda: index.insert_many([f"new {number}" for number in range(300)], np.arange(9000, 9300, dtype=np.uint32)),
         lambda: index.insert_many([chance.text()], chance.array("u4", 1)),
         lambda: [index.delete(name) for name in names],
-        lambda: [index.change_addresses(name, chance.array("u8", 50), True) for name in names],
-        lambda: [index.change_addresses(name, u64(*range(90)), chance.draw.random() < 0.5) for name in names],
+        lambda: [index.change_addresses([name], [chance.array("u8", 50)], True) for name in names],
+        lambda: index.change_addresses(names, [u64(*range(90)) for _ in names], chance.draw.random() < 0.5),
         lambda: [index.heat(name, chance.number(), True) for name in names],
         lambda: [name for table in whole.tables for name in (table.held(), table.numbers([1]), table.changed())],
         lambda: whole.tables[chance.draw.randrange(4)].page(chance.number()),

@@ -21,6 +21,8 @@ from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.storage.environment import LARGEST_MAP
 from kvstore.storage.lmdb_errors import MapFull
+from kvstore.storage.view import LmdbView
+from kvstore.structures import tables
 from kvstore.structures.documents.documents import Documents
 from kvstore.structures.filter.entity_filter import TextTraces, occurrences
 from kvstore.structures.names.mention_recognition import mentions_in
@@ -234,6 +236,28 @@ def test_a_name_learnt_later_is_looked_for_by_its_rarest_word(
     assert "quarrel" in read
     assert not {"bank", "zephyr"} & set(read)
     assert {place.document for place in store.lookup("Quarrel Bank")} == {"ferry", "new"}
+
+
+def test_a_replaced_document_has_each_word_looked_up_once(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has most of the words of the document before: their postings are changed once for both."""
+    store = make_store()
+    text = "Ann Miller keeps a ferry at the harbour and counts the boats that come in at night."
+    store.put("ferry", text)
+    store.put("mill", "A mill stands near the harbour.")
+    asked: list[bytes] = []
+    last_many = LmdbView.last_many
+
+    def noted(view: LmdbView, table: str, ranges: Any) -> Any:
+        asked.extend(start for start, _ in ranges if table == tables.POSTINGS)
+        return last_many(view, table, ranges)
+
+    monkeypatch.setattr(LmdbView, "last_many", noted)
+    store.put("ferry", f"{text} So says Zoe Quill.")
+    assert {b"ferri\0", b"boat\0", b"quill\0"} <= set(asked)
+    assert {start for start in asked if asked.count(start) > 1} <= {b"zoe\0", b"quill\0"}
+    assert store.check() == []
 
 
 def test_a_name_learnt_later_is_found_whatever_texts_were_given_up_before(

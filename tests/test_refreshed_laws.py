@@ -110,6 +110,7 @@ def test_some_histories_leave_nothing_behind(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_a_hundred_histories_leave_nothing_behind(

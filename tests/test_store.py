@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -220,6 +221,14 @@ def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
         assert not (tmp_path / "v").exists(), "nothing is made of a store that cannot be"
     with pytest.raises(errors.InputError, match="no creation setting"):
         kvstore.open(tmp_path / "u", embedder="hashing", settings={"chunk_size": 100})
+
+
+def test_a_store_whose_path_is_no_utf8_is_refused_before_anything_is_made(store: kvstore.Store, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9")
+    for refused in (lambda: kvstore.open(path, embedder="hashing"), lambda: store.backup(path)):
+        with pytest.raises(errors.InputError, match="must be UTF-8"):
+            refused()
+    assert not path.exists()
 
 
 def test_opening_what_is_no_store(tmp_path: Path) -> None:

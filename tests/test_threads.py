@@ -372,6 +372,7 @@ def test_what_derives_nothing_in_its_transaction_loads_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_sixteen_threads_use_one_store_for_a_minute(tmp_path: Path) -> None:
     store = kvstore.open(tmp_path / "store", embedder="hashing:32", settings={"language": "rules"}, lock_timeout=0.2)
     until = time.monotonic() + 60

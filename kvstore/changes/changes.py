@@ -41,7 +41,7 @@ from ..systems.kept_derivations import stored_derivations
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .everything import derived_of, portions
+from .everything import derived_parts_of, portions
 from .facts import stated_of
 from .introductions import NameChanges
 from .linking import Linker
@@ -204,13 +204,11 @@ class Changes:
             return
         self._follow(waiting.linker)
         portions_left = waiting.documents
+        derived = derived_parts_of(self.state)
         del waiting  # with it go the names
         for documents in portions_left:
-            linker, records, outlines = (
-                self._linker(),
-                self.documents.get_many(documents),
-                self.documents.outlines(documents),
-            )
+            linker = self._linker()
+            records, outlines = self.documents.get_many(documents), self.documents.outlines(documents)
             stored = iter(self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))
             places = {document: list(islice(stored, records[document].chunk_count)) for document in documents}
             texts = self.documents.text_slices(
@@ -218,7 +216,7 @@ class Changes:
             )
             for document, some in places.items():
                 chunks = zip(texts[document], (one.section for one in some), strict=True)
-                linker.link_document(records[document], outlines[document], chunks, derived_of(self.state, document))
+                linker.link_document(records[document], outlines[document], chunks, derived(document))
             self._follow(linker)
         self._postings.flush()
 
@@ -336,11 +334,12 @@ class Changes:
         self.counters.next_entity += len(new)
         self.counters.entities += len(new)
         self.filter.insert_many(new, numbers)
-        ids = names.settle(dict(zip(new, numbers, strict=True)))
-        self._entities.put_names(dict(zip(new, numbers, strict=True)))
-        linker.introduce(dict(zip(new, numbers, strict=True)))
+        added = dict(zip(new, numbers, strict=True))
+        ids = names.settle(added)
+        self._entities.put_names(added)
+        linker.introduce(added)
         if self._waiting is None:
-            linker.link_older(dict(zip(new, numbers, strict=True)))
+            linker.link_older(added)
         return ids
 
     def _put_in(

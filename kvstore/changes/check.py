@@ -45,6 +45,9 @@ from .hash_sums import MASK, HashSums, differing
 from .structure_check import check_structures
 from .vector_check import check_blocks, check_derived
 
+#: Normal forms that are kept while texts are read.
+_MOST_KEYS = 1 << 16
+
 
 def check(view: State) -> Iterator[str]:
     """Every violated invariant of the store, as a sentence."""
@@ -59,6 +62,8 @@ class _Checker:
         self._sizes: dict[int, int] = {}
         self._sound: list[int] = []
         self._last_group = 0
+        #: Normal forms of entities that texts mention, which recognition need not make again.
+        self._keys: dict[int, str] = {}
         self._totals: Counter[str] = Counter()
         # What would not fit into memory is summed: of each chunk the postings and the place of its vector, of each
         # entity its introductions and addresses.
@@ -210,9 +215,9 @@ class _Checker:
         self._totals["words"] += stored.words
         if self._rows.take(chunk) != hash((stored.block, stored.row)) & MASK:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
-        found = mentions_in(self._view.filter, fold(piece), self._view.settings.name_words)
-        wanted = sorted((m.start, m.end - m.start, m.entity) for m in found)
-        if wanted != [(start, length, entity) for entity, start, length in rows]:
+        if len(self._keys) > _MOST_KEYS:
+            self._keys.clear()
+        if rows != self._view.filter.mentions(fold(piece), self._view.settings.name_words, self._keys, Occurrence):
             yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:

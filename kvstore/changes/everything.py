@@ -7,7 +7,7 @@ follows them needs memory for one of them at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -18,8 +18,9 @@ from ..systems import SYSTEMS
 from ..systems.contract import RELATION_LINK, Added, Delta, stored_chunks
 from .facts import stated_of
 
-#: Chunks, and names or edges, of one delta at most (a document is never divided).
-_CHUNKS = 4096
+#: Chunks and bytes of their texts, and names or edges, of one delta at most (a document is never divided). What many
+#: chunks name is written at each delta, so there had better be few.
+_CHUNKS, _BYTES = 1 << 14, 1 << 25
 _ITEMS = 1 << 16
 
 Item = TypeVar("Item")
@@ -30,7 +31,8 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     for names in portions(((entity, key) for key, entity in state.entities.names()), _ITEMS):
         yield Delta(names_added=dict(names))
     added: list[Added] = []
-    chunks = 0
+    chunks = size = 0
+    derived = derived_parts_of(state)
     links: Counter[tuple[int, int, int]] = Counter()
     for record in documents:
         added.append(
@@ -38,15 +40,16 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
                 record,
                 state.documents.outline(record.id),
                 stored_chunks(state, record.id, list(record.chunk_ids())),
-                derived_of(state, record.id),
+                derived(record.id),
             )
         )
         for fact, value in stated_of(state, record):
             links.update(fact.links(state, value))
         chunks += max(1, record.chunk_count)
-        if chunks >= _CHUNKS:
+        size += record.size
+        if chunks >= _CHUNKS or size >= _BYTES:
             yield Delta(added, links=links)
-            added, chunks, links = [], 0, Counter()
+            added, chunks, size, links = [], 0, 0, Counter()
     yield Delta(added, links=links)
     accepted = (edge for edge in state.forest.edges() if state.forest.verdict(*edge) == ACCEPTED)
     for edges in portions(accepted, _ITEMS):
@@ -54,10 +57,11 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         yield Delta(links=Counter((one, other, RELATION_LINK) for one, other in nodes))
 
 
-def derived_of(state: State, document: int) -> dict[str, Any]:
-    """What every store keeps derived of a stored document, by derivation."""
-    derivations = (derivation for system in SYSTEMS.values() for derivation in system.derivations)
-    return {one.name: state.derived_parts(one).get(document).part for one in derivations}
+def derived_parts_of(state: State) -> Callable[[int], dict[str, Any]]:
+    """What every store keeps derived of a stored document, by derivation: a function of its id."""
+    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    parts = {one.name: state.derived_parts(one) for one in derivations}
+    return lambda document: {name: of.get(document).part for name, of in parts.items()}
 
 
 def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

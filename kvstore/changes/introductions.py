@@ -22,6 +22,7 @@ class NameChanges:
         self._introduced: dict[str, list[tuple[str, str]]] = {}
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
+        self._places: dict[tuple[int, str, str], int] = {}
 
     def introduce(self, key: str, form: str, kind: str) -> None:
         self._introduced.setdefault(key, []).append((form, kind))
@@ -60,15 +61,16 @@ class NameChanges:
         self._known.update((entity, EntityRecord()) for entity in new.values())
         self._read([self._ids[key] for key in self._introduced])
         for key, ways in self._introduced.items():
-            record = self._known[self._ids[key]]
-            for way in ways:
-                record.add(*way)
+            entity = self._ids[key]
+            record = self._known[entity]
+            for form, kind in ways:
+                self._places[entity, form, kind] = record.add(form, kind)
         self._entities.put_many({entity: record for entity, record in self._known.items() if record.introduced})
         return {key: self._ids[key] for key in self._introduced}
 
     def place(self, entity: int, form: str, kind: str) -> int:
-        """The place of the slot that an introduction is counted in; to be asked after :meth:`settle`."""
-        return self._known[entity].place(form, kind)
+        """The place of the slot that an introduction of this apply is counted in; to be asked after :meth:`settle`."""
+        return self._places[entity, form, kind]
 
     def _read(self, entities: Sequence[int]) -> None:
         """Learn what is stored of some entities, unless it is known."""

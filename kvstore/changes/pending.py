@@ -94,6 +94,11 @@ class Pending:
     size: int = 0
     #: By key and label, what is derived of stored documents of which other facts have changed, and its vectors.
     parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
+    #: Those of ``facts`` that belong to documents.
+    _of_documents: list[dict[Any, Any]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._of_documents = [self.facts[fact.name] for fact in facts.of_documents()]
 
     def __bool__(self) -> bool:
         return any((self.documents, *self.facts.values(), self.origins, self.files))
@@ -134,8 +139,8 @@ class Pending:
         """Have the document of a key go, with what else is stated of it."""
         self.documents.pop(key, None)
         self.documents[key] = None
-        for fact in facts.of_documents():
-            self.facts[fact.name].pop(key, None)
+        for stated in self._of_documents:
+            stated.pop(key, None)
 
     def state(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
         """Have a fact stored, or taken back."""
@@ -157,8 +162,11 @@ def begin(
         rows = unit_rows(vectors, settings.dimension, len(chunked.chunks))
     except InputError as error:
         raise InputError(f"document {given.key!r}: {error}") from None
-    given = with_vectors(given, rows)
-    chunked = with_vectors(chunked, rows) if isinstance(chunked, Extracted) else replace(chunked, given=given)
+    if isinstance(chunked, Extracted):
+        given, chunked = with_vectors(given, rows), with_vectors(chunked, rows)
+    else:
+        chunked = chunked.with_vectors(rows)
+        given = chunked.given
     return Waiting(given, chunked, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
 
 

@@ -34,7 +34,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
         return
     with (
         _folder() as folder,
-        Environment.open(Path(folder) / "made", durability="relaxed") as scratch,
+        Environment.open(Path(folder) / "made", scratch=True) as scratch,
     ):
         for delta in everything(state, documents):
             scratch.write_with_growth(lambda write, delta=delta: _follow(state, write, delta))  # type: ignore[misc]

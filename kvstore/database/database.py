@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses, check_options, check_path, check_text, check_whole, checked
+from ..arguments import check_clauses, check_options, check_path, check_text, check_whole, checked, shown
 from ..errors import ClosedError, InputError, ReadOnlyError
 from ..settings import TIME_LIMIT, FixedSettings, SessionSettings
 from ..storage.environment import CompactReport
@@ -815,7 +815,7 @@ class Database(Queryable):
 def _patterns(include: str | Sequence[str]) -> list[str]:
     patterns = [include] if isinstance(include, str) else list(include)
     if not all(isinstance(pattern, str) and pattern for pattern in patterns):
-        raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {include!r}")
+        raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {shown(include)}")
     return patterns
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses
+from ..arguments import check_clauses, shown
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
 
@@ -43,7 +43,7 @@ def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
     for number, named in enumerate(given, 1):
         with _told(number, len(given)):
             if not isinstance(named, Mapping):
-                raise ArgumentError(f"it is a mapping of the arguments of put() by their names, not {named!r:.60}")
+                raise ArgumentError(f"it is a mapping of the arguments of put() by their names, not {shown(named)}")
             check_clauses("put", named, known)
             missing = [name for name in ("key", "text") if name not in named]
             if missing:

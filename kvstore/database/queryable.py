@@ -557,7 +557,7 @@ class Queryable(ABC):
             evidence = self._evidence(strategy, query)
             confidence = self._confidence(query, evidence)
             if confidence.value < self._context.session.least_confidence:
-                text, citations = not_answered(evidence, confidence.unknown)
+                text, citations = not_answered(evidence, confidence.unknown, confidence.formless)
                 abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
                 return evidence, settled(abstained)
             passages = passages_of(evidence.hits[:CHUNKS], view)

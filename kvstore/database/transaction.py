@@ -566,12 +566,13 @@ class Transaction(Queryable):
             self._close()
             raise
         self._open = False
-        if self._view.large:
+        was_large = self._view.large
+        if was_large:
             # A load reads pages all over the file, each a few times: memory must not grow with the file for that.
             self._context.environment.release_pages()
         next_chunk = self._changes.counters.next_chunk
         del self._changes  # what it holds is of no use any more, and large after a load
-        if self._view.large:
+        if was_large:
             release_free_memory()
         self._context.indexing.extend(next_chunk)
 

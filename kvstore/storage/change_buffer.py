@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from heapq import merge
 from typing import cast
 
@@ -151,6 +151,23 @@ class TableBuffer:
             return found[0] if found else iter(())
         return merge(*found, reverse=reverse)
 
+    def last_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
+        """Of each range the key of the last changed record with ``start <= key < stop``, or None."""
+        older, newer = self._lists()
+        if not older and not newer:
+            return [None] * len(ranges)
+        found: list[bytes | None] = []
+        for start, stop in ranges:
+            last: bytes | None = None
+            place = bisect_left(older, stop)
+            if place and older[place - 1] >= start:
+                last = older[place - 1]
+            place = bisect_left(newer, stop)
+            if place and newer[place - 1] >= (start if last is None else last):
+                last = newer[place - 1]
+            found.append(last)
+        return found
+
     def _lists(self) -> tuple[list[bytes], list[bytes]]:
         if self._older_keys is None:
             self._older_keys = sorted(self.older)
@@ -272,9 +289,15 @@ def segment_key(last: bytes | None) -> bytes:
 def packed_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     """Segments as they are stored, together saying what is given, each of about :data:`LARGE` bytes at most: keys in
     order, so that whoever reads many segments has little to sort."""
+    every = {table: pieces for table, pieces in changes.items() if pieces}
+    sizes = (sum(map(len, pieces)) + sum(map(len, filter(None, pieces.values()))) for pieces in every.values())
+    if sum(sizes) <= LARGE:  # as of most transactions
+        if every:
+            yield records.pack({table: {key: pieces[key] for key in sorted(pieces)} for table, pieces in every.items()})
+        return
     waiting: dict[str, TableChanges] = {}
     size = 0
-    for table, pieces in changes.items():
+    for table, pieces in every.items():
         for key in sorted(pieces):
             if size > LARGE:
                 yield records.pack(waiting)

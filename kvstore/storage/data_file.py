@@ -21,7 +21,7 @@ import lmdb
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
 from .dense_copy import write_densely
 from .lmdb_errors import translate
-from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free
+from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free, require_text
 from .mapped_pages import release_pages
 from .readers_table import MAX_READERS, take_room
 
@@ -86,6 +86,7 @@ class DataFile:
                     readonly=self.readonly,
                     create=False,
                     metasync=self.durability == "full",
+                    sync=self.durability != "none",
                     max_dbs=MAX_TABLES,
                     max_readers=MAX_READERS,
                     lock=self.registers,
@@ -232,8 +233,10 @@ class DataFile:
     def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
         """Have the file of a new directory written, durably: it appears complete or not at all.
 
-        Raises InputError when ``target`` exists or its folder does not, StoreFullError when it cannot be written.
+        Raises InputError when ``target`` exists, its folder does not, or it is no UTF-8; StoreFullError when it cannot
+        be written.
         """
+        require_text(target)
         require_free(target)
         partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
         try:

@@ -100,6 +100,7 @@ class Environment:
         lock_timeout: float = 5.0,
         durability: str = "full",
         buffered: Set[str] = frozenset(),
+        scratch: bool = False,
     ) -> Environment:
         """Open the store at ``path``, making its directory where there is none and ``create`` says so.
 
@@ -108,7 +109,8 @@ class Environment:
         wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
         environment closes. With ``durability="relaxed"`` a commit is flushed without its meta page: a crash of the
         machine may undo the last commits, never damage the store. ``buffered`` are the tables whose records are small
-        and scattered: small commits buffer what they change of them (:mod:`.change_buffer`).
+        and scattered: small commits buffer what they change of them (:mod:`.change_buffer`). A ``scratch`` store is
+        thrown away by whoever makes it: nothing waits for the disk, and a crash of the machine may leave anything.
 
         Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was cut), StoreFullError (no space to
         begin), ReadOnlyError (no right to write), LockTimeoutError (another process is making or compacting this
@@ -152,7 +154,7 @@ class Environment:
                     directory,
                     lock,
                     readonly=not locked,
-                    durability=durability,
+                    durability="none" if scratch else durability,
                     map_size=size,
                     max_bytes=max_bytes,
                     wait=lock_timeout,

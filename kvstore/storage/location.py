@@ -32,8 +32,10 @@ def examine(path: Path, *, create: bool) -> bool:
     """Say whether ``path`` must be created (True) or holds a store already (False).
 
     Raises StoreNotFoundError when there is none and ``create`` is false or the parent folder is missing,
-    NotAStoreError when something else stands there, and CorruptionError when the data file was cut to nothing.
+    NotAStoreError when something else stands there, CorruptionError when the data file was cut to nothing, and what
+    :func:`require_text` raises.
     """
+    require_text(path)
     if not path.exists():
         if not create:
             raise StoreNotFoundError(f"{path}: there is no store here; check the path, or open it with create=True")
@@ -66,6 +68,14 @@ def examine(path: Path, *, create: bool) -> bool:
             "create=True"
         )
     return True
+
+
+def require_text(path: Path) -> None:
+    """Raise InputError for the path of a store that has bytes which are no UTF-8: the binding of LMDB takes none."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{str(path)!r}: the path of a store must be UTF-8, and has other bytes; rename it") from None
 
 
 def require_free(target: Path) -> None:

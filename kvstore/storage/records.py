@@ -49,7 +49,22 @@ def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
 
 def pack(value: Any) -> bytes:
     """Encode ``value`` as sealed msgpack."""
-    return seal(msgpack.packb(value, use_bin_type=True))
+    return seal(packed(value))
+
+
+#: Packers that nobody is using: one takes longer to make than a record to pack.
+_idle: list[msgpack.Packer] = []
+
+
+def packed(value: Any) -> bytes:
+    """Encode ``value`` as msgpack; in any thread, and while another is being encoded."""
+    try:
+        packer = _idle.pop()
+    except IndexError:
+        packer = msgpack.Packer(use_bin_type=True)
+    body: bytes = packer.pack(value)
+    _idle.append(packer)  # one that has failed may hold a part
+    return body
 
 
 def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:

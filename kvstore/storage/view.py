@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -243,28 +243,31 @@ class LmdbView:
         transaction = self._current()
         self._owner.page_bound.note(len(ranges))
         handle = self._handles.get(table)
-        found: list[Record | None] = [None] * len(ranges)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
+        # No record behind the last that has changed has changed.
+        lasts = changes.last_many(ranges)
+        found: list[Record | None] = [None] * len(ranges)
+        changed: list[tuple[int, bytes]] = []
         try:
-            if handle is not None:
-                with transaction.cursor(db=handle) as cursor:
-                    for place, (start, stop) in enumerate(ranges):
-                        more = cursor.prev() if cursor.set_range(stop) else cursor.last()
-                        while more and (key := bytes(cursor.key())) >= start:
-                            if key not in changes:
-                                found[place] = key, cursor.value()
-                                break
-                            more = cursor.prev()
+            with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
+                for place, ((start, stop), last) in enumerate(zip(ranges, lasts, strict=True)):
+                    record: Record | None = None
+                    if cursor is not None and (cursor.prev() if cursor.set_range(stop) else cursor.last()):
+                        record = bytes(cursor.key()), cursor.value()
+                    if record is not None and (record[0] >= start if last is None else record[0] > last):
+                        found[place] = record
+                    elif last is not None:
+                        changed.append((place, last))
+            for place, key in changed:
+                chain = changes.chain(key)
+                needed = handle is not None and needs_stored(chain)
+                value = value_in(table, key, chain, transaction.get(key, db=handle) if needed else None)
+                if value is None:
+                    found[place] = next(self.scan(table, ranges[place][0], key, reverse=True), None)
+                else:
+                    found[place] = key, value
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if changes.newer or changes.older:
-            for place, (start, stop) in enumerate(ranges):
-                record = found[place]
-                for key in changes.ordered(start if record is None else record[0], stop, reverse=True):
-                    value = self.get(table, key)
-                    if value is not None:
-                        found[place] = key, value
-                        break
         return found
 
     def count(self, table: str) -> int:

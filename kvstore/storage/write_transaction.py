@@ -72,7 +72,7 @@ class WriteTransaction(LmdbView):
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
         """
-        if self._buffers and self._buffered[table]:
+        if self._buffers and self._buffered[table] and not self._is_appended(table, key):
             self._buffer_changes(table, {key: bytes(value)})
         else:
             self._put(table, key, value)
@@ -208,6 +208,8 @@ class WriteTransaction(LmdbView):
                 raise key_error(f"table {table}")
         if self._ends is not None:
             changes = self._append(table, self._ends, changes)
+            if not changes:
+                return
         buffer = self._buffer()
         if not self._own:
             self._committed, buffer = buffer, buffer.copy()
@@ -252,6 +254,12 @@ class WriteTransaction(LmdbView):
             return changes
         self._write_many(table, appended)
         return {key: value for key, value in changes.items() if key not in appended}
+
+    def _is_appended(self, table: str, key: bytes) -> bool:
+        """Whether a record is written into its table at once, as one that stands behind what the table held."""
+        if self._ends is None or len(key) > LONGEST_KEY:
+            return False
+        return key > self._last_key(table, self._ends) and key not in self._buffer().of(table)
 
     def _last_key(self, table: str, ends: dict[str, bytes]) -> bytes:
         """The last key that a table held when it was first asked for."""

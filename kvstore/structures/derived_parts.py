@@ -76,9 +76,13 @@ class DerivedParts:
 
     def find(self, document: int) -> DerivedPart | None:
         """What is derived of a document, or None where nothing is kept."""
-        key = records.u64(document)
-        value = self._view.get(self._table, key)
-        return None if value is None else self._decoded(key, value)
+        return self.find_many([document])[0]
+
+    def find_many(self, documents: Sequence[int]) -> list[DerivedPart | None]:
+        """What is derived of each of some documents, or None where nothing is kept."""
+        keys = list(map(records.u64, documents))
+        values = self._view.get_many(self._table, keys)
+        return [None if value is None else self._decoded(key, value) for key, value in zip(keys, values, strict=True)]
 
     @property
     def documents(self) -> int:

@@ -4,16 +4,17 @@ generations, and vectors."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..storage.index_file import Kept, LoadedFile, path_of
 from .documents.condition_cache import ConditionCache
-from .vectors.vector_cache import VectorCache
 from .vectors.vectors import VerifiedBlocks
 
 if TYPE_CHECKING:
     from ..storage.environment import Environment
+    from .vectors.vector_cache import VectorCache
 
 #: Generations of a kind of which something is kept: a snapshot may still read the one before.
 _GENERATIONS = 2
@@ -31,9 +32,16 @@ class OpenIndexes:
 
     def forget(self) -> None:
         """Keep nothing that was read of the store's tables: after a repair all of it stands elsewhere."""
-        self.vectors = VectorCache()
+        self.__dict__.pop("vectors", None)
         self.verified = VerifiedBlocks()
         self.conditions = ConditionCache()
+
+    @cached_property
+    def vectors(self) -> VectorCache:
+        """The vectors that are held; what holds them is loaded when they are asked for."""
+        from .vectors.vector_cache import VectorCache
+
+        return VectorCache()
 
     def file(self, kind: str, read: Callable[[Path], Kept]) -> LoadedFile[Kept]:
         """The file of a kind of index; ``read`` makes of it what is kept."""

@@ -9,7 +9,6 @@ without reading them. Damage is a CorruptionError.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -50,6 +49,8 @@ def term_bytes(term: str) -> bytes:
     """The key prefix of a term; a long one is cut and told apart by a digest."""
     plain = term.encode()
     if len(plain) > _LONGEST_TERM:
+        import hashlib  # which loads all of OpenSSL, for terms that hardly any text has
+
         plain = plain[:_LONGEST_TERM] + hashlib.blake2b(plain, digest_size=16).hexdigest().encode()
     return plain + b"\x00"
 
@@ -159,16 +160,13 @@ class Postings:
 
     def beginning(self, letters: str) -> Ids:
         """The chunks that have a term which begins so, ascending."""
-        blocks = self._below(letters.encode()[:_LONGEST_TERM])
+        blocks = self._view.get_below(tables.POSTINGS, [letters.encode()[:_LONGEST_TERM]])
         found = [_decode(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint64)
 
     def blocks(self, term: str) -> list[Record]:
         """All blocks of a term, ascending: keys and sealed values."""
-        return self._below(term_bytes(term))
-
-    def _below(self, prefix: bytes) -> list[Record]:
-        return self._view.get_below(tables.POSTINGS, [prefix])
+        return self._view.get_below(tables.POSTINGS, [term_bytes(term)])
 
     def blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         """The blocks of a term that some chunks (ascending) may lie in, and others, if it has few; ``size`` is its."""
@@ -205,7 +203,8 @@ def _size(key: bytes, value: memoryview) -> TermSize:
 
 
 class PostingWriter(Postings):
-    """The postings of one write transaction; changes are gathered by term and written by :meth:`flush`."""
+    """The postings of one write transaction; changes are gathered by term and written by :meth:`flush`, those of a term
+    that is asked for at once."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
@@ -224,16 +223,29 @@ class PostingWriter(Postings):
         self._changes.remove(chunk, terms)
 
     def sizes(self, terms: Sequence[str]) -> list[TermSize]:
-        self.flush()
+        self.flush(terms)
         return super().sizes(terms)
 
-    def _below(self, prefix: bytes) -> list[Record]:
-        self.flush()
-        return super()._below(prefix)
+    def blocks(self, term: str) -> list[Record]:
+        self.flush([term])
+        return super().blocks(term)
 
-    def flush(self) -> None:
-        """Write what was gathered: by term, removals first, then additions, each block once."""
-        every = self._changes.terms()
+    def blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+        self.flush([term])
+        return super().blocks_around(term, chunks, size)
+
+    def beginning(self, letters: str) -> Ids:
+        self.flush()
+        return super().beginning(letters)
+
+    def flush(self, among: Iterable[str] | None = None) -> None:
+        """Write what was gathered, or what was gathered of some terms: by term, removals first, then additions, each
+        block once.
+
+        A document that takes the place of another has most of its terms: what is not asked for meanwhile is changed
+        once for both.
+        """
+        every = self._changes.terms(among)
         for first in range(0, len(every), _PORTION):
             terms = portion = every[first : first + _PORTION]
             prefixes = [term_bytes(term) for term in terms]
@@ -247,7 +259,7 @@ class PostingWriter(Postings):
                     raise damaged(error) from error
                 self._write.change_many(tables.POSTINGS, written)
             self._write_sizes(portion)
-        self._changes.clear()
+            self._changes.forget(portion)
 
     def _write_sizes(self, terms: Sequence[str]) -> None:
         """Write how many postings terms have that have been changed."""

@@ -12,7 +12,7 @@ seeds, and totals over the whole graph, would. All that is compared is integer, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +24,9 @@ from .nearest_rows import nearest_rows
 #: The cluster of each node; clusters are numbered in the order of their least nodes.
 Partition = npt.NDArray[np.int64]
 
-#: What is fixed point: a weight of one.
+#: What is fixed point: a weight of one, and a component of one.
 ONE = 1 << 16
+_FIXED = 1 << 20
 
 
 class Edges(NamedTuple):
@@ -56,24 +57,27 @@ def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int =
     return found
 
 
-def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> list[Partition]:
+def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
     """Partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each, shape (n,).
 
     A cluster is as near to another as the cosine of their centroids, which are summed in fixed point, is great. At most
-    ``size`` clusters join in one round.
+    ``size`` clusters join in one round. After the first partition nothing holds the vectors here.
     """
-    found: list[Partition] = []
     sums: npt.NDArray[Any] = vectors
-    of_node: Partition = np.arange(len(vectors))
-    while len(found) < levels and len(sums) > 1:
+    del vectors
+    of_node: Partition = np.arange(len(sums))
+    most = 1
+    for _ in range(levels):
+        if len(sums) < 2:
+            break
         nearest, cosines = nearest_rows(sums)
         nodes = np.flatnonzero(nearest >= 0)
         joined = _joined(len(sums), nodes, nearest[nodes], cosines[nodes], size)
         if joined.max() + 1 == len(sums):
             break
-        sums, of_node = _added(joined, sums), joined[of_node]
-        found.append(of_node)
-    return found
+        most *= size
+        sums, of_node = _added(joined, sums, most), joined[of_node]
+        yield of_node
 
 
 def strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
@@ -89,12 +93,14 @@ def strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
     return Edges(*(column[kept] for column in edges))
 
 
-def _added(joined: Partition, rows: npt.NDArray[Any]) -> Partition:
-    """The sums of the rows of each cluster, in fixed point."""
+def _added(joined: Partition, rows: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+    """The sums of the rows of each cluster, in fixed point; no cluster has more than ``most`` unit vectors."""
     order = np.argsort(joined, kind="stable")
     starts = np.searchsorted(joined[order], np.arange(int(joined.max()) + 1))
-    sums: Partition = np.empty((len(starts), rows.shape[1]), np.int64)
-    fixed = 1 if rows.dtype == np.int64 else 1 << 20
+    # No component of a unit vector is above one, and rounding in single precision adds less than the room left here.
+    small = most * _FIXED < np.iinfo(np.int32).max // 2
+    sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if small else np.int64)
+    fixed = 1 if rows.dtype.kind == "i" else _FIXED
     for place, column in enumerate(rows.T):
         sums[:, place] = np.add.reduceat(np.rint(column[order].astype(np.float64) * fixed).astype(np.int64), starts)
     return sums

@@ -6,7 +6,7 @@ belongs to the three cells that it is nearest to. Which rows begin cells is draw
 that a row more or less moves nothing but what is near to it.
 
 Products of single precision only propose; those that might be the nearest are multiplied again in fixed point, where
-no order of adding shows.
+no order of adding shows. Rows are brought to length one when they are compared, so that no second matrix is held.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
 
     ``rows`` have any length, shape (n, dimension).
     """
-    units = _units(rows)
-    nearest, cosines = np.full(len(units), -1, np.int64), np.full(len(units), -(10**9), np.int64)
-    drawn = _drawn(units)
+    nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), -(10**9), np.int64)
+    drawn = _drawn(rows)
     # Rows that are equal are nearest to each other; one of them stands for all, so that many cost no more than one.
     _, first, which, counts = np.unique(drawn, return_index=True, return_inverse=True, return_counts=True)
     order = np.sort(first)
     if len(order) <= _COMPARED:
         cells: Sequence[RowPlaces] = [order]
     else:
-        cells = _cells(units, order, drawn)
+        cells = _cells(rows, order, drawn)
     for members in cells:
+        units = _units(rows[members])
         for start in range(0, len(members), _AT_ONCE):
-            _take_nearest(units, members[start : start + _AT_ONCE], members, nearest, cosines)
+            _take_nearest(units, members, start, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal = np.flatnonzero(which == group)
         nearest[equal[0]], nearest[equal[1:]] = equal[1], equal[:-1]
@@ -58,21 +58,23 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
 
 def near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
     """About the ``most`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
-    units = _units(rows)
-    every = np.arange(len(units))
-    found = np.full((len(units), most), -1, np.int64)
-    cosines = np.full((len(units), most), -np.inf, np.float32)
-    for members in [every] if len(every) <= _COMPARED else _cells(units, every, _drawn(units)):
+    every = np.arange(len(rows))
+    found = np.full((len(rows), most), -1, np.int64)
+    cosines = np.full((len(rows), most), -np.inf, np.float32)
+    for members in [every] if len(every) <= _COMPARED else _cells(rows, every, _drawn(rows)):
+        units = _units(rows[members])
         for start in range(0, len(members), _AT_ONCE):
-            _take_near(units, members[start : start + _AT_ONCE], members, found, cosines)
+            _take_near(units, members, start, found, cosines)
     return found
 
 
-def _take_near(units: Matrix, asked: RowPlaces, among: RowPlaces, found: RowPlaces, cosines: Matrix) -> None:
-    """Take note of the rows of ``among`` (ascending) that are nearer to those ``asked`` than some of those found."""
+def _take_near(units: Matrix, among: RowPlaces, start: int, found: RowPlaces, cosines: Matrix) -> None:
+    """Take note of the rows of ``among`` (ascending, each with its unit vector) that are nearer to those from ``start``
+    on than some of those found."""
     if len(among) < 2:
         return
-    products = units[asked] @ units[among].T
+    asked = among[start : start + _AT_ONCE]
+    products = _products(units, start)
     # Itself, and what another cell has brought, is not found again.
     for column in (asked, *found[asked].T):
         places = np.minimum(np.searchsorted(among, column), len(among) - 1)
@@ -102,41 +104,68 @@ def _units(rows: npt.NDArray[Any]) -> Matrix:
     return units
 
 
-def _drawn(units: Matrix) -> npt.NDArray[np.uint64]:
+def _drawn(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """A number for each row that follows from its components alone."""
-    mixed = np.zeros(len(units), np.uint64)
-    for column in units.T:
-        mixed = (mixed ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return mixed
-
-
-def _cells(units: Matrix, rows: RowPlaces, drawn: npt.NDArray[np.uint64]) -> Sequence[RowPlaces]:
-    """Some rows by cells, each row in those of the rows that it is nearest to among those that begin one."""
-    begins = rows[drawn[rows] % _CELL == 0]
-    if len(begins) <= _CELLS:
-        return [rows]
-    cells = np.empty((len(rows), _CELLS), np.int64)
+    drawn = np.empty(len(rows), np.uint64)
     for start in range(0, len(rows), _AT_ONCE):
-        products = units[rows[start : start + _AT_ONCE]] @ units[begins].T
-        cells[start : start + _AT_ONCE] = np.argpartition(-products, _CELLS - 1, axis=1)[:, :_CELLS]
+        units = _units(rows[start : start + _AT_ONCE])
+        mixed = np.zeros(len(units), np.uint64)
+        for column in units.T:
+            mixed = (mixed ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        drawn[start : start + _AT_ONCE] = mixed
+    return drawn
+
+
+def _cells(rows: npt.NDArray[Any], places: RowPlaces, drawn: npt.NDArray[np.uint64]) -> Sequence[RowPlaces]:
+    """The rows at some places by cells, each in those of the rows that it is nearest to among those that begin one."""
+    begins = places[drawn[places] % _CELL == 0]
+    if len(begins) <= _CELLS:
+        return [places]
+    cells = np.empty((len(places), _CELLS), np.int64)
+    centres = _units(rows[begins]).T
+    for start in range(0, len(places), _AT_ONCE):
+        products = _units(rows[places[start : start + _AT_ONCE]]) @ centres
+        cells[start : start + _AT_ONCE] = _largest(products, _CELLS)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(begins)))
-    return np.split(rows[order // _CELLS], bounds)
+    return np.split(places[order // _CELLS], bounds)
 
 
-def _take_nearest(units: Matrix, asked: RowPlaces, among: RowPlaces, nearest: RowPlaces, cosines: RowPlaces) -> None:
-    """Take note of the nearest of ``among`` to each row ``asked``, where it is nearer than what was met before."""
+def _take_nearest(units: Matrix, among: RowPlaces, start: int, nearest: RowPlaces, cosines: RowPlaces) -> None:
+    """Take note of the nearest of ``among`` (ascending, each with its unit vector) to each of those from ``start`` on,
+    where it is nearer than what was met before."""
     if len(among) < 2:
         return
-    products = units[asked] @ units[among].T
-    products[among[None, :] == asked[:, None]] = -np.inf
-    count = min(_PROPOSED, len(among) - 1)
-    places = np.argpartition(-products, count - 1, axis=1)[:, :count]
-    rows = units[asked].astype(np.float64)
-    for column in among[places].T:
+    asked = among[start : start + _AT_ONCE]
+    products = _products(units, start)
+    products[np.arange(len(asked)), start + np.arange(len(asked))] = -np.inf
+    places = _largest(products, min(_PROPOSED, len(among) - 1))
+    rows = units[start : start + _AT_ONCE].astype(np.float64)
+    for place in places.T:
+        column = among[place]
         # Products of whole numbers below 2^20 add up exactly in double precision, in any order.
-        exact = np.einsum("ij,ij->i", rows * _SCALE, units[column].astype(np.float64) * _SCALE)
+        exact = np.einsum("ij,ij->i", rows * _SCALE, units[place].astype(np.float64) * _SCALE)
         rounded = np.rint(exact * (10_000 / _SCALE**2)).astype(np.int64)
         better = (rounded > cosines[asked]) | ((rounded == cosines[asked]) & (column < nearest[asked]))
         nearest[asked[better]], cosines[asked[better]] = column[better], rounded[better]
+
+
+def _products(units: Matrix, start: int) -> Matrix:
+    """The products of the rows from ``start`` on with all."""
+    # Of a copy: a matrix times itself is added up in another order, and equals would be told apart by that.
+    found: Matrix = units[start : start + _AT_ONCE].copy() @ units.T
+    return found
+
+
+def _largest(products: Matrix, count: int) -> RowPlaces:
+    """The places of the few largest of each row, of equals the first, shape (rows, count); they are taken out.
+
+    Looking through all for each is several times as quick as parting them (``argpartition``).
+    """
+    found = np.empty((len(products), count), np.int64)
+    rows = np.arange(len(products))
+    for column in range(count):
+        found[:, column] = products.argmax(axis=1)
+        products[rows, found[:, column]] = -np.inf
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,6 @@ from .chunks import GROUP
 from .documents import DocumentRecord
 
 Ids = npt.NDArray[np.uint64]
-
-
-class ChunkSet(Protocol):
-    """Some chunks, for whoever compares their vectors or scores their words."""
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        ...
-
-    def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Which of some chunks are among them, in their order."""
-        ...
 
 
 class ListedChunks:
@@ -42,6 +29,12 @@ class ListedChunks:
 
     def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
         return np.isin(chunks, self._ids)
+
+    def places(self, chunks: Ids) -> npt.NDArray[np.int64]:
+        """Where they stand among some chunks, which ascend: the others, however many, are not looked at."""
+        found = chunks.searchsorted(self._ids)
+        there = chunks.take(found, mode="clip") == self._ids if len(chunks) else found < 0
+        return found[there].astype(np.int64)
 
 
 class Allowed:
@@ -109,3 +102,7 @@ class Allowed:
     def __len__(self) -> int:
         """How many documents may answer."""
         return len(self.documents)
+
+
+#: Some chunks, for whoever compares their vectors or scores their words: how many, and which of others are among them.
+ChunkSet: TypeAlias = Allowed | ListedChunks

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...arguments import shown
 from ...errors import InputError
 from ...storage import records
 from ...storage.environment import View
@@ -69,7 +70,7 @@ def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Do
     rows: dict[Triple, None] = {}
     for row in triples:
         if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
+            raise InputError(f"a triple is a subject, a relation and an object, not {shown(row)}")
         rows[Triple(stated_name(row[0]), stated_relation(row[1]), stated_name(row[2]))] = None
     return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
 

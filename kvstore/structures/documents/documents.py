@@ -8,7 +8,6 @@ and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged valu
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -28,7 +27,9 @@ LONGEST_COMPRESSED = 1 << 16
 #: Texts that one view keeps; a longer one than is compressed it keeps alone.
 _TEXTS_KEPT = 16
 #: How a text is stored: its first byte.
-PLAIN, DEFLATED = b"\x00", b"\x01"
+PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
+#: A stream without head and checksum, since what is stored is sealed.
+_RAW = -zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,14 @@ def key_bytes(key: str) -> bytes:
     plain = key.encode()
     if len(plain) <= LONGEST_PLAIN_KEY:
         return plain
+    import hashlib  # which loads all of OpenSSL, for keys that hardly anybody has
+
     return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
 def encoded_text(text: bytes) -> bytes:
     """A text as it is stored, without its checksum: compressed where that makes it shorter, unless it is long."""
-    packed = zlib.compress(text) if len(text) <= LONGEST_COMPRESSED else text
+    packed = zlib.compress(text, wbits=_RAW) if len(text) <= LONGEST_COMPRESSED else text
     return DEFLATED + packed if len(packed) < len(text) else PLAIN + text
 
 
@@ -129,8 +132,8 @@ def decoded_text(stored: memoryview, key: bytes) -> bytes:
     if encoding == PLAIN:
         return body
     try:
-        if encoding == DEFLATED:
-            return zlib.decompress(body)
+        if encoding in (ZLIB, DEFLATED):
+            return zlib.decompress(body, zlib.MAX_WBITS if encoding == ZLIB else _RAW)
     except zlib.error:
         pass
     raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")

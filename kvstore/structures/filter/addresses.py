@@ -27,7 +27,7 @@ _ID = (1 << _SHIFT) - 1
 
 def body_rank(occurrences: int) -> int:
     """The rank of an abstract whose chunks mention the entity this often (>= 1): dense before passing."""
-    return max(BODY_FIRST, BODY_LAST + 1 - occurrences)
+    return BODY_LAST + 1 - occurrences if occurrences <= BODY_LAST - BODY_FIRST else BODY_FIRST
 
 
 def address(rank: int, place: int) -> int:
@@ -47,10 +47,8 @@ def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
 
 def best(places: Collection[tuple[int, int]]) -> list[int]:
     """As :func:`of_places`, as a list."""
-    if len(places) == 1:  # as most names of a document have
-        return [address(rank, place) for place, rank in places]
-    if len({place for place, _ in places}) == len(places):  # as mostly
-        return sorted(address(rank, place) for place, rank in places)
+    if len(places) == 1 or len(dict(places)) == len(places):  # as mostly
+        return sorted([rank << _SHIFT | place for place, rank in places])
     ranks: dict[tuple[bool, int], int] = {}
     for place, rank in places:
         which = (rank == NODE, place)

@@ -79,10 +79,6 @@ class BlockLists:
             return first
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
-    def change(self, entity: int, gone: Sequence[int], added: Sequence[int]) -> Changed:
-        """Remove and add numbers of one entity, both ascending."""
-        return self.change_many({entity: (gone, added)})[entity]
-
     def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, Changed]:
         """Remove and add numbers of many entities, both ascending."""
         view = self._writable()

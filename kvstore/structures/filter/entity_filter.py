@@ -294,21 +294,15 @@ class EntityFilter:
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """:meth:`add_addresses` for many names; returns how many were new in all."""
         self._require_writable()
-        changed = 0
-        for key, some in zip(keys, addresses, strict=True):
-            new = self._index.change_addresses(key, some, True)
-            if new < 0:
-                raise EntityNotFoundError(f"the name {key!r} is not in the filter; insert it first")
-            changed += new
+        changed, absent = self._index.change_addresses(keys, addresses, True)
+        if absent >= 0:
+            raise EntityNotFoundError(f"the name {keys[absent]!r} is not in the filter; insert it first")
         return changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """:meth:`remove_addresses` for many names; returns how many were removed in all."""
         self._require_writable()
-        # -1 says that a name is absent.
-        return sum(
-            max(0, self._index.change_addresses(key, some, False)) for key, some in zip(keys, addresses, strict=True)
-        )
+        return self._index.change_addresses(keys, addresses, False)[0]
 
     def fold_temperatures(self, hits: Mapping[str, int]) -> None:
         """Add hits to the temperatures of names and put the hottest first in their buckets; absent names are passed."""

@@ -7,7 +7,6 @@ a file that may be thrown away, and its record says which file to trust.
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -185,6 +184,8 @@ def checked_options(
     for name, value in options.items():
         option = known.get(str(name).lower())
         if option is None:
+            import difflib
+
             near = difflib.get_close_matches(str(name).lower(), there, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(there) or 'none'}")

@@ -98,16 +98,20 @@ class EntityRecord:
             raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
         return place
 
-    def add(self, form: str, kind: str) -> None:
-        """Count one more introduction."""
+    def add(self, form: str, kind: str) -> int:
+        """Count one more introduction; the place of its slot."""
         number = _KIND_NUMBERS[kind]
+        if not self.row:  # as of a new name
+            self.row = [form, number, 1]
+            return 0
         place = self._find(form, number)
         if place is not None:
             self.row[3 * place + 2] += 1
-            return
+            return place
         counts = self.row[2::3]
-        free = 3 * counts.index(0) if 0 in counts else len(self.row)
-        self.row[free : free + 3] = form, number, 1
+        free = counts.index(0) if 0 in counts else len(counts)
+        self.row[3 * free : 3 * free + 3] = form, number, 1
+        return free
 
     def remove(self, place: int) -> None:
         """Count one introduction less, of the slot at ``place``; raises CorruptionError where it is free."""
@@ -189,6 +193,15 @@ class Entities:
             return False
         ((key, value, members),) = self._blocks([entity])
         return _rows(key, value, members) != [None]
+
+    def has_many(self, entities: Sequence[int]) -> list[bool]:
+        """Whether there is an entity with each of some numbers."""
+        found: dict[int, bool] = {}
+        for key, value, members in self._blocks(entities):
+            found.update(
+                (entity, row is not None) for entity, row in zip(members, _rows(key, value, members), strict=True)
+            )
+        return [found[entity] for entity in entities]
 
     def identify(self, key: str) -> int | None:
         """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
@@ -292,7 +305,7 @@ class EntityWriter(Entities):
         written: dict[bytes, bytes | None] = {}
         for key, value, members in self._blocks(changed):
             rows = {entity % BLOCK: changed[entity] for entity in members}
-            packed = {place: None if row is None else msgpack.packb(row) for place, row in rows.items()}
+            packed = {place: None if row is None else records.packed(row) for place, row in rows.items()}
             try:
                 after = with_elements(_EMPTY_BLOCK if value is None else value, packed)
             except ValueError as error:

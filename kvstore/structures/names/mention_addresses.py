@@ -7,7 +7,9 @@ checking follow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from ..documents.chunks import GROUP
 from ..filter.addresses import body_rank
@@ -16,16 +18,16 @@ from .mentions import HeadingOccurrence, Occurrence
 #: (place, rank) pairs of one entity.
 RankedPlaces = list[tuple[int, int]]
 
+_ENTITY = itemgetter(0)
+
 
 def mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedPlaces]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
-    by_group: dict[int, dict[int, int]] = {}
+    by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():
-        counts = by_group.setdefault(chunk // GROUP, {})
-        for entity, _, _ in mentions:
-            counts[entity] = counts.get(entity, 0) + 1
+        by_group.setdefault(chunk // GROUP, Counter()).update(map(_ENTITY, mentions))
     found: dict[int, RankedPlaces] = {}
     for group, counts in by_group.items():
         for entity, count in counts.items():

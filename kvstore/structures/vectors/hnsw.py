@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, checksums
+from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, checksums, packed, unpack
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
@@ -33,7 +33,7 @@ GRAPH_OPTIONS: Mapping[str, Option] = {
 #: A graph is built anew when more than this share of it is what is no more.
 MOST_DEAD = 0.2
 #: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
-CHECKED_IN_PLACE = ("labels", "codes", "scales", "links", "bounds", "upper")
+CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
 #: Comparing so many codes takes about as long as finding one candidate by walking.
 CODES_A_CANDIDATE = 50
 #: How far the cosine of a code may be from the vector's, in units of its scale: the errors of its numbers lie evenly
@@ -90,13 +90,15 @@ class HnswGraph:
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry: int) -> None:
         try:
             self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry)
+        except KeyError as error:
+            raise IndexUnavailableError(f"of another version, without {error}; REFRESH builds it anew") from error
         except (TypeError, ValueError, OverflowError) as error:
             raise IndexUnavailableError(f"the arrays of the graph contradict each other: {error}") from error
         self.arrays = arrays
         self.entry = entry
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
         #: Whether a search may walk links; else all codes are compared.
-        self.linked = arrays["links"].shape[1] > 0
+        self.linked = len(arrays["starts"]) > 1
         #: Where the chunks of documents stand that were asked for: who restricts a search restricts many.
         self._ranges: WeakKeyDictionary[Allowed, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
         self._ranges = WeakKeyDictionary()
@@ -124,7 +126,7 @@ class HnswGraph:
             elif isinstance(allowed, Allowed):
                 (first, last), groups = self._ranges_of(allowed), None
             else:
-                first = np.flatnonzero(allowed.mask(labels))
+                first = allowed.places(labels)
                 last = first + 1
             found = self._graph.compare(query, ef, first, last, groups, GROUP)
         except ValueError as error:
@@ -149,10 +151,7 @@ class HnswGraph:
 
 def unlinked(rows: CodedRows) -> HnswGraph:
     """A graph without links, of which every code is compared."""
-    count = len(rows.labels)
-    links, bounds, upper = np.empty((count, 0), np.uint32), np.zeros(1, np.uint32), np.empty((0, 0), np.uint32)
-    checks = checksums(*rows, links, bounds, upper)
-    return HnswGraph({**rows._asdict(), "links": links, "bounds": bounds, "upper": upper, "checks": checks}, 0)
+    return _graph_of(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
 
 
 class HnswBuilder:
@@ -171,8 +170,7 @@ class HnswBuilder:
         entry = 0
         if base is not None:
             self.linked, entry = len(base), base.entry
-            self._links[: self.linked] = base.arrays["links"]
-            self._upper[: self._bounds[self.linked]] = base.arrays["upper"]
+            unpack(base.arrays["starts"], base.arrays["links"], self._links, self._bounds, self._upper)
         self._builder = CodeGraphBuilder(
             *rows,
             self._links,
@@ -192,10 +190,14 @@ class HnswBuilder:
     def graph(self) -> HnswGraph:
         """The graph of those rows that are linked; to be asked for once."""
         stop, rows = self.linked, self._rows.chosen(slice(0, self.linked))
-        bounds = self._bounds[: stop + 1]
-        links, upper = self._links[:stop], self._upper[: bounds[-1]]
-        arrays = {**rows._asdict(), "links": links, "bounds": bounds, "upper": upper}
-        return HnswGraph({**arrays, "checks": checksums(*rows, links, bounds, upper)}, self._builder.entry)
+        starts, links = packed(self._links[:stop], self._bounds[: stop + 1], self._upper)
+        return _graph_of(rows, starts, links, self._builder.entry)
+
+
+def _graph_of(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
+    """The graph of some rows with their packed links."""
+    checks = checksums(*rows, starts, links)
+    return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)
 
 
 def _heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:

@@ -379,9 +379,10 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
         raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
     # Row by row, so that a vector's length does not depend on those beside it.
     norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-    if not np.isfinite(norms).all() or (norms == 0).any():
-        raise InputError("a vector is finite and not all zeros")
     # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
     unit = abs(norms - 1) < 1e-6
-    units = matrix if unit.all() else np.where(unit, matrix, matrix / norms).astype(np.float32)
-    return np.repeat(units, rows // matrix.shape[0], axis=0)
+    if not unit.all():
+        if not np.isfinite(norms).all() or (norms == 0).any():
+            raise InputError("a vector is finite and not all zeros")
+        matrix = np.where(unit, matrix, matrix / norms).astype(np.float32)
+    return matrix.repeat(rows // matrix.shape[0], axis=0)

@@ -1,0 +1,42 @@
+"""Sets of numbers, such as ids of chunks, as ascending arrays.
+
+numpy's own operations on sets (``unique``, ``union1d``, ``setdiff1d``) load ``numpy.ma`` when they are first called, as
+much of a process's first answer as the search itself; these do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Number = TypeVar("Number", bound=np.number[Any])
+
+
+def distinct(*some: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """The numbers of some arrays, one at least, each once, ascending.
+
+    >>> import numpy as np
+    >>> distinct(np.array([5, 2]), np.array([2, 9])).tolist()
+    [2, 5, 9]
+    """
+    ordered = np.sort(np.concatenate(some))
+    kept = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    return ordered[kept]
+
+
+def without(numbers: npt.NDArray[Number], gone: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """The numbers that are not among others, each once, ascending.
+
+    >>> import numpy as np
+    >>> without(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
+    [5, 9]
+    """
+    left, others = distinct(numbers), distinct(gone)
+    if not len(others):
+        return left
+    places = np.minimum(np.searchsorted(others, left), len(others) - 1)
+    found: npt.NDArray[Number] = left[others[places] != left]
+    return found
