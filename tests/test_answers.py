@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -221,3 +222,115 @@ def test_a_definition_is_told_to_its_end(make_store: Callable[..., kvstore.Store
     store.put("lamp", page, format="text")
     first = store.ask("What does LampInterval do?", top=1).text.partition("[1]")[0]
     assert first.startswith("LampInterval: Sets the seconds") and "hears a bell" in first
+
+
+def test_a_row_of_a_table_that_was_put_in_answers(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,age,height\nGeorge,32,174\nAnn Bell,25,180\n")
+    store.set("least_confidence", 0)
+    store.ingest(tmp_path)
+    assert store.ask("How old is George?").text.startswith("people: name: George; age: 32; height: 174 [1]")
+
+
+def test_turns_of_a_talk_are_no_row(ask: Callable[..., kvstore.Answer]) -> None:
+    answer = ask("Ann: Is the pump hot?\nBob: It is cold now.", "Is the pump cold?")
+    assert "Bob: It is cold now." in answer.text and ";" not in answer.text
+
+
+def test_source_code_tells_where_nothing_else_was_found(ask: Callable[..., kvstore.Answer]) -> None:
+    code = '## Grid\n\n```python\nclass Grid:\n    """Draws lattices of harbours."""\n```\n'
+    answer = ask(code, "What does Grid do?", format="markdown")
+    assert '"""Draws lattices of harbours."""' in answer.text and len(answer.citations) == 1
+
+
+def test_source_code_that_is_found_first_tells_beside_sentences(store: kvstore.Store) -> None:
+    store.set("least_confidence", 0)
+    store.put("gauge", "## database\n\n```toml\n[database]\nport = 5433 # of the gauge\n```\n", format="markdown")
+    store.put("harbour", "The harbour was dug in 1874 and has a database of ships.", title="The harbour")
+    answer = store.ask("Which port has the database of the gauge?")
+    assert "port = 5433" in answer.text.partition("[1]")[0]
+
+
+def test_what_has_no_sentence_to_tell_names_the_nearest_passages(ask: Callable[..., kvstore.Answer]) -> None:
+    answer = ask("HARBOUR", "What is the harbour?")
+    assert answer.text == "Nothing in the store answers this. The nearest passages: k [1]."
+    assert [citation.document for citation in answer.citations] == ["k"]
+
+
+def test_a_file_without_a_title_is_named_by_its_name(store: kvstore.Store) -> None:
+    """Where a question names what the name of a file has, the question's name is not one that the store lacks."""
+    text = "Disputes are settled in the courts of the county of Port Ellen, by a judge."
+    store.put("statutes/Bell-Charter-1.1", text)
+    named = store.explain("ASK 'Where does the Bell Charter settle disputes?'")
+    told = next(step.detail for step in named if step.name == "weigh confidence")
+    assert "unnamed 0.00" in told
+
+
+def test_a_heading_that_is_the_question_stands_over_its_answer(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store("customers")
+    store.set("least_confidence", 0)
+    parts = ["# Questions of customers"]
+    parts += ["### How do I cancel winter storage?", "Until 15 September free of charge."]
+    parts += [
+        "### How do I cancel a launching slot?",
+        "Up to five days before. After that half of the lift is charged.",
+    ]
+    store.put("faq", "\n\n".join(parts), format="markdown", title="Questions of customers")
+    store.put("minutes", "Winter storage is full with 30 boats, and there is a waiting list.")
+    assert "How do I cancel winter storage?: Until 15 September free of charge." in (
+        store.ask("How do I cancel winter storage?").text
+    )
+
+
+def test_a_question_in_plain_text_brings_its_answer(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "Q: Why does the pump not drain?\nA: Clean the filter behind the flap.\n\n"
+        "Q: What does error E18 mean?\nA: The hose is bent.\n\n"
+        "What does error E23 mean?\n\nThere is something in the base. Close the tap.\n"
+    )
+    assert ask(text, "What is error E18?").text.startswith("Q: What does error E18 mean? A: The hose is bent.")
+    assert "What does error E23 mean? There is something in the base." in ask(text, "What is error E23?").text
+
+
+def test_a_number_in_the_question_keeps_answers_to_what_has_it(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store("bills")
+    bills = {"2025-014": "1,882.20", "2025-021": "3,691.20", "2025-027": "3,014.40", "2025-033": "13,526.40"}
+    for number, total in bills.items():
+        text = f"Invoice\n\nTo: Mrs Durrant\n\nLaunching 168.00\nTotal {total}\n\nPayable within 14 days.\n"
+        if number == "2025-027":  # nothing but its name tells which it is
+            store.put(f"bills/{number}.txt", text)
+        else:
+            store.put(
+                f"bills/{number}.html", f"# Invoice {number}\n\n{text}", format="markdown", title=f"Invoice {number}"
+            )
+    for number, total in bills.items():
+        answer = store.ask(f"What was the total of invoice {number}?")
+        assert answer.evidence.hits[0].document.startswith(f"bills/{number}.")
+        assert f"Total {total}" in answer.text
+        assert {citation.document for citation in answer.citations} == {answer.evidence.hits[0].document}
+
+
+def test_lines_of_a_bill_are_told(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "Invoice 7\n\nKeel bolts, drawn and renewed 1,310.00\nLifting EUR 322,00\n\nVAT 20% 326.40 €\n\nPayable soon."
+    )
+    answer = ask(text, "What did lifting cost?")
+    assert answer.text.startswith("Lifting EUR 322,00") or "- Lifting EUR 322,00" in answer.text
+    assert "VAT 20% 326.40 €" in ask(text, "How much was the VAT?").text
+
+
+def test_what_is_known_by_its_form_is_not_answered_where_no_passage_has_that(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store("insurance")
+    store.put("mail", "Harbour Mutual want 7,850 for the insurance of next year. Renewal date is 2025-05-31.")
+    store.put("card", "Northsea Marine, broker of insurances. Telephone: 0551 48 20. Write to desk@northsea.example.")
+    assert not store.ask("What does Harbour Mutual want for the insurance of next year?").abstained
+    assert not store.ask("What is the telephone number of Northsea Marine?").abstained
+    assert not store.ask("What is Northsea Marine's e-mail address?").abstained
+    store.delete("card")
+    answer = store.ask("What is the phone number of Harbour Mutual?")
+    assert answer.abstained and answer.confidence == 0
+    assert "No passage found has any telephone number." in answer.text
+    assert "no passage has any telephone number" in str(answer.weighed)
+    assert "has any e-mail address." in store.ask("What is the e-mail address of Harbour Mutual?").text
+    assert store.ask("What is Harbour Mutual's website address?").abstained

@@ -27,7 +27,8 @@ LONG = [
 
 @pytest.fixture
 def tea(make_store: MakeStore) -> kvstore.Store:
-    store = make_store()
+    # What nobody waits for any more is still computed for a while, and closing waits for that.
+    store = make_store(lock_timeout=60)
     with store.transaction() as transaction:
         for number in range(40):
             transaction.put(f"tea {number:02}", f"Robert Fortune took tea {number} to India.", meta={"year": number})

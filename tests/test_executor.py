@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import random
 import re
 import threading
@@ -16,10 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_server import Server, context_of, stream, units_of
+from page_running import WIDTH, blocks, different
 
 import kvstore
 from kvstore import errors
 from kvstore.language.parser import keywords, parse
+from kvstore_shell import render
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it at Acme Corporation."
@@ -61,8 +64,9 @@ def test_every_example_of_the_page_runs(
         '{"id": "hr/leave", "units": ["Parental leave was approved by Maria Jensen."]}'
     )
     (tmp_path / "departments.csv").write_text("child;parent\nPayroll;Finance\nFinance;Administration\n")
-    for example in re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
-        for one in parse(example):
+    for example in (block for block in blocks(PAGE) if block.language == "sql"):
+        printed = io.StringIO()
+        for one in parse(example.text):
             again = re.match(r"CREATE INDEX (communities|topics|units)", str(one.statement))
             if again and again[1] in {index.kind for index in store.indexes()}:
                 store.drop_index(again[1])  # each part of the page can be read alone
@@ -82,6 +86,13 @@ def test_every_example_of_the_page_runs(
             ):
                 assert found, one.statement
                 assert {len(row) for row in found} == {len(cursor.columns)}
+            if cursor.columns:
+                render.write(cursor.kind, cursor.columns, found, printed, mode="table", width=WIDTH)
+            if cursor.message:
+                print(cursor.message, file=printed)
+        if example.shown is not None:
+            fault = different(example.shown.splitlines(), printed.getvalue().splitlines())
+            assert fault is None, (fault, printed.getvalue())
     assert (tmp_path / "backup-of-today").is_dir()
     assert {key for (key,) in rows(store, "SELECT key FROM documents")} >= {"hr/leave", "wages.md", "departments.csv"}
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,11 @@ from theme_texts import THEMES, theme_documents
 from kvstore import Store
 from kvstore.errors import InputError
 from kvstore.retrieval.evidence import Evidence, Hit
+from kvstore.structures.documents.documents import Documents
 from kvstore.text.words import token_count
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+from bench_reads import measured
 
 STRATEGIES = ("local", "global", "drift")
 QUESTION = "What did Captain Orlov and the Kestrel Ferry have to do with each other?"
@@ -99,6 +105,55 @@ def test_local_starts_at_the_names_of_the_question(themed: Store) -> None:
     assert themed.retrieve("Captain Orlov?", using="local", options={"relations": 0}).context == []
     nothing = themed.retrieve("xyzzy", using="local")
     assert nothing.hits
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_kept_between_questions_changes_no_answer(
+    themed: Store, make_store: Callable[..., Store], strategy: str
+) -> None:
+    questions = [QUESTION, "What is all of this about?", "Who was seen with Actress Soane?"]
+    themed.put("more", "Captain Orlov sold the Kestrel Ferry to Actress Soane, who is a captain's daughter.")
+    for gone in (None, "harbour-3", "theatre-1", "more"):
+        if gone is not None:
+            themed.delete(gone)
+        warm = [_said(themed.retrieve(question, using=strategy)) for question in questions for _ in range(2)]
+        themed.close()
+        themed = make_store()
+        assert warm == [_said(themed.retrieve(question, using=strategy)) for question in questions for _ in range(2)]
+
+
+def _town(make_store: Callable[..., Store], name: str, people: int) -> Store:
+    """People of one town, each met with the next and with one of a few whom many met, and their communities."""
+    store = make_store(name)
+    with store.transaction() as transaction:
+        for number in range(people):
+            one, other, known = f"Person Nr{number}", f"Person Nr{(number + 1) % people}", f"Mayor Nr{number % 5}"
+            transaction.put(str(number), f"{one} met {other} at the market. {one} was a friend of {known} for years.")
+    store.create_index("communities", {"least": 2})
+    return store
+
+
+def test_a_community_of_many_costs_global_no_more_reads(make_store: Callable[..., Store]) -> None:
+    town = _town(make_store, "town", 240)
+    question = "What did Mayor Nr3 do at the market?"
+    reports = town.retrieve(question, using="global").pool
+    assert measured(town, "global", [question])["reads"] < 60 * reports
+
+
+def test_global_reads_its_reports_together_and_once(themed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    text_slices = Documents.text_slices
+
+    def listen(self: Documents, places: Any) -> Any:
+        read.append(len(places))
+        return text_slices(self, places)
+
+    monkeypatch.setattr(Documents, "text_slices", listen)
+    assert measured(themed, "global", [QUESTION])["reads"] < 200
+    assert sum(read) > 20
+    read.clear()
+    themed.retrieve("Which orchard did Farmer Quill write of?", using="global", top=1)
+    assert sum(read) < 10
 
 
 def test_global_has_every_theme_for_a_question_on_all(themed: Store) -> None:

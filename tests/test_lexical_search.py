@@ -61,6 +61,29 @@ def postings_of(path: Path, texts: Texts, gone: set[int]) -> Iterator[Any]:
             yield SimpleNamespace(postings=Postings(snapshot))
 
 
+def test_a_term_asked_for_is_written_and_no_other(tmp_path: Path) -> None:
+    """What else is gathered waits, to be changed with what is still to come."""
+    with Environment.open(tmp_path / "store") as environment, environment.write() as view:
+        writer = PostingWriter(view)
+        for chunk in range(5, 905, 5):
+            writer.add(chunk, {"tea": 1, "milk": 2, "cup": 1}, 9)
+        writer.flush()
+        stored = dict(view.scan(tables.POSTINGS))
+        writer.remove(700, ["tea", "milk", "cup"])
+        writer.add(905, {"tea": 3, "jug": 1}, 4)
+        assert writer.sizes(["tea", "nothing"]) == [TermSize(180, 1), TermSize(0, 0)]
+        now = dict(view.scan(tables.POSTINGS))
+        assert {key[:-9] for key in now if now[key] != stored.get(key)} == {b"tea"}
+        assert 700 not in writer.get("milk").chunks.tolist()
+        writer.remove(5, ["tea"])
+        writer.add(910, {"tea": 1, "cup": 1}, 2)
+        writer.flush()
+        assert writer.get("tea").chunks.tolist() == [*range(10, 700, 5), *range(705, 915, 5)]
+        assert writer.get("cup").chunks.tolist() == [*range(5, 700, 5), *range(705, 905, 5), 910]
+        assert writer.beginning("ju").tolist() == [905]
+        assert writer.sizes(["tea", "milk", "cup", "jug"]) == [TermSize(n, 1) for n in (180, 179, 180, 1)]
+
+
 def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
     """BM25 of each chunk that has any of the terms."""
     found = {}

@@ -327,6 +327,24 @@ def test_topics_say_nothing_of_what_is_gone_and_know_what_is_new(
     assert "lanterns" in answer.text.lower()
 
 
+@pytest.mark.parametrize("which", ["finest", "coarsest", "largest"])
+def test_of_very_many_topics_coarser_ones_are_summed_up_or_the_largest(
+    grouped: kvstore.Store, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grouped.execute("DROP INDEX topics")
+    grouped.execute("CREATE INDEX topics WITH (size = 2, levels = 2)")
+    counted = grouped.execute("SELECT level, count(*) FROM topics GROUP BY level ORDER BY level").fetchall()
+    (_, finest), (_, coarsest) = counted
+    most = {"finest": finest, "coarsest": finest - 1, "largest": coarsest - 1}[which]
+    monkeypatch.setattr(summary, "_READ_WHOLE", 0)
+    monkeypatch.setattr(summary, "_MOST_TOPICS", most)
+    evidence = grouped.retrieve(OVERVIEW, using="raptor", top=50, within=5000)
+    read = {step.name: step.count for step in evidence.steps}["read documents"]
+    assert read == {"finest": finest, "coarsest": coarsest, "largest": coarsest - 1}[which], counted
+    assert evidence.hits
+    assert all(" ".join(spanned(grouped, hit)) == hit.text for hit in evidence.hits)
+
+
 class History:
     """A store with topics that documents come to and leave, each with a word that no other has."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.errors import InputError, StatementError
 from kvstore.sql.document_filter import documents_where
+from kvstore.text import text_query
 from kvstore.text.text_query import parse_text_query, text_matcher
 from kvstore.text.words import stemmer
 
@@ -122,6 +124,28 @@ def test_a_condition_composes_with_every_statement(leave: kvstore.Store) -> None
         transaction.put("d", "Parental leave again.")
         assert transaction.delete_where(phrase) == 2
     assert leave.keys() == ["b", "c"]
+
+
+def test_hundreds_of_conditions_are_read_once_and_split_a_text_once(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store("many", **OPTIONS)
+    for number in range(5):
+        store.put(f"key {number}", f"Letter {number}: {LEAVE}")
+    done: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        made = getattr(text_query, name)
+        monkeypatch.setattr(text_query, name, lambda *given: (done.update([name]), made(*given))[1])
+
+    counted("_Parsing")
+    counted("_Words")
+    conditions = " OR ".join(f"content || '' MATCH 'never{number}'" for number in range(150))
+    assert store.execute(f"SELECT key FROM documents WHERE {conditions} OR content || '' MATCH '3'").fetchall() == [
+        ("key 3",)
+    ]
+    assert done["_Parsing"] <= 151
+    assert done["_Words"] <= 6
 
 
 def test_a_wrong_query_is_refused_at_its_place(leave: kvstore.Store) -> None:

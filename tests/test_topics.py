@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from model_server import Planned, Server, stream
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
+from kvstore.structures.indexes.index import BuildTools, IndexRecord
 from kvstore.structures.indexes.index_reading import bound_index
 from kvstore.systems.raptor import gaussian_mixtures
 from kvstore.systems.raptor.topic_building import SUMMARY_SENTENCES, SUMMARY_WORDS, partitions_of
@@ -352,3 +354,28 @@ def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
 ) -> None:
     folder = tmp_path_factory.mktemp("topics")
     lives(folder / "lived", folder / "fresh", history, relatedness)
+
+
+def test_what_is_held_while_topics_are_made_is_little_beside_texts_and_vectors(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store()
+    with store.transaction() as transaction:
+        for number in range(800):
+            words = " ".join(f"about{(number * factor) % 97}" for factor in range(1, 12))
+            transaction.put(f"d{number}", f"One says {words}. Another says {words[::-1]}.")
+    with store.state() as state:
+        texts, dimension = state.counters.text_bytes, state.settings.dimension
+    tools = BuildTools(
+        lambda texts: np.zeros((len(texts), dimension), np.float32), lambda done, of: None, lambda: False
+    )
+    tracemalloc.start()
+    try:
+        generation = TOPICS.build(store.state, IndexRecord(TOPICS, {"levels": 8, "size": 2}), tools)
+        tracemalloc.reset_peak()
+        count = sum(1 for rows in generation.rows.values() for _ in rows)
+        _, held = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == generation.head["topics"] + 1 > 800
+    assert held < 3 * texts + 500 * count

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.arguments import shown
 
+#: A list that is too deep to be written.
+DEEP: list[Any] = []
+for _ in range(3000):
+    DEEP = [DEEP]
 WRONG: list[Any] = [0, -1, float("nan"), 2**70, "", "a\0b", "\ud800", "x" * 5000, b"x", [1], {1: 2}, object()]
+WRONG += [DEEP, Decimal("1.5")]
 #: Arguments that every value fits, or that only take time.
 LEFT_OUT = {"progress", "on_text", "timeout", "workers", "models", "value"}
 #: What a method is given besides the wrong value.
@@ -75,7 +83,7 @@ def attempt_all(store: kvstore.Store, wrong: list[Any]) -> None:
             try:
                 attempt(called)
             except Exception as error:
-                raise AssertionError(f"{of.__name__}.{method}({name}={value!r:.60}): {error!r}") from error
+                raise AssertionError(f"{of.__name__}.{method}({name}={shown(value)}): {error!r}") from error
             if store.in_transaction:
                 store.execute("ROLLBACK")
 
@@ -134,6 +142,9 @@ def test_a_statement_names_what_is_wrong(store: kvstore.Store, statement: str, t
     [
         (lambda store: store.ask("x", top=0), "top takes 1 to 10,000, not 0"),
         (lambda store: store.ask("x", top="3"), "ask(): top is a whole number, not str '3'"),
+        (lambda store: store.ask("x", top=np.ones(2)), "ask(): top is a whole number, not ndarray array([1., 1.])"),
+        (lambda store: store.ask("x", top=DEEP), "ask(): top is a whole number, not a list that cannot be shown"),
+        (lambda store: store.flush(timeout=Decimal(1)), "flush(): timeout is a number, not Decimal Decimal('1')"),
         (lambda store: store.ask("x", usng="b"), "ask() has no argument 'usng'; did you mean 'using'?"),
         (lambda store: store.retrieve("x", topp=1), "retrieve() has no argument 'topp'; did you mean 'top'?"),
         (lambda store: store.prompt("x", wehre="1"), "prompt() has no argument 'wehre'; did you mean 'where'?"),

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..structures.state import State
 from ..text.words import FUNCTION_WORDS, content_terms, informative_words, stemmer
 from .overviews import sums_up
 from .passages import chunks_of
+from .question_kinds import KNOWN_BY_FORM, kind_of
 from .question_names import PassageWords, QuestionName, names_of
 
 #: Chunks that are looked at, and those whose cosines tell whether the store is about such things.
@@ -56,7 +58,8 @@ class Confidence:
     of that stands in a passage that is near. ``phrases`` says how much of the question stands in a passage as its words
     follow one another, ``unnamed`` which share of it are names that no passage has as they are written, ``lacking``
     which share of its technical tokens no passage has, ``missing`` which share of it no chunk of the store has.
-    ``unknown`` are the names of the question with a term that no chunk has. ``overview`` says that an overview was
+    ``formless`` is what the question asks for where that is told by its form (a telephone number) and no passage has
+    any. ``unknown`` are the names of the question with a term that no chunk has. ``overview`` says that an overview was
     asked for and found: there is nothing else in such a question that could be missing.
     """
 
@@ -73,11 +76,14 @@ class Confidence:
     missing: float
     unknown: tuple[str, ...]
     overview: bool = False
+    formless: str = ""
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
         if self.overview:
             return f"{self.value:.2f}: an overview is asked for, and what was found is one"
+        if self.formless:
+            return f"{self.value:.2f}: no passage has any {self.formless}"
         near = "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
         told = f"{near}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
@@ -132,7 +138,9 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     view, hits = query.view, hits[:_CHUNKS]
     asked = _Asked.of(query.question, view)
-    passages = [PassageWords(f"{hit.title or ''} {hit.heading} {hit.text}") for hit in hits]
+    # A file without a title is known by its name.
+    known = [hit.title or PurePosixPath(hit.document).name for hit in hits]
+    passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(known, hits, strict=True)]
     passages += map(PassageWords, context)
     absent = [name for name in asked.names if not any(passage.has(name) for passage in passages)]
     if not passages:
@@ -160,8 +168,12 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
     }
     weights = WITH_SIMILARITY if best else WORDS_ALONE
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
+    kind = kind_of(query.question)
+    formless = kind.name if kind.name in KNOWN_BY_FORM and not any(kind.met_by(one.text) for one in passages) else ""
+    if formless:
+        value = 0.0
     cosine: dict[str, Any] = {} if best else {"similarity": None, "nearby": None}
-    return Confidence(value=value, unknown=asked.unknown, **(parts | cosine))
+    return Confidence(value=value, unknown=asked.unknown, formless=formless, **(parts | cosine))
 
 
 def _cosines(query: Query, hits: Sequence[Hit]) -> list[float]:

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import plain
-from ..text.words import terms
+from ..text.words import reference_numbers, terms
 from .citations import Citation, citation_of, without_citations
 from .passages import Passage, Snippet
 from .question_kinds import kind_of
@@ -31,7 +31,7 @@ _NAMED = 3
 _LONGEST = 90
 #: Words of a title or heading that is put before a run.
 _LABEL_WORDS = 12
-#: What the parts of a snippet's score weigh: the cosine of its subject and text with the question, and with the
+#: What the parts of a snippet's score weigh: the cosine of its title, heading and text with the question, and with the
 #: question without its names; the share of the question's terms, by rarity, that it has, and that it has with the
 #: snippets beside it; the rank of its chunk, as 1 / (1 + rank); having something of the kind that is asked for; being
 #: the first of a document that is no longer than its passage. Fitted so that a softmax over the snippets of a
@@ -44,6 +44,10 @@ _WEIGHTS = {"cosine": 2.0, "rest": 7.9, "own": 2.75, "near": 0.7, "rank": 4.2, "
 _WEIGHTS |= {"token": 1.5, "term": 3.0}
 #: A list of changes tells what was otherwise once; what a question asks about is how it is, unless it asks for that.
 _WEIGHTS |= {"history": -3.0}
+
+#: Chosen over questions on folders as people have them: a sentence that asks answers little itself, and where the
+#: question names a number (an invoice, an order), passages without it tell of another thing.
+_WEIGHTS |= {"asks": -1.0, "other": -12.0}
 
 #: Documents and parts of them that list changes or names, and questions that ask for such.
 _HISTORY = re.compile(
@@ -78,13 +82,18 @@ class Relevance:
     similarity: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
     def scores(self, passages: Sequence[Passage]) -> dict[Place, float]:
-        """The scores of the snippets that can be chosen."""
-        places = [
-            (number, at)
+        """The scores of the snippets that can be chosen; blocks of code where there are no others."""
+        found = [
+            ((number, at), snippet)
             for number, passage in enumerate(passages)
             for at, snippet in enumerate(passage.snippets)
-            if snippet.fit and snippet.hit is not None
+            if snippet.hit is not None
         ]
+        # Where source code is all that was found, or what was found first is all source code, it is what tells.
+        code = [place for place, snippet in found if snippet.kind == "code" and snippet.text]
+        places = [place for place, snippet in found if snippet.fit]
+        if not any(number == 0 for number, _ in places):
+            places = sorted([*places, *(place for place in code if place[0] == 0 or not places)])
         said = {
             (number, at): set(terms(_told(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
@@ -92,12 +101,14 @@ class Relevance:
         }
         places = self._likeliest(passages, places, said)
         kind = kind_of(self.question)
-        total = sum(self.rarities.values()) or 1.0
+        total = self._total
         tokens = frozenset(_tokens(self.question))
         of_change = bool(_OF_CHANGE.search(self.question))
+        others = _others(reference_numbers(self.question), passages)
         told = [_told(passages[number].snippets[at]) for number, at in places]
         titles = [passages[number].title for number, _ in places]
-        subjects = [f"{title}: {text}" if title else text for title, text in zip(titles, told, strict=True)]
+        above = [passages[number].snippets[at].heading for number, at in places]
+        subjects = [": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, above, told, strict=True)]
         scores = {}
         for place, text, (cosine, rest) in zip(places, told, self.similarity(subjects), strict=True):
             snippet = passages[place[0]].snippets[place[1]]
@@ -112,6 +123,8 @@ class Relevance:
                 "kind": float(kind.met_by(text)),
                 "token": _shared(tokens, text),
                 "term": _shared(tokens, snippet.term),
+                "other": others[place[0]],
+                "asks": float(snippet.asks),
                 "first": float(place[1] == 0 and passages[place[0]].whole),
                 "history": float(not of_change and _is_history(passages[place[0]])),
             }
@@ -124,13 +137,17 @@ class Relevance:
         """As many of some snippets as are worth comparing with the question, as that is what an answer costs."""
         if len(places) <= EMBEDDED:
             return places
-        total = sum(self.rarities.values()) or 1.0
+        total = self._total
 
         def promise(place: Place) -> float:
             hit = passages[place[0]].snippets[place[1]].hit
             return self._share(said[place]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
 
         return sorted(sorted(places, key=lambda place: (-promise(place), place))[:EMBEDDED])
+
+    @property
+    def _total(self) -> float:
+        return sum(self.rarities.values()) or 1.0
 
     def _share(self, terms: set[str]) -> float:
         return sum(self.rarities[term] for term in sorted(terms))
@@ -148,7 +165,7 @@ def extracted(evidence: Evidence, passages: Sequence[Passage], relevance: Releva
         paragraphs.append(f"{without_citations(text)} [{number}]")
         citations.append(_citation(number, passage, run, text))
     paragraphs += [f"{line}." for line in evidence.context[:1]]
-    return "\n\n".join(paragraphs) or NOTHING, citations
+    return ("\n\n".join(paragraphs), citations) if paragraphs else not_answered(evidence, ())
 
 
 def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:
@@ -165,8 +182,9 @@ def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Map
     return found
 
 
-def not_answered(evidence: Evidence, unknown: Sequence[str]) -> tuple[str, list[Citation]]:
-    """What is said where the store does not answer, with citations of the nearest passages."""
+def not_answered(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
+    """What is said where the store does not answer, with citations of the nearest passages; ``formless`` is what was
+    asked for and none of them has."""
     hits: dict[tuple[str, str], Hit] = {}
     for hit in evidence.hits:
         hits.setdefault((hit.document, hit.heading), hit)
@@ -175,6 +193,8 @@ def not_answered(evidence: Evidence, unknown: Sequence[str]) -> tuple[str, list[
     text = NOTHING
     if unknown:
         text += f" No document of it names {' or '.join(unknown)}."
+    if formless:
+        text += f" No passage found has any {formless}."
     if nearest:
         named = "; ".join(f"{_about(hit)} [{number}]" for number, hit in enumerate(nearest, 1))
         text += f" The nearest passages: {named}."
@@ -195,6 +215,13 @@ def _tokens(text: str) -> list[str]:
 def _shared(tokens: frozenset[str], text: str) -> float:
     """The share of some technical tokens that a text has."""
     return len(tokens.intersection(_tokens(text))) / len(tokens) if tokens and text else 0.0
+
+
+def _others(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
+    """Of each passage the share of some numbers that it lacks and another one has, in its text or what it is called."""
+    texts = [f"{PurePosixPath(one.document).stem} {one.title or ''} {one.heading} {one.text}" for one in passages]
+    lacked = [sum(number not in text for number in numbers) for text in map(reference_numbers, texts)]
+    return [(count - min(lacked)) / len(numbers) if numbers else 0.0 for count in lacked]
 
 
 def _is_history(passage: Passage) -> bool:

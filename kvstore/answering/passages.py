@@ -37,6 +37,10 @@ _SPEAKER = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:
 #: The first column of a line in plain text, where white space parts it from what it stands for.
 _HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _RULE = re.compile(r"[\s|:+=-]*")
+#: A column of a row and its value, which is no sentence.
+_FIELD = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
+#: A line of a bill: what is paid for, and an amount.
+_ENTRY = re.compile(r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?")
 #: What stands before a command that is typed.
 _PROMPT = re.compile(r"[$#%>]\s+\S")
 #: Words that open a sentence which says something of the one before it.
@@ -70,9 +74,10 @@ class Snippet:
     """One snippet: characters ``start`` to ``end`` of its passage, and ``text`` as it is shown.
 
     ``kind`` is prose, item, table or code; ``block`` and ``section`` are numbers of the block and the part between
-    headings that it stands in. ``label`` is the term, speaker or head row that it stands under where its own text has
-    not got it, ``term`` that term in any case. ``before`` says that it needs the snippet before it, ``pointing`` that
-    it needs its subject named, ``leads`` that it announces what follows, ``fit`` that it can be chosen for itself;
+    headings that it stands in, ``heading`` what it stands under: a heading, or a question that opens a paragraph.
+    ``label`` is the term, speaker or head row that it stands under where its own text has not got it, ``term`` that
+    term in any case. ``before`` says that it needs the snippet before it, ``pointing`` that it needs its subject named,
+    ``leads`` that it announces what follows, ``asks`` that it is a question, ``fit`` that it can be chosen for itself;
     ``hit`` is what was found where it stands, if anything was, and ``chunk`` the number of its chunk then.
     """
 
@@ -88,6 +93,8 @@ class Snippet:
     pointing: bool = False
     leads: bool = False
     fit: bool = True
+    asks: bool = False
+    heading: str = ""
     hit: Hit | None = None
     chunk: int = 0
     words: int = 0
@@ -208,19 +215,25 @@ def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
 def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
     """The snippets of a passage, in order; ``cut`` says that it begins within a line."""
     made = _of_markdown(text) if format == "markdown" else _of_text(text, cut)
-    synopsis = heading.rpartition(" > ")[2].strip().lower() in _SYNOPSES
+    above = plain(heading.rpartition(" > ")[2]).strip()
+    synopsis = above.lower() in _SYNOPSES
     begins = True
     last: Snippet | None = None
     section = 0
+    asked: Snippet | None = None  # a question that opens a paragraph stands over its answer, as a heading does
     for snippet in made:
         if isinstance(snippet, _TextHeading):
-            synopsis = snippet.title.strip().lower() in _SYNOPSES
-            section, begins = section + 1, True
+            above = snippet.title.strip()
+            synopsis = above.lower() in _SYNOPSES
+            section, begins, asked = section + 1, True, None
             continue
-        snippet.section = section
+        opens = last is None or last.block != snippet.block
+        snippet.asks = snippet.kind in ("prose", "item") and snippet.text.endswith("?")
+        if snippet.asks:
+            asked = snippet if opens or asked is not None else None
+        snippet.section, snippet.heading = section, above if asked in (None, snippet) else asked.text
         snippet.words = len(snippet.text.split())
         snippet.fit = snippet.fit and not synopsis and _reads(snippet)
-        opens = last is None or last.block != snippet.block
         if snippet.kind in ("prose", "item"):
             own = opens and bool(snippet.term)
             cut = snippet.text[:1].islower() and not opens
@@ -229,6 +242,8 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
             snippet.pointing = bool(_POINTER.match(snippet.text))
         if last is not None and last.section == section and last.leads and last.block != snippet.block:
             snippet.before = True
+        # An answer is not understood without its question.
+        snippet.before |= asked is not None and asked is last
         yield snippet
         begins, last = False, snippet
 
@@ -268,6 +283,8 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
             yield _code(text, start, end, number)
         elif part.kind == "table":
             yield from _rows(text, start, end, number, headless=part.continues)
+        elif part.kind == "prose" and _is_bill(text[start:end]):
+            yield from _rows(text, start, end, number, headless=True)
         else:
             own = shown(_MARKER.sub("", text[start : part.term_end])) if part.term_end > start else ""
             marked = _MARKER.match(text, start, end) is not None
@@ -332,6 +349,14 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
         if is_mail_head(text, start, block.end):
             yield from _fields(text, start, block.end, number)
             continue
+        if _is_bill(text[start : block.end]):
+            term = ""
+            yield from _rows(text, start, block.end, number, headless=True)
+            continue
+        if is_record(text[start : block.end]):
+            told = "; ".join(map(shown, text[start : block.end].splitlines()))
+            yield Snippet(start, block.end, told, "table", number)
+            continue
         for part in _parts(text, start, block.end, indent, cut and number == 0):
             piece = text[part.start : part.end]
             if part.heads and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
@@ -350,6 +375,23 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             leads = is_lead_in(piece)
             announced = part.indent if leads else None
             yield from _prose(text, part.start, part.end, number, "prose", label, names_itself=bool(own), leads=leads)
+
+
+def is_record(piece: str) -> bool:
+    """Whether a paragraph is a row of a table as it is stored: lines of a name and a short value, no name twice.
+
+    >>> is_record("country: Albania\\nincome: 10620"), is_record("Ann: Is it high?\\nBob: It is.")
+    (True, False)
+    """
+    lines = piece.splitlines()
+    fields = [_FIELD.fullmatch(line) for line in lines]
+    names = {field["name"] for field in fields if field is not None}
+    return len(lines) > 1 and len(names) == len(lines)
+
+
+def _is_bill(piece: str) -> bool:
+    """Whether all lines of a paragraph are entries of a bill."""
+    return all(_ENTRY.fullmatch(line.strip()) for line in piece.splitlines())
 
 
 def _is_code(piece: str) -> bool:

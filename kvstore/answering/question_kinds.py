@@ -1,4 +1,5 @@
-"""What a question asks for, as far as its words tell: somebody, a time, a place, a number, a command, a reason.
+"""What a question asks for, as far as its words tell: somebody, a time, a place, a number, a command, a reason, an
+address of mail or of the web, a telephone number.
 
 In: a question. Out: a :class:`QuestionKind`, which says of a text whether something of that kind stands in it that the
 question did not bring itself ("Who founded the Nobel Prize?" is not answered by "the Nobel Prize"). A question whose
@@ -31,6 +32,15 @@ _FORMS = {
         rf"{_QUOTED_CODE}|(?<![\w-])--?[A-Za-z][\w-]*|\b[a-z]+_\w+|\b[A-Z]{{2,}}_\w+|\w\(\)|(?<!\w)[/~]\w[\w./-]+|"
         r"\b[a-z]+=\w|\b[A-Z][A-Z\d]{2,}\b"
     ),
+    "telephone number": re.compile(
+        r"(?:tel|phone|fax|mobile|call|ring|dial)[a-z]*\.?:?(?: us| me)?(?: at| on| under)? ?[+(]?\d[\d ()/.-]{3,}\d"
+        r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b",
+        re.IGNORECASE,
+    ),
+    "e-mail address": re.compile(r"[\w.+-]+(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),
+    "web address": re.compile(
+        r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b", re.IGNORECASE
+    ),
     "reason": re.compile(
         r"\b(?:because|since|so that|due to|in order|reasons?|causes?d?|therefore|as a result|owing|thus|otherwise)\b|"
         r"\bto (?:avoid|prevent|allow|ensure|make)\b",
@@ -44,8 +54,20 @@ def _what(words: str) -> str:
     return rf"\b(?:what|which) (?:{'|'.join(words.split())})s?\b"
 
 
+#: Kinds that are told by their form alone: what has none of it does not answer.
+KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
+_WHAT_IS = (
+    r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
+)
+
 #: The kinds by what opens a question, or stands in it; the first that matches.
 _ASKED = (
+    ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) numbers?\b"),
+    ("e-mail address", rf"{_WHAT_IS}(?: [\w-]+)? e-?mail address(?:es)?\b"),
+    (
+        "web address",
+        rf"{_WHAT_IS}(?: [\w-]+)? (?:web ?(?:site )?address|url)(?:es|s)?\b(?! of the| param| option| field)",
+    ),
     ("number", r"\bhow (?:many|much|long|old|often|far|large|big|tall|high|fast|deep|wide)\b"),
     ("number", _what("number percentage share amount size population proportion fraction age limit")),
     ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),

@@ -18,7 +18,7 @@ WORDS = 118
 #: Runs of an answer, at most.
 RUNS = 3
 #: How much less than the best a snippet may score, and what standing beside a run adds to its score.
-_BELOW = 2.1
+_BELOW = 2.4
 #: Words up to which an answer is so short that a snippet may score less than the best by twice as much.
 _SHORT = 30
 _BESIDE = 1.5
@@ -105,6 +105,8 @@ def _needed(passage: Passage, place: Place) -> list[Place]:
     last = at
     if _only_announces(snippets, at + 1) and not snippets[at].leads:
         last = at + 1
+    if snippets[at].asks and at + 1 < len(snippets) and snippets[at + 1].section == snippets[at].section:
+        last = max(last, at + 1)
     if snippets[last].leads:
         room = _ANNOUNCED
         while last + 1 < len(snippets) and snippets[last + 1].kind in ("code", "item", "table"):

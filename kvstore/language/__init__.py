@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..sql.tokens import Token, is_complete, tokens
+from .questions import plain_question
 
 if TYPE_CHECKING:
     from ..ingest.readers import formats
@@ -34,6 +35,7 @@ __all__ = [
     "literal",
     "name",
     "outlined_kinds",
+    "plain_question",
     "strategy_names",
     "tokens",
 ]

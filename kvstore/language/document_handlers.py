@@ -72,7 +72,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
         sum(report.left_out.values()),
         round(report.seconds, 3),
     )
-    problems = tuple(f"{failure.place}: {failure.reason}" for failure in report.failures)
+    problems = tuple(report.problems)
     told = [f"skipped: {by_reason(report.skipped_by)}"] if report.skipped else []
     message = "; ".join([*told, *report.remarks]) or None
     return Cursor("INGEST", columns, [row], rowcount=report.documents, message=message, problems=problems)

@@ -26,6 +26,7 @@ from ..sql.tokens import Token, split, unquote
 from ..systems.sql_table import Parameters
 from . import statements as s
 from .builder import Builder, Parameter
+from .questions import plain_question
 
 #: What the grammar's terminals that are no keywords are called in an error.
 _DESCRIPTIONS = {
@@ -132,6 +133,9 @@ def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
         text.encode()
     except UnicodeEncodeError as error:
         raise failure(text.encode(errors="replace").decode(), error.start, "this character is not Unicode") from None
+    if (question := plain_question(text)) is not None:
+        start = len(text) - len(text.lstrip())
+        raise failure(text, start, f"a question is asked by a statement: ASK {literal(question)}")
     scripts = list(split(text))
     values = _bind(text, [token for script in scripts for token in script if token.kind == "parameter"], parameters)
     return [_parse_statement(text, script, values) for script in scripts]

@@ -52,11 +52,12 @@ class HashingEmbedder:
                 continue
             features = [_features(word, self.dimension) for word in counts]
             weights = [
-                (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) * values
-                for (word, count), (_, values) in zip(counts.items(), features, strict=True)
+                (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) for word, count in counts.items()
             ]
+            of_each = np.repeat(weights, [len(places) for places, _ in features])
+            values = of_each * np.concatenate([values for _, values in features])
             places = np.concatenate([places for places, _ in features])
-            row[:] = np.bincount(places, weights=np.concatenate(weights), minlength=self.dimension)
+            row[:] = np.bincount(places, weights=values, minlength=self.dimension)
         return normalised(rows)
 
     def embed_query(self, text: str) -> Embeddings:
@@ -70,9 +71,18 @@ def _features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDAr
     """The places that a word's features fall on, and their signed weights."""
     framed = f"<{word}>"
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
-    names = [f"word {word}", *(f"trigram {trigram}" for trigram in trigrams)]
-    hashes = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") for name in names]
+    hashes = [_hash(f"word {word}"), *map(_trigram_hash, trigrams)]
+    weight = math.sqrt(TRIGRAM_WEIGHT / len(trigrams))
     places = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
-    signs = np.array([1.0 if number & 1 else -1.0 for number in hashes])
-    weights = np.array([1.0, *[math.sqrt(TRIGRAM_WEIGHT / len(trigrams))] * len(trigrams)])
-    return places, signs * weights
+    weights = [weight if number & 1 else -weight for number in hashes]
+    weights[0] = 1.0 if hashes[0] & 1 else -1.0
+    return places, np.array(weights)
+
+
+@lru_cache(maxsize=1 << 15)  # many words are made of few trigrams
+def _trigram_hash(trigram: str) -> int:
+    return _hash(f"trigram {trigram}")
+
+
+def _hash(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

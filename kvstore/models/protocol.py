@@ -26,6 +26,9 @@ BATCH = 16
 
 #: How to get what the embedders in this process need.
 INSTALL_LOCAL = "pip install 'kvstore[local]'"
+#: What of it torch runs a model with, and what runs an exported one.
+TORCH_PACKAGES = ("torch", "sentence_transformers")
+EXPORT_PACKAGES = ("onnxruntime", "onnx", "tokenizers")
 
 
 class Embedder(Protocol):

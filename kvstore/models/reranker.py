@@ -7,7 +7,6 @@ install (Nogueira and Cho, "Passage Re-ranking with BERT", 2019).
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RerankerError
-from .protocol import BATCH, INSTALL_LOCAL
+from ..extras import first_missing
+from .protocol import BATCH, INSTALL_LOCAL, TORCH_PACKAGES
 from .torch_runtime import without_bars
 
 
@@ -48,9 +48,8 @@ class CrossEncoderReranker:
     def _model(self) -> Any:
         with self._loading:
             if self._loaded is None:
-                for package in ("torch", "sentence_transformers"):
-                    if importlib.util.find_spec(package) is None:
-                        raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_LOCAL}")
+                if (package := first_missing(TORCH_PACKAGES)) is not None:
+                    raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_LOCAL}")
                 from sentence_transformers import CrossEncoder
 
                 try:

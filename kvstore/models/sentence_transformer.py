@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import EmbedderError
+from ..extras import first_missing
 from .bert_export import write_bert
 from .onnx_export import export
 from .onnx_runtime import OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, Embeddings, Kind
+from .protocol import DEFAULT_EMBEDDER, EXPORT_PACKAGES, INSTALL_LOCAL, Embeddings, Kind
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
@@ -106,9 +107,8 @@ class SentenceTransformerEmbedder:
                 raise EmbedderError(f"embedder {self.name} runs on the processor only; leave device out")
             return self._original()
         folder = _cache_folder(self._source(), self._int8)
-        for package in ("onnxruntime", "onnx", "tokenizers"):
-            if importlib.util.find_spec(package) is None:
-                return self._unexported(f"the package {package} is missing; run {INSTALL_LOCAL}")
+        if (package := first_missing(EXPORT_PACKAGES)) is not None:
+            return self._unexported(f"the package {package} is missing; run {INSTALL_LOCAL}")
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)
         if sys.stderr.isatty():

@@ -7,7 +7,6 @@ raises :class:`~kvstore.errors.EmbedderError` naming what to install.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from .protocol import BATCH, INSTALL_LOCAL, Embeddings, Kind, normalised
+from ..extras import first_missing
+from .protocol import BATCH, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, Kind, normalised
 
 
 class TorchRuntime:
@@ -24,9 +24,8 @@ class TorchRuntime:
 
     def __init__(self, name: str, model: str, *, device: str | None = None, offline: bool = False) -> None:
         self._name = name
-        for package in ("torch", "sentence_transformers"):
-            if importlib.util.find_spec(package) is None:
-                raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
+        if (package := first_missing(TORCH_PACKAGES)) is not None:
+            raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
         with _hub_offline() if offline else nullcontext():
             self.model = _load(name, model, device)
         # On the processor every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.

@@ -21,6 +21,8 @@ from ..text.words import content_terms, joined_parts, segments, stemmer, technic
 #: How soon repeating a word stops counting, and how much long chunks are held back.
 K1 = 1.2
 B = 0.75
+#: The share by which words in double quotes count as a whole beside themselves (see :mod:`.phrase_search`).
+PHRASES = 0.5
 #: Blocks of a term from which on it is looked up only where it is needed, if it is.
 _LONG = 512
 

@@ -23,8 +23,6 @@ from ..text.words import segments, stemmer
 from .lexical_search import TermWeights, best_by_words, scores_by_words
 from .passage_reading import ChunkPassages
 
-#: The share by which a run counts beside its words.
-PHRASES = 0.5
 _QUOTED = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 
 

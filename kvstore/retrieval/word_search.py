@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from ..structures.ranking import Ranking, best
 from ..structures.reading import Ids, Matrix, ReadRequest
 from ..structures.state import State
 from ..text.words import stemmer
-from .dense_search import cosines_of
 from .lexical_search import (
     K1,
     B,
@@ -27,8 +27,13 @@ from .lexical_search import (
     scores_by_words,
     weighed,
 )
-from .phrase_search import BestWithPhrases, quoted_runs
 from .query import Query
+
+if TYPE_CHECKING:
+    from ..text.text_query import Phrase
+
+#: What runs of words begin with that count as a whole.
+_QUOTES = frozenset('"\u201c')
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class BestByWords(ReadRequest[WordSearch]):
         also = np.empty(0) if self.also is None else scores_by_words(state, self.weights, self.also)
         cosines = None
         if self.vector is not None:
+            from .dense_search import cosines_of
+
             cosines = cosines_of(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
         return WordSearch(ranking, also, cosines)
 
@@ -105,6 +112,15 @@ def counted(words: QuestionWords) -> CountedTerms:
     return CountedTerms(list(dict.fromkeys((*words.terms, *parts))))
 
 
+def _quoted_runs(question: str) -> list[Phrase]:
+    """What stands in double quotes; without any, what reads and finds phrases is not loaded."""
+    if _QUOTES.isdisjoint(question):
+        return []
+    from .phrase_search import quoted_runs
+
+    return quoted_runs(question)
+
+
 def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases: float = 0) -> Ranking:
     """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out.
 
@@ -117,8 +133,10 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases:
         terms = words.looked_up(counts)
         weights = weighed(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
-        runs = quoted_runs(query.question) if phrases else []
+        runs = _quoted_runs(query.question) if phrases else []
         if runs:
+            from .phrase_search import BestWithPhrases
+
             ranking = reading.fetch(BestWithPhrases(weights, tuple(runs), phrases, top, query.allowed))
             told = ('"' + " ".join(pattern.word for pattern in run.words) + '"' for run in runs)
             step.detail += f"; word for word {', '.join(told)}"

@@ -17,7 +17,7 @@ from datetime import date, time
 from operator import index
 from typing import Any
 
-from ..arguments import is_text
+from ..arguments import is_text, shown
 from ..errors import InputError
 from ..systems.metadata_index.conditions import (
     All,
@@ -75,7 +75,7 @@ def condition_of_mapping(where: Mapping[str, Any]) -> Condition:
 def _conditions(where: object, depth: int) -> Condition:
     """What each name of a mapping says, all of which has to be so."""
     if not isinstance(where, Mapping):
-        raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {_shown(where)}")
+        raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {shown(where)}")
     if depth > _DEEPEST:
         raise InputError(f"a condition is more than {_DEEPEST} deep; say it with less nesting, or in SQL")
     return _all(_named(name, said, depth) for name, said in where.items())
@@ -83,7 +83,7 @@ def _conditions(where: object, depth: int) -> Condition:
 
 def _named(name: object, said: Any, depth: int) -> Condition:
     if not isinstance(name, str) or not is_text(name):
-        raise InputError(f"a condition names a field by a text, not {_shown(name)}")
+        raise InputError(f"a condition names a field by a text, not {shown(name)}")
     if name == "$not":
         return Not(_conditions(said, depth + 1))
     if name in ("$and", "$or"):
@@ -117,7 +117,7 @@ def _of_field(field: Field, name: str, said: Any, depth: int) -> Condition:
     parts = []
     for inner, value in said.items():
         if not isinstance(inner, str) or not is_text(inner):
-            raise InputError(f"a condition names a field by a text, not {_shown(inner)}")
+            raise InputError(f"a condition names a field by a text, not {shown(inner)}")
         parts.append(_of_field(MetaField((*field.names, inner)), f"{name}.{inner}", value, depth + 1))
     return _all(parts)
 
@@ -139,20 +139,20 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
             return _compared(field, _COMPARISONS[operator], _plain(name, value))
         case "$exists" | "$empty":
             if not isinstance(value, bool):
-                raise InputError(f"{name}: {operator} takes True or False, not {_shown(value)}")
+                raise InputError(f"{name}: {operator} takes True or False, not {shown(value)}")
             said = Present(field) if operator == "$exists" else _empty(field)
             return said if value else Not(said)
         case "$match":
             if not isinstance(value, str) or not is_text(value):
                 raise InputError(
-                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {_shown(value)}"
+                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {shown(value)}"
                 )
             query = parse_text_query(value)
             return _of_texts(field, lambda of: MatchesText(of, query))
         case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > LONGEST_PATTERN:
                 raise InputError(
-                    f"{name}: {operator} takes a text of up to {LONGEST_PATTERN:,} characters, not {_shown(value)}"
+                    f"{name}: {operator} takes a text of up to {LONGEST_PATTERN:,} characters, not {shown(value)}"
                 )
             if operator == "$like":
                 return _of_texts(field, lambda of: IsLike(of, value, alike=True))
@@ -214,13 +214,13 @@ def _plain(name: str, value: Any) -> FieldValue:
             return whole
         raise InputError(f"{name}: a value is a whole number of more than 64 bits; give it as text")
     raise InputError(
-        f"{name} is compared with texts, numbers, True, False and None, not {_shown(value)}; $in takes a list"
+        f"{name} is compared with texts, numbers, True, False and None, not {shown(value)}; $in takes a list"
     )
 
 
 def _several(operator: str, said: Any, what: str) -> Sequence[Any]:
     if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, (Sequence, set, frozenset)):
-        raise InputError(f"{operator} takes a list of {what}, not {_shown(said)}")
+        raise InputError(f"{operator} takes a list of {what}, not {shown(said)}")
     return list(said)
 
 
@@ -236,10 +236,3 @@ def _any(parts: Sequence[Condition]) -> Condition:
 def _near(word: str, known: Iterable[str]) -> str:
     found = nearest(word, known)
     return f" (did you mean {found}?)" if found else ""
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return (
-        f"{type(value).__name__} {shown}" if len(shown) <= 60 else f"a {type(value).__name__} of {len(shown):,} signs"
-    )

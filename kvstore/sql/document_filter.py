@@ -21,7 +21,7 @@ from ..systems.metadata_index.conditions import Condition, Untold, asks_words, i
 from ..systems.metadata_index.evaluation import Evaluation
 from ..systems.metadata_index.judgement import judge
 from ..systems.metadata_index.metadata_structure import METADATA
-from ..systems.sql_table import Parameters
+from ..systems.sql_table import Parameters, SqlValue
 from . import condition as conditions
 from .condition_mapping import condition_of_mapping
 from .condition_reading import condition_of
@@ -114,6 +114,9 @@ def _key(state: State, condition: str, parameters: Parameters) -> Hashable | Non
     """What a condition is kept by; None where what it says may change while the documents do not."""
     words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
     if words & _FLEETING or words & (sql_tables().keys() - SPINE_TABLES):
+        return None
+    given = parameters.values() if isinstance(parameters, Mapping) else parameters
+    if not all(isinstance(value, SqlValue) for value in given):  # SQLite says so when it is given them
         return None
     values = sorted(parameters.items()) if isinstance(parameters, Mapping) else parameters
     return state.counters.change, condition, tuple(map(repr, values))

@@ -23,6 +23,7 @@ from ..structures.language_version import fixed_settings
 from ..structures.state import State
 from ..systems.reader import Reader
 from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
+from ..text.text_query import TextJudge
 from . import condition as conditions
 from .diagnosis import nearest
 from .document_tables import JUDGED_DOCUMENTS
@@ -219,6 +220,7 @@ class _Connection:
 
     def __init__(self) -> None:
         self.reader: Reader | None = None
+        self._judge: TextJudge | None = None
         self.tables = sql_tables()
         self.sqlite = apsw.Connection(":memory:")
         # A name in double quotes that is no column shall be an error, not a string.
@@ -248,9 +250,15 @@ class _Connection:
         self.reader = reader
         self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE if bounded() else self._longest)
 
+    def end(self) -> None:
+        """Keep nothing of the query that is over."""
+        self.reader, self._judge = None, None
+
     def _match(self, *arguments: SqlValue) -> int | None:
         query, value = arguments
-        return matches(self.open_reader.view.settings.stemmer, query, value)
+        if self._judge is None:
+            self._judge = TextJudge(self.open_reader.view.settings.stemmer)
+        return matches(self._judge, query, value)
 
     @property
     def open_reader(self) -> Reader:
@@ -275,7 +283,7 @@ class _Pool:
         return connection
 
     def give_back(self, connection: _Connection) -> None:
-        connection.reader = None
+        connection.end()
         with self._lock:
             if len(self._idle) < self._most:
                 self._idle.append(connection)

@@ -6,25 +6,23 @@ some match: those that have the words by the postings. A query that is none is a
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial
 
 import numpy as np
 
-from ..structures.postings import Ids
-from ..structures.state import State
 from ..structures.text_candidates import chunks_with_all
 from ..systems.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
 from ..systems.metadata_index.evaluation import Evaluation
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlValue, TableRows
-from ..text.text_query import Either, Every, TextQuery, Without, parse_text_query, text_matcher
+from ..text.text_query import TextJudge, candidates, parse_text_query
 
 
-def matches(stemming: str, query: SqlValue, value: SqlValue) -> int | None:
-    """Whether a value, as text, matches a query, with the stems of a Snowball language; NULL where either is NULL."""
+def matches(judge: TextJudge, query: SqlValue, value: SqlValue) -> int | None:
+    """Whether a value, as text, matches a query; NULL where either is NULL."""
     if query is None or value is None or isinstance(value, bytes):
         return None
-    return int(text_matcher(str(query), stemming)(str(value)))
+    return int(judge.matches(str(query), str(value)))
 
 
 def documents_matching(reader: Reader, query: str) -> TableRows:
@@ -35,15 +33,5 @@ def documents_matching(reader: Reader, query: str) -> TableRows:
 
 def chunks_matching(reader: Reader, query: str) -> TableRows:
     """The chunks that may match, by the words in them."""
-    return iter(_chunks(reader.view, parse_text_query(query)).tolist())
-
-
-def _chunks(state: State, query: TextQuery) -> Ids:
-    match query:
-        case Every(parts):
-            return reduce(np.intersect1d, (_chunks(state, part) for part in parts))
-        case Either(parts):
-            return reduce(np.union1d, (_chunks(state, part) for part in parts))
-        case Without(wanted, _):
-            return _chunks(state, wanted)
-    return chunks_with_all(state, query)
+    having = partial(chunks_with_all, reader.view)
+    return iter(candidates(parse_text_query(query), having, np.intersect1d, np.union1d).tolist())

@@ -32,6 +32,7 @@ from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise, written_as_name
+from ...structures.id_sets import distinct
 from ...structures.ranking import Ranking, best
 from ...text.words import informative_terms, stemmer
 from ..graph.strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
@@ -179,7 +180,7 @@ def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) 
 
 def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[Ranking, int]:
     """The ranking of all candidates by both scores, and how many they are."""
-    chunks = np.union1d(direct.chunks, found.chunks)
+    chunks = distinct(direct.chunks, found.chunks)
     scores = np.zeros(len(chunks))
     sure = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _SURE
     scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * sure

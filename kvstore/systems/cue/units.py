@@ -7,14 +7,15 @@ they follow from the mentions of a unit's chunk that lie in its span, and from t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 import numpy as np
 
-from ...structures.derived_parts import DerivedParts, vector_id, vector_owner
+from ...structures.derived_parts import DerivedPart, vector_id, vector_owner
+from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
 from ...structures.names.mention_recognition import mentions_in
 from ...structures.state import State
@@ -26,6 +27,8 @@ from ..passage_graph.rows import names_of_heading, nested, written_as
 from .unit_derivation import UNIT_DERIVATION, UnitPart, UnitPlace, decoded, shown_at
 from .written_units import WRITTEN_UNITS, unit_source
 
+#: Documents whose units are kept, as long as no more are asked for together.
+_DOCUMENTS_KEPT = 512
 #: Who wrote a unit that is a sentence of the text.
 RULE = "rule"
 
@@ -48,12 +51,13 @@ class StoredUnit(NamedTuple):
 class _UnitsOfDocument:
     """The units of a document: places by chunk, where each chunk's begin, and where the vectors stand."""
 
-    def __init__(self, state: State, parts: DerivedParts, document: int) -> None:
-        self.record: DocumentRecord = state.documents.get(document)
-        self.chunks = list(self.record.chunk_ids())
+    def __init__(
+        self, state: State, record: DocumentRecord, chunks: Sequence[ChunkRecord], found: DerivedPart | None
+    ) -> None:
+        self.record = record
+        self.chunks = list(record.chunk_ids())
         self.ordinals = {chunk: ordinal for ordinal, chunk in enumerate(self.chunks)}
-        self.spans = [UnitPlace(chunk.start, chunk.end) for chunk in state.chunks.get_many(self.chunks)]
-        found = parts.find(document)
+        self.spans = [UnitPlace(chunk.start, chunk.end) for chunk in chunks]
         part = UnitPart([[] for _ in self.chunks], [0] * len(self.chunks))
         if found is not None:
             part = decoded(found.part, [span.start for span in self.spans])
@@ -79,7 +83,7 @@ class Units:
     def __init__(self, state: State) -> None:
         self._state = state
         self._parts = state.derived_parts(UNIT_DERIVATION)
-        self._document = lru_cache(512)(self._read)
+        self._documents: dict[int, _UnitsOfDocument] = {}
         self._title_names = lru_cache(512)(self._read_title_names)
         self._mentions = lru_cache(2048)(self._read_mentions)
         self._text = lru_cache(512)(state.documents.text)
@@ -106,18 +110,20 @@ class Units:
 
     def of_chunks(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
         """The units of each chunk, in order of the text."""
-        found = []
-        for chunk, record in zip(chunks, self._state.chunks.get_many(chunks), strict=True):
-            document = self._document(record.document)
-            found.append(list(self._of_chunk(document, chunk, record.ordinal)))
-        return found
+        stored = self._state.chunks.get_many(chunks)
+        documents = self._of_documents(record.document for record in stored)
+        return [
+            list(self._of_chunk(documents[record.document], chunk, record.ordinal))
+            for chunk, record in zip(chunks, stored, strict=True)
+        ]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Some units."""
+        owners = list(map(vector_owner, ids))
+        documents = self._of_documents(number for number, _ in owners)
         found = []
-        for id in ids:
-            number, text = vector_owner(id)
-            document = self._document(number)
+        for number, text in owners:
+            document = documents[number]
             ordinal = document.chunk_of(text)
             found.append(self._unit(document, ordinal, text - document.first[ordinal]))
         return found
@@ -128,10 +134,9 @@ class Units:
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of units, shape (n, dimension), of unit length."""
-        places = []
-        for number, text in map(vector_owner, ids):
-            places.append(self._document(number).vectors[text])
-        return self._parts.vectors.gather(places)
+        owners = list(map(vector_owner, ids))
+        documents = self._of_documents(number for number, _ in owners)
+        return self._parts.vectors.gather([documents[number].vectors[text] for number, text in owners])
 
     def nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
         """The units of largest cosine with a vector, of all or of some chunks, best first, and their cosines; equals in
@@ -171,8 +176,23 @@ class Units:
             places = [place for place in places if self._is_written(units[0].document, place)]
         return [unit for unit in units if any(_within(place, _spans(unit)) for place in places)]
 
-    def _read(self, document: int) -> _UnitsOfDocument:
-        return _UnitsOfDocument(self._state, self._parts, document)
+    def _document(self, document: int) -> _UnitsOfDocument:
+        return self._of_documents([document])[document]
+
+    def _of_documents(self, documents: Iterable[int]) -> Mapping[int, _UnitsOfDocument]:
+        """The units of some documents at least, by document; those that were not read yet are read together."""
+        kept, wanted = self._documents, dict.fromkeys(documents)
+        missing = [document for document in wanted if document not in kept]
+        if missing:
+            if len(kept) + len(missing) > _DOCUMENTS_KEPT:
+                kept = {document: kept[document] for document in wanted if document in kept}
+            stored = self._state.documents.get_many(missing)
+            chunks = iter(self._state.chunks.get_many(id for one in stored.values() for id in one.chunk_ids()))
+            for document, part in zip(missing, self._parts.find_many(missing), strict=True):
+                of_document = list(islice(chunks, sum(stored[document].groups)))
+                kept[document] = _UnitsOfDocument(self._state, stored[document], of_document, part)
+            self._documents = kept
+        return kept
 
     def _key(self, id: int) -> tuple[str, int]:
         number, text = vector_owner(id)

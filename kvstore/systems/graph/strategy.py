@@ -34,6 +34,7 @@ from ...retrieval.lexical_search import TermWeights, question_words, term_rarity
 from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Recognised, Seed, note_recognised
 from ...retrieval.word_search import BestByWords, ScoresByWords, counted
+from ...structures.id_sets import distinct
 from ...structures.ranking import Ranking, best, shares_of_best
 from ...structures.reading import Ids
 from ...text.words import stemmer
@@ -223,7 +224,7 @@ def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tu
     found, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
     reached = [chunk for chunk, _ in best(query.reading, found, masses, max(_REACHED, query.reach))]
     near = [chunk for ranking in nearest for chunk, _ in ranking]
-    chunks = np.unique(np.array(reached + near, np.uint64))
+    chunks = distinct(np.array(reached + near, np.uint64))
     order = np.argsort(found)
     found, masses = found[order], masses[order]
     places = np.minimum(np.searchsorted(found, chunks), max(0, len(found) - 1))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress, islice
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -28,11 +30,15 @@ from .community_building import NOWHERE, home_weights, homes_of
 from .community_reports import NAMED, PASSAGES, Finding, SentencePlace
 from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, VECTORS
 from .entity_graph import strengths
+from .stored_tree import StoredTree
 
 Made = TypeVar("Made")
 
 #: Names of members that make a title.
 _TITLE = 3
+_REMEDY = "DROP INDEX communities, and make it anew"
+#: Whether a community is alive, where that is not known yet; else 0 or 1.
+_UNKNOWN = -1
 #: Newer chunks that are placed, the first of them; strategies look at newer chunks themselves.
 _PLACED = 20_000
 
@@ -55,13 +61,13 @@ class Community(NamedTuple):
     content: bytes
 
 
-class _Placement(NamedTuple):
-    """Where names belong: the entities that are nodes, ascending; how many passages each had, and its community at
-    every level (coarsest first)."""
+class _KnownOfState:
+    """What was found out about the communities in the states of one change: titles by number, and whether each is
+    alive."""
 
-    entities: Partition
-    degrees: Partition
-    levels: Partition
+    def __init__(self, count: int) -> None:
+        self.titles: dict[int, str] = {}
+        self.living: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
 
 
 class Communities:
@@ -76,7 +82,6 @@ class Communities:
         self.levels: int = rows.head["levels"]
         self._count: int = rows.head["communities"]
         self._records: dict[int, list[Any]] = {}
-        self._living: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -93,17 +98,27 @@ class Communities:
 
     def at_level(self, level: int) -> list[int]:
         """The living communities of a level, and those above that are not parted further: a partition."""
-        levels = self._all_levels
-        parents = self._with_children
-        return [
-            number
-            for number, at in enumerate(levels)
-            if (at == level or (at < level and number not in parents)) and self.alive(number)
-        ]
+        found: list[int] = self.living(self.tree.partition(level)).tolist()
+        return found
 
     def roots(self) -> list[int]:
         """The living communities of the coarsest level."""
         return self.at_level(0)
+
+    @property
+    def tree(self) -> StoredTree:
+        """Which are parted into which; raises CorruptionError where they are not a tree."""
+        return self._rows.memory("tree", self._read_tree)
+
+    def _read_tree(self, rows: GenerationRows) -> StoredTree:
+        tree = StoredTree.of(rows)
+        below = np.flatnonzero(tree.parents != NOWHERE)
+        above = tree.parents[below]
+        if len(tree) != self._count or not ((above >= 0) & (above < len(tree))).all():
+            raise _lacking(int(above.max(initial=self._count)))
+        if not ((tree.levels[above] < tree.levels[below]).all() and (tree.levels < max(self.levels, 1)).all()):
+            raise CorruptionError(f"index communities: the levels of communities contradict each other; {_REMEDY}")
+        return tree
 
     def key(self, community: int) -> str:
         """What a community is called in statements: its level and its first living member, as in ``1/vienna``."""
@@ -122,20 +137,21 @@ class Communities:
 
     def members(self, community: int) -> list[tuple[int, float]]:
         """The entities in it that the state has, with the weight of what joins each to the others, strongest first."""
-        row = iter(self._rows.get(MEMBERS, records.u32(community)) or ())
-        return [
-            (entity, weight / (1 << 16)) for entity, weight in zip(row, row, strict=True) if self._has_entity(entity)
-        ]
+        return list(self.strongest_members(community))
+
+    def strongest_members(self, community: int) -> Iterator[tuple[int, float]]:
+        """The same one after another: of a large community only those are looked for that are taken."""
+        return self._living_members(self._rows.get(MEMBERS, records.u32(community)))
 
     def named_members(self, community: int) -> list[str]:
         """The names of the living members that a text on it is written from, the strongest, in order of names."""
-        strongest = [entity for entity, _ in self.members(community)[:NAMED]]
+        strongest = [entity for entity, _ in islice(self.strongest_members(community), NAMED)]
         return [record.name for record in sorted(self._state.entities.get_many(strongest), key=lambda one: one.key)]
 
     def passages(self, community: int) -> list[tuple[int, float]]:
         """The chunks at home in it that the state has, newer ones among them, each with the share of its names that
         belong there, the largest share first."""
-        found = [(chunk, share) for chunk, share in self._stored_passages(community) if self._has_chunk(chunk)]
+        found = self._kept_places(list(self._stored_passages(community)), lambda one: one[0])
         found += self._newer_by_community.get(community, ())
         return sorted(found, key=lambda one: -one[1])
 
@@ -146,24 +162,39 @@ class Communities:
 
     def title(self, community: int) -> str:
         """The names of its strongest living members, which are no parts of each other."""
-        names: list[str] = []
-        for entity, _ in self.members(community)[: 4 * _TITLE]:
-            name = self._state.entities.get(entity).name
-            if not any(name in other or other in name for other in names):
-                names.append(name)
-            if len(names) == _TITLE:
-                break
-        return ", ".join(names)
+        return self.titles([community])[0]
+
+    def titles(self, communities: Sequence[int]) -> list[str]:
+        """The titles of some communities, see :meth:`title`; what is not known yet is read together."""
+        known = self._known.titles
+        missing = [community for community in dict.fromkeys(communities) if community not in known]
+        members = [
+            [entity for entity, _ in islice(self._living_members(row), 4 * _TITLE)]
+            for row in self._rows.get_many(MEMBERS, list(map(records.u32, missing)))
+        ]
+        # Few names are parts of others: mostly the first are enough.
+        first = list(dict.fromkeys(entity for found in members for entity in found[: _TITLE + 1]))
+        names = dict(zip(first, (record.name for record in self._state.entities.get_many(first)), strict=True))
+        for community, found in zip(missing, members, strict=True):
+            title: list[str] = []
+            for entity in found:
+                name = names[entity] if entity in names else self._state.entities.get(entity).name
+                if not any(name in other or other in name for other in title):
+                    title.append(name)
+                if len(title) == _TITLE:
+                    break
+            known[community] = ", ".join(title)
+        return [known[community] for community in communities]
 
     def summary(self, community: int) -> list[SentencePlace]:
         """The sentences that sum it up, of documents that the state has, in order of documents and places."""
-        return [span for span in self._spans(community) if self._has_chunk(span.chunk)]
+        return self._kept_places(self._spans(community), lambda span: span.chunk)
 
     def findings(self, community: int) -> list[Finding]:
         """Sentences that say how members belong together, of documents that the state has, the strongest first."""
         row = self._record(community)[10]
-        found = (Finding((one, other), weight, SentencePlace(*place)) for one, other, weight, *place in row)
-        return [finding for finding in found if self._has_chunk(finding.span.chunk)]
+        found = [Finding((one, other), weight, SentencePlace(*place)) for one, other, weight, *place in row]
+        return self._kept_places(found, lambda finding: finding.span.chunk)
 
     def written(self, community: int) -> WrittenText | None:
         """What a language model wrote of it; None where nothing did, or a document that it was written from is gone
@@ -209,23 +240,28 @@ class Communities:
 
     def alive(self, community: int) -> bool:
         """Whether it has a living member, and a living passage unless it was built without any."""
-        # A write transaction numbers its change when it commits.
-        if self._state.counters.change == self.change and not self._state.lmdb.writable:
-            return True
-        found = self._living.get(community)
-        if found is None:
-            found = self._living[community] = self._has_member(community) and self._has_passage(community)
-        return found
+        return len(self.living(np.array([community], np.int64))) > 0
+
+    def living(self, communities: Partition) -> Partition:
+        """Those of some communities that are alive, see :meth:`alive`, in their order."""
+        if self._is_of_this_state:
+            return communities
+        living = self._known.living
+        unknown = communities[living[communities] == _UNKNOWN]
+        if len(unknown):
+            living[unknown] = self._has_members(unknown) & self._has_passages(unknown)
+        left: Partition = communities[living[communities] == 1]
+        return left
 
     def of_entity(self, entity: int) -> list[int]:
         """The communities of an entity, the coarsest first; none where it has none, or is newer."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.u32(self._shown.one(entity)))
         return [] if row is None or row[0] is None else self._down_to(row[0])
 
-    def of_chunk(self, chunk: int) -> list[int]:
-        """The communities that a chunk is at home in, the coarsest first; from the names in it."""
-        home, _ = self._placed([chunk])
-        return [] if home[0] == NOWHERE else self._down_to(int(home[0]))
+    def of_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
+        """The communities that each of some chunks is at home in, the coarsest first; from the names in it."""
+        homes, _ = self._placed(chunks)
+        return [self._down_to(home) for home in homes.tolist()]
 
     def newer(self) -> list[int]:
         """The chunks that came after this was built, in order of document keys and ordinals."""
@@ -236,18 +272,19 @@ class Communities:
 
     def entities(self) -> list[int]:
         """The living entities that were looked at, in order of normal forms; not all belong to a community."""
-        nodes = set(self._placement.entities.tolist())
+        nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
         return [entity for _, entity in self._state.entities.names() if entity in nodes]
 
     @property
     def nodes(self) -> int:
         """How many entities were looked at."""
-        return len(self._placement.entities)
+        return self._rows.memory("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
     def faults(self) -> Iterator[str]:
         """What does not fit together, as sentences."""
-        if len(self._all_levels) != self._count:
-            yield f"index communities: {len(self._all_levels)} communities are stored, not {self._count}"
+        stored = sum(1 for _ in self._rows.scan(COMMUNITIES))
+        if stored != self._count:
+            yield f"index communities: {stored} communities are stored, not {self._count}"
             return
         for number in range(self._count):
             community = self.get(number)
@@ -259,6 +296,10 @@ class Communities:
             if self._rows.get(MEMBERS, records.u32(number)) is None:
                 yield f"index communities: the members of community {number} are not stored"
 
+    def cosines(self, communities: Partition, vector: Matrix) -> Matrix:
+        """The cosines of communities with a unit vector."""
+        return cosines(self._vectors, vector, communities)
+
     def vectors(self, communities: Sequence[int]) -> Matrix:
         """Unit vectors of communities, the centroids of their members', shape (n, dimension)."""
         return self._vectors[np.asarray(communities, np.int64)]
@@ -269,7 +310,7 @@ class Communities:
         near = cosines(self._vectors, vector)
         among = None if level is None else set(self.at_level(level))
         found: list[tuple[int, float]] = []
-        for number in np.argsort(-near, kind="stable").tolist():
+        for number in _largest_first(near, 4 * count):
             if len(found) == count:
                 break
             if self.alive(number) if among is None else number in among:
@@ -278,31 +319,74 @@ class Communities:
 
     # What is read -----------------------------------------------------------------------------------------------------
 
-    def _has_member(self, community: int) -> bool:
-        first = self._record(community)[8]
-        return self._has_entity(first) or any(
-            self._has_entity(entity) for entity in (self._rows.get(MEMBERS, records.u32(community)) or ())[::2]
-        )
+    def _living_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
+        """Members, and weights, of a row, as far as the state has them."""
+        numbers = iter(row or ())
+        for entity, weight in zip(numbers, numbers, strict=True):
+            if self._is_of_this_state or self._has_entity(entity):
+                yield entity, weight / (1 << 16)
 
-    def _has_passage(self, community: int) -> bool:
-        first = self._first_passages.get(community)
-        if first is None or self._has_chunk(first):
-            return True
-        passages = (chunk for chunk, _ in self._stored_passages(community))
-        return any(map(self._has_chunk, passages)) or community in self._newer_by_community
+    @cached_property
+    def _is_of_this_state(self) -> bool:
+        """Whether nothing has changed since it was built: all that it names is there."""
+        # A write transaction numbers its change when it commits.
+        return self._state.counters.change == self.change and not self._state.lmdb.writable
+
+    @cached_property
+    def _known(self) -> _KnownOfState:
+        if self._state.lmdb.writable:
+            return _KnownOfState(self._count)
+        kept: dict[int, _KnownOfState] = self._rows.memory("known of a change", lambda _: {})
+        change = self._state.counters.change
+        found = kept.get(change)
+        if found is None:
+            kept.clear()
+            found = kept[change] = _KnownOfState(self._count)
+        return found
+
+    def _kept_places(self, found: list[Made], chunk_of: Callable[[Made], int]) -> list[Made]:
+        """Those of documents that the state has."""
+        if self._is_of_this_state:
+            return found
+        present = self._state.chunks.has_many(map(chunk_of, found))
+        return list(compress(found, present))
+
+    def _has_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
+        """Whether a member is left of each of some communities."""
+        found = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
+        for place in np.flatnonzero(~found).tolist():
+            found[place] = next(self.strongest_members(int(communities[place])), None) is not None
+        return found
+
+    def _has_passages(self, communities: Partition) -> npt.NDArray[np.bool_]:
+        """Whether a passage is left of each of some communities, or it had none."""
+        first = self._first_passages[communities]
+        found: npt.NDArray[np.bool_] = first == NOWHERE
+        found[~found] = self._state.chunks.has_many(first[~found].tolist())
+        for place in np.flatnonzero(~found).tolist():
+            community = int(communities[place])
+            passages = (chunk for chunk, _ in self._stored_passages(community))
+            found[place] = any(map(self._has_chunk, passages)) or community in self._newer_by_community
+        return found
 
     @property
-    def _first_passages(self) -> Mapping[int, int]:
-        return self._rows.memory("first passages", _read_first_passages)
+    def _first_passages(self) -> Partition:
+        return self._rows.memory("first passages", lambda rows: _read_first_passages(rows, self.tree))
 
-    def _record(self, community: int) -> list[Any]:
-        row = self._records.get(community)
-        if row is None:
-            row = self._rows.get(COMMUNITIES, records.u32(community))
+    def read(self, communities: Sequence[int]) -> None:
+        """Read the records of some communities together, before each is asked for."""
+        missing = [community for community in communities if community not in self._records]
+        for community, row in zip(
+            missing, self._rows.get_many(COMMUNITIES, list(map(records.u32, missing))), strict=True
+        ):
             if row is None:
                 raise _lacking(community)
             self._records[community] = row
-        return row
+
+    def _record(self, community: int) -> list[Any]:
+        if community not in self._records:
+            self.read([community])
+        return self._records[community]
 
     def _stored(self, community: int | None) -> Community | None:
         return self.get(community) if community is not None and 0 <= community < self._count else None
@@ -322,8 +406,8 @@ class Communities:
 
     def _down_to(self, community: int) -> list[int]:
         """A community with those above it, the coarsest first."""
-        found = [community]
-        while (parent := self.get(found[-1]).parent) is not None:
+        found = [] if community == NOWHERE else [community]
+        while found and (parent := int(self.tree.parents[found[-1]])) != NOWHERE:
             found.append(parent)
         return found[::-1]
 
@@ -338,17 +422,6 @@ class Communities:
         return shown_entities(self._state)
 
     @property
-    def _all_levels(self) -> list[int]:
-        return self._rows.memory("levels", lambda rows: [row[0] for _, row in rows.scan(COMMUNITIES)])
-
-    @property
-    def _with_children(self) -> set[int]:
-        def parents(rows: GenerationRows) -> set[int]:
-            return {row[1] for _, row in rows.scan(COMMUNITIES) if row[1] is not None}
-
-        return self._rows.memory("parents", parents)
-
-    @property
     def _vectors(self) -> Matrix:
         return self._rows.memory("vectors", self._read_vectors)
 
@@ -358,44 +431,27 @@ class Communities:
 
     # Chunks that came later -------------------------------------------------------------------------------------------
 
-    @property
-    def _placement(self) -> _Placement:
-        return self._rows.memory("placement", self._read_placement)
-
-    def _read_placement(self, rows: GenerationRows) -> _Placement:
-        found = [(records.U32.unpack(key)[0], *row) for key, row in rows.scan(ENTITY_COMMUNITIES)]
-        above = {records.U32.unpack(key)[0]: (row[0], row[1]) for key, row in rows.scan(COMMUNITIES)}
-        levels = np.full((self.levels, len(found)), NOWHERE, np.int64)
-        for place, (_, community, _) in enumerate(found):
-            stop = self.levels
-            while community is not None:
-                if community not in above:
-                    raise _lacking(community)
-                level, parent = above[community]
-                levels[level:stop, place] = community
-                community, stop = parent, level
-        entities, degrees = (
-            np.array(column, np.int64) for column in ([e for e, _, _ in found], [d for *_, d in found])
-        )
-        return _Placement(entities, degrees, levels)
-
     def _placed(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
         """The finest community that each chunk is at home in, and the share."""
-        placement = self._placement
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
         bounds, entities, features = self._state.part(GRAPH).chunk_rows(ids[order])
         naming = np.repeat(order, np.diff(bounds))
-        nodes = self._shown.of(entities).astype(np.int64)
-        places = np.minimum(np.searchsorted(placement.entities, nodes), max(len(placement.entities) - 1, 0))
-        known = (features & ~np.uint16(LOWER)) != 0
-        if len(placement.entities):
-            known &= placement.entities[places] == nodes
-        else:
-            known &= False
+        nodes, places = np.unique(self._shown.of(entities), return_inverse=True)
+        finest, degrees = self._finest(nodes.tolist())
+        known = ((features & ~np.uint16(LOWER)) != 0) & (degrees[places] > 0)
         places, naming = places[known], naming[known]
-        weights = home_weights(strengths(features[known]), placement.degrees[places])
-        return homes_of(len(chunks), naming, placement.levels[:, places], weights)
+        weights = home_weights(strengths(features[known]), degrees[places])
+        return homes_of(len(chunks), naming, self.tree.levels_of(finest, self.levels)[:, places], weights)
+
+    def _finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
+        """The finest community of each of some entities, and how many passages each had: none of one that is newer."""
+        found = self._rows.get_many(ENTITY_COMMUNITIES, list(map(records.u32, entities)))
+        rows = [(NOWHERE, 0) if row is None else (NOWHERE if row[0] is None else row[0], row[1]) for row in found]
+        finest, degrees = np.array(rows, np.int64).reshape(len(rows), 2).T
+        if finest.max(initial=NOWHERE) >= len(self.tree):
+            raise _lacking(int(finest.max()))
+        return finest, degrees
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
@@ -405,25 +461,34 @@ class Communities:
         if chunks:
             homes, shares = self._placed(chunks)
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
-                for community in [] if home == NOWHERE else self._down_to(home):
+                for community in self._down_to(home):
                     found.setdefault(community, []).append((chunk, share))
         return found
 
 
-def _read_first_passages(rows: GenerationRows) -> dict[int, int]:
-    """Of each community that had passages one of them."""
-    parents = {records.U32.unpack(key)[0]: row[1] for key, row in rows.scan(COMMUNITIES)}
-    found: dict[int, int] = {}
+def _largest_first(values: Matrix, first: int) -> Iterator[int]:
+    """The places of values from the largest down, equals in their order; so many of the first are found without
+    ordering all."""
+    if first < len(values):
+        last = len(values) - first
+        largest = np.flatnonzero(values >= np.partition(values, last)[last])
+        yield from largest[np.argsort(-values[largest], kind="stable")].tolist()
+        first = len(largest)
+    else:
+        first = 0
+    yield from np.argsort(-values, kind="stable")[first:].tolist()
+
+
+def _read_first_passages(rows: GenerationRows, tree: StoredTree) -> Partition:
+    """Of each community that had passages one of them, else :data:`NOWHERE`."""
+    found = np.full(len(tree), NOWHERE, np.int64)
     for key, row in rows.scan(PASSAGE_HOMES):
-        community: int | None = records.U32.unpack(key)[0]
-        while community is not None and community not in found:
+        community = records.U32.unpack(key)[0]
+        while community != NOWHERE and found[community] == NOWHERE:
             found[community] = row[0]
-            community = parents.get(community)
+            community = tree.parents[community]
     return found
 
 
 def _lacking(community: int) -> CorruptionError:
-    return CorruptionError(
-        f"index communities: community {community} is referred to but not stored; DROP INDEX communities, and make it "
-        "anew"
-    )
+    return CorruptionError(f"index communities: community {community} is referred to but not stored; {_REMEDY}")

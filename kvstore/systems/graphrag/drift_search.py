@@ -14,8 +14,9 @@ In: a query, and the index ``communities``. Out: evidence: passages, and behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -100,10 +101,10 @@ class DriftStrategy:
     ) -> None:
         """Search for the strongest names of the primer, then for those of the passages found, and so on."""
         followed = {start.entity for start in starts}
-        names = _strongest(communities, selected)
+        names: Iterable[int] = _strongest(communities, selected)
         width = int(option(query, self, "width"))
         for number in range(1, int(option(query, self, "rounds")) + 1):
-            new = [entity for entity in dict.fromkeys(names) if entity not in followed][:width]
+            new = _unfollowed(names, followed, width)
             if not new:
                 return
             followed.update(new)
@@ -135,11 +136,21 @@ class DriftStrategy:
         return reports_within(query, communities, dict.fromkeys(selected, "primer"), share, most)
 
 
-def _strongest(communities: Communities, selected: Iterable[int]) -> list[int]:
+def _strongest(communities: Communities, selected: Iterable[int]) -> Iterator[int]:
     """The members of communities, turn by turn the next strongest of each."""
-    members = [[entity for entity, _ in communities.members(community)] for community in selected]
-    longest = max(map(len, members), default=0)
-    return [of_one[place] for place in range(longest) for of_one in members if place < len(of_one)]
+    for turn in zip_longest(*map(communities.strongest_members, selected)):
+        yield from (member[0] for member in turn if member is not None)
+
+
+def _unfollowed(names: Iterable[int], followed: Container[int], most: int) -> list[int]:
+    """The first names that were not followed yet, at most so many; no more names are looked for."""
+    found: dict[int, None] = {}
+    for name in names:
+        if name not in followed:
+            found[name] = None
+        if len(found) == most:
+            break
+    return list(found)
 
 
 def _joined(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:

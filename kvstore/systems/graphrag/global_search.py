@@ -16,9 +16,10 @@ In: a query, and the index ``communities``. Out: evidence whose hits are reports
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.cover import cover, cover_sentences, words_asked
@@ -28,11 +29,13 @@ from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import K1, question_terms, term_rarity
 from ...retrieval.overview import asks_overview
 from ...retrieval.query import Query, option
+from ...storage import records
+from ...structures.clustering.affinity import Partition
 from ...structures.ranking import in_order
 from ...text.words import stemmer, term_counts, token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .report_hits import communities_for, ranked, report_hit, report_of
+from .report_hits import communities_for, ranked, report_hit, report_of, report_source, report_texts
 
 #: Levels that the selection goes down.
 _LEVELS = 8
@@ -41,6 +44,8 @@ _READ = 50
 #: Chunks near the question that are looked at, whether they are in a community; chunks in none that are read, and
 #: those of them that tell how near they are.
 _NEAR, _LOOSE, _TELLING = 50, 500, 8
+#: Reports of which the terms are kept in memory, about 2 kB each.
+_TERMS_KEPT = 1 << 14
 #: Tokens of the report on what is in no community, where nothing limits it.
 _LOOSE_TOKENS = 400
 #: Passages of a community that a report is filled up from, and the tokens of the shortest such report.
@@ -63,13 +68,13 @@ class GlobalStrategy:
         communities = communities_for(query)
         tree = _Tree(query, communities)
         with query.trace.step("select communities") as step:
-            selected = _selected(tree, 0 if asks_overview(query.question) else int(option(query, self, "levels")))
-            step.detail = f"{tree.looked_at} looked at, down to level {tree.deepest}"
-            step.count = len(selected)
+            levels = 0 if asks_overview(query.question) else int(option(query, self, "levels"))
+            selected, count = _selected(tree, levels, query.top)
+            step.detail, step.count = f"{tree.looked_at} looked at, down to level {tree.deepest}", count
         with query.trace.step("points of communities") as step:
-            hits = _reports(query, communities, selected[: query.top], tree)
+            hits = _reports(query, communities, selected, tree)
             rest = f", {tree.left_out} newer chunks left out" if tree.left_out else ""
-            step.detail = f"{len(hits)} of {len(selected)} communities{rest}"
+            step.detail = f"{len(hits)} of {count} communities{rest}"
             step.count = sum(len(hit.spans) for hit in hits)
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.looked_at)
 
@@ -103,9 +108,12 @@ class _Tree:
         near = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
         newer = np.array(communities.newer(), np.uint64)
         self.newer = frozenset(newer[query.keep_allowed(newer)].tolist())
-        looked_through = dict.fromkeys((*near, *chunks))
-        homes = {chunk: communities.of_chunk(chunk) for chunk in looked_through}
-        self._possible = None if allowed is None else {one for found in homes.values() for one in found}
+        looked_through = list(dict.fromkeys((*near, *chunks)))
+        homes = dict(zip(looked_through, communities.of_chunks(looked_through), strict=True))
+        self._possible = None
+        if allowed is not None:
+            self._possible = np.zeros(len(communities), np.bool_)
+            self._possible[list({one for found in homes.values() for one in found})] = True
         apart = [chunk for chunk, found in homes.items() if not found or chunk in self.newer]
         apart = list(dict.fromkeys((*apart, *in_order(view, self.newer))))
         self.loose = apart[: _LOOSE if query.within is not None or asks_overview(query.question) else _TELLING]
@@ -113,27 +121,31 @@ class _Tree:
         self.looked_at = 0
         self.deepest = 0
 
-    def roots(self) -> list[int]:
+    def roots(self) -> Partition:
         """The coarsest communities."""
-        return self._living(self._communities.roots())
+        return self._living(self._communities.tree.partition(0))
 
-    def children(self, community: int) -> list[int]:
-        """The communities that one is parted into."""
-        return self._living(self._communities.get(community).children)
+    def children(self, communities: Partition) -> Partition:
+        """The communities that some are parted into, in the order of their numbers."""
+        return self._living(np.sort(self._communities.tree.children(communities)))
 
-    def weight(self, community: int) -> float:
-        """How much more a community counts that has many passages."""
-        return 1 + self._communities.get(community).rating / 10
+    def parents(self, communities: Partition) -> Partition:
+        """The community that each of some is a part of."""
+        return self._communities.tree.parents[communities]
 
-    def scored(self, found: Sequence[int]) -> dict[int, float]:
+    def weights(self, communities: Partition) -> npt.NDArray[np.float64]:
+        """How much more communities count that have many passages."""
+        return 1 + self._communities.tree.ratings[communities] / 10 / 10
+
+    def scored(self, found: Partition) -> npt.NDArray[np.float64]:
         """How much communities say to the question: the cosine, and the share of its words."""
-        if not found:
-            return {}
         self.looked_at += len(found)
-        self.deepest = max(self.deepest, *(self._communities.get(one).level for one in found))
-        cosines = (self._communities.vectors(found) @ self._query.vector).astype(np.float64).round(6).tolist()
-        order = sorted(zip(cosines, found, strict=True), key=lambda one: (-one[0], one[1]))
-        return {one: cosine + (self._words(one) if place < _READ else 0.0) for place, (cosine, one) in enumerate(order)}
+        self.deepest = max(self.deepest, int(self._communities.tree.levels[found].max(initial=0)))
+        scores = self._communities.cosines(found, self._query.vector).astype(np.float64).round(6)
+        if self._rarities:
+            first = np.lexsort((found, -scores))[:_READ]
+            scores[first] += [self._share(terms) for terms in self._terms(found[first].tolist())]
+        return scores
 
     def score_of_loose(self) -> float:
         """The same of what is in no community: its chunks that are nearest, and the words of all of it."""
@@ -142,52 +154,67 @@ class _Tree:
         view = self._query.view
         records = view.chunks.get_many(self.loose) if self._rarities else []
         texts = (view.documents.text_slice(record.document, record.start, record.end) for record in records)
-        return float(cosines.mean(dtype=np.float64)) + self._share("\n".join(texts))
+        return float(cosines.mean(dtype=np.float64)) + self._share(_framed("\n".join(texts), self._stem))
 
-    def _living(self, found: Iterable[int]) -> list[int]:
-        if self._possible is not None:
-            return [one for one in found if one in self._possible]
-        return [one for one in found if self._communities.alive(one)]
+    def _living(self, found: Partition) -> Partition:
+        return self._communities.living(found) if self._possible is None else found[self._possible[found]]
 
-    def _words(self, community: int) -> float:
-        report = report_of(self._query, self._communities, community, path="") if self._rarities else None
-        return 0.0 if report is None else self._share(f"{report.title}\n{report.text}")
-
-    def _share(self, text: str) -> float:
-        """How much of the question's words a text has, by rarity; BM25 without regard to lengths."""
-        counts = term_counts(text, self._stem)
-        said = [
-            rarity * counts[term] * (K1 + 1) / (counts[term] + K1)
-            for term, rarity in self._rarities.items()
-            if term in counts
+    def _terms(self, found: Sequence[int]) -> list[str]:
+        """The terms of reports, see :func:`_framed`; kept for other questions as long as they say the same."""
+        communities = self._communities
+        communities.read(found)
+        titles = communities.titles(found)
+        reports = [report_source(self._query, communities, one) for one in found]
+        kept: dict[int, tuple[bytes, str]] = communities.memory("terms of reports", dict)
+        sources = [
+            records.pack([title, report.spans if report.written is None else report.written])
+            for title, report in zip(titles, reports, strict=True)
         ]
-        return math.fsum(said) / self._most
+        known = [kept.get(one, (b"", "")) for one in found]
+        new = [place for place, source in enumerate(sources) if known[place][0] != source]
+        if len(kept) + len(new) > _TERMS_KEPT:
+            kept.clear()
+        for place, text in zip(new, report_texts(self._query, [reports[place] for place in new]), strict=True):
+            told = _framed(f"{titles[place]}\n{text}", self._stem) if reports[place].spans else ""
+            known[place] = kept[found[place]] = sources[place], told
+        return [terms for _, terms in known]
+
+    def _share(self, terms: str) -> float:
+        """How much of the question's words a text has whose terms these are, by rarity; BM25 without regard to
+        lengths."""
+        counts = ((rarity, terms.count(f" {term} ")) for term, rarity in self._rarities.items())
+        return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / self._most
 
 
-def _selected(tree: _Tree, levels: int) -> list[tuple[int | None, float]]:
-    """The communities that say most with their scores, best first, from the coarsest down as long as one below says as
-    much; None stands for what is in no community."""
-    here = tree.scored(tree.roots())
-    kept: dict[int, float] = {}
+def _framed(text: str, stem: Callable[[str], str]) -> str:
+    """The terms of a text, each as often as it is there, with a blank on either side: small, and quickly looked
+    through."""
+    return "".join(f" {term} " * count for term, count in term_counts(text, stem).items())
+
+
+def _selected(tree: _Tree, levels: int, most: int) -> tuple[list[tuple[int | None, float]], int]:
+    """The communities that say most with their scores, best first, ``most`` of them, and how many there are: from the
+    coarsest down as long as one below says as much; None stands for what is in no community."""
+    here = tree.roots()
+    scores = tree.scored(here)
+    kept: list[tuple[Partition, npt.NDArray[np.float64]]] = []
     for _ in range(levels):
-        children = {one: tree.children(one) for one in here}
-        below = tree.scored([child for found in children.values() for child in found])
-        further: dict[int, float] = {}
-        for community, score in here.items():
-            better = {child: below[child] for child in children[community] if below[child] >= score}
-            further |= better
-            if not better:
-                kept[community] = score
-        here = further
-    kept |= here
-    order: list[tuple[int | None, float]] = [
-        (one, kept[one] * tree.weight(one))
-        for one in sorted(kept, key=lambda one: (-kept[one] * tree.weight(one), one))
-    ]
+        below = tree.children(here)
+        scores_below = tree.scored(below)
+        above = np.searchsorted(here, tree.parents(below))
+        better = scores_below >= scores[above]
+        whole = np.ones(len(here), np.bool_)
+        whole[above[better]] = False
+        kept.append((here[whole], scores[whole]))
+        here, scores = below[better], scores_below[better]
+    every, scores = map(np.concatenate, zip(*kept, (here, scores), strict=True))
+    scores = scores * tree.weights(every)
+    first = np.lexsort((every, -scores))[:most]
+    order: list[tuple[int | None, float]] = list(zip(every[first].tolist(), scores[first].tolist(), strict=True))
     if tree.loose:
         score = tree.score_of_loose()
         order.insert(sum(1 for _, other in order if other >= score), (None, score))
-    return order
+    return order[:most], len(every) + bool(tree.loose)
 
 
 def _reports(
@@ -266,11 +293,10 @@ def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller
                 break
             change = communities.change
             tree = _Tree(query, communities)
-            found = tree.roots() if above is None else [child for one in above for child in tree.children(one)]
-            scores = tree.scored(found)
-            order = sorted(found, key=lambda one: (-scores[one], one))[: int(option(query, strategy, "rated"))]
+            found = tree.roots() if above is None else tree.children(np.array(above, np.int64))
+            order = found[np.lexsort((found, -tree.scored(found)))][: int(option(query, strategy, "rated"))].tolist()
             reports = {one: report_of(query, communities, one, path="rated by the model") for one in order}
-            parents = {one: communities.get(one).parent for one in order}
+            parents = dict(zip(order, tree.parents(np.array(order, np.int64)).tolist(), strict=True))
         rated = {one: hit for one, hit in reports.items() if hit is not None}
         above = []
         for one, rating in zip(rated, distiller.rate(question, list(rated.values())), strict=True):
@@ -278,6 +304,5 @@ def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller
                 kept[one] = rating, rated[one]
                 above.append(one)
         for one in above:
-            if (parent := parents[one]) is not None:
-                kept.pop(parent, None)
+            kept.pop(parents[one], None)
     return [hit for _, hit in sorted(kept.values(), key=lambda one: -one[0])]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...retrieval.evidence import Hit, TextSpan
@@ -31,20 +32,45 @@ def communities_for(query: Query) -> Communities:
 
 def report_of(query: Query, communities: Communities, community: int, *, path: str, score: float = 0.0) -> Hit | None:
     """The report of a community; None where nothing of it may answer."""
+    report = report_source(query, communities, community)
+    places = [text_span(query, span) for span in report.spans]
+    heading, title = communities.key(community), communities.title(community)
+    return report_hit(places, report_texts(query, [report])[0], heading, title, path, score)
+
+
+class ReportSource(NamedTuple):
+    """What a report says it from: sentences of documents, or what a model wrote of such places; no places where
+    nothing of it may answer."""
+
+    spans: Sequence[SentencePlace]
+    written: Mapping[str, Any] | None
+
+
+def report_source(query: Query, communities: Communities, community: int) -> ReportSource:
+    """What the report of a community says it from, as far as that may answer."""
     written = communities.written(community)
-    spans: list[SentencePlace] = []
-    text = ""
-    sources = [] if written is None else communities.sources(community)
-    if written is not None and all(may_answer(query, place) for place in sources):
-        report = written.value
-        told = (f"{finding['summary']} {finding['explanation']}" for finding in report["findings"])
-        text = "\n".join([report["title"], report["summary"], *told])
-        spans = [sources[number] for number in dict.fromkeys(n for one in report["findings"] for n in one["sources"])]
-    if not spans:
-        spans = [span for span in extracted(communities, community) if may_answer(query, span)]
-        text = "\n".join(span_text(query, span) for span in spans)
-    places = [text_span(query, span) for span in spans]
-    return report_hit(places, text, communities.key(community), communities.title(community), path, score)
+    if written is not None:
+        sources = communities.sources(community)
+        if all(may_answer(query, place) for place in sources):
+            named = dict.fromkeys(number for one in written.value["findings"] for number in one["sources"])
+            if named:
+                return ReportSource([sources[number] for number in named], written.value)
+    return ReportSource([span for span in extracted(communities, community) if may_answer(query, span)], None)
+
+
+def report_texts(query: Query, reports: Sequence[ReportSource]) -> list[str]:
+    """What some reports say; the documents of their sentences are read together."""
+    quoted = dict.fromkeys(span for report in reports if report.written is None for span in report.spans)
+    said = dict(zip(quoted, span_texts(query, list(quoted)), strict=True))
+    return [
+        "\n".join(map(said.__getitem__, report.spans)) if report.written is None else _written_text(report.written)
+        for report in reports
+    ]
+
+
+def _written_text(written: Mapping[str, Any]) -> str:
+    told = (f"{finding['summary']} {finding['explanation']}" for finding in written["findings"])
+    return "\n".join([written["title"], written["summary"], *told])
 
 
 def reports_within(
@@ -79,9 +105,13 @@ def extracted(communities: Communities, community: int) -> list[SentencePlace]:
     return list(dict.fromkeys((*communities.summary(community), *findings)))
 
 
-def span_text(query: Query, span: SentencePlace) -> str:
-    """The text of a place, on one line."""
-    return " ".join(query.view.documents.text_slice(span.document, span.start, span.end).split())
+def span_texts(query: Query, spans: Sequence[SentencePlace]) -> list[str]:
+    """The texts of places, each on one line."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for span in spans:
+        places.setdefault(span.document, []).append((span.start, span.end))
+    found = {document: iter(texts) for document, texts in query.view.documents.text_slices(places).items()}
+    return [" ".join(next(found[span.document]).split()) for span in spans]
 
 
 def text_span(query: Query, span: SentencePlace) -> TextSpan:

@@ -10,7 +10,9 @@ tells its best from what comes behind: how far scores differ at the top predicts
 question stands in the headings above them, how near each other two words stand in them that follow each other in
 the question (term proximity: Tao and Zhai 2007; sequential dependence: Metzler and Croft 2005), and how well what
 begins in them is called what the question asks about: a section, the entry of a list, an option. Many passages mention
-a thing (a list of changes does), and one says what it is. Rare words count for more.
+a thing (a list of changes does), and one says what it is. Rare words count for more. A number that the question names
+something by, an invoice or a version, is looked for as it is written. A document without a title is called by the name
+of its file.
 
 In: a query. Out: :class:`Direct`.
 """
@@ -22,6 +24,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +35,20 @@ from ...retrieval.lexical_search import question_words, weighed
 from ...retrieval.passage_reading import ChunkPassage
 from ...retrieval.query import Query, Strategy, option
 from ...retrieval.word_search import BestByWords, WordSearch, counted
+from ...structures.id_sets import distinct
 from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
 from ...structures.reading import Ids
 from ...text.blocks import entry_terms
 from ...text.normalize import fold_case
-from ...text.words import FUNCTION_WORDS, chunk_terms, informative_terms, segments, stemmer, terms_above
+from ...text.words import (
+    FUNCTION_WORDS,
+    chunk_terms,
+    informative_terms,
+    reference_numbers,
+    segments,
+    stemmer,
+    terms_above,
+)
 
 #: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
 _UPPER = 5
@@ -60,6 +72,9 @@ DIRECT_OPTIONS: Mapping[str, Option] = {
     "entries": Option(
         0.3, 0, 10, "how much it counts that an entry or section begins there that is called so, beside them"
     ),
+    "numbers": Option(
+        1, 0, 10, "how much it counts that a number of the question, as of an order, stands there, beside them"
+    ),
 }
 
 
@@ -73,14 +88,13 @@ class Weights:
     nearness: float
     headings: float
     entries: float
+    numbers: float
 
 
 def weights_of(query: Query, strategy: Strategy) -> Weights:
     """What the options of a strategy say."""
     values = {name: option(query, strategy, name) for name in DIRECT_OPTIONS}
-    return Weights(
-        int(values["candidates"]), values["words"], values["nearness"], values["headings"], values["entries"]
-    )
+    return Weights(int(values.pop("candidates")), **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +126,7 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
     wanted = max(weights.candidates, query.reach)
     vectors, words, found, rarities = _searched(query, wanted, also)
     with query.trace.step("resemblance") as step:
-        chunks = np.unique(np.concatenate((_ids(vectors), _ids(words), also)))
+        chunks = distinct(_ids(vectors), _ids(words), also)
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, rarities, 0.0)
         dense = _dense_shares(query, vectors, words, found, chunks)
@@ -125,8 +139,8 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
         for place, passage in zip(places.tolist(), query.passages(read.tolist()), strict=True):
             resembling = texts.read(passage)
             scores[place] += weights.nearness * resembling.nearness + weights.headings * resembling.headings
-            scores[place] += weights.entries * resembling.entries
-        scores /= 1 + weights.nearness + weights.headings + weights.entries
+            scores[place] += weights.entries * resembling.entries + weights.numbers * resembling.numbers
+        scores /= 1 + weights.nearness + weights.headings + weights.entries + weights.numbers * texts.numbered
         (first,) = query.passages(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
@@ -142,7 +156,7 @@ def _ids(ranking: Ranking) -> Ids:
 
 def _others(vectors: Ranking, also: Ids) -> Ids:
     """The chunks whose BM25 is asked for beside the best, ascending."""
-    return np.union1d(_ids(vectors), also)
+    return distinct(_ids(vectors), also)
 
 
 def _searched(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, WordSearch, Mapping[str, float]]:
@@ -220,11 +234,13 @@ def expected_cosine(cosines: Sequence[float], among: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """How much of the question is found in a chunk's text, its headings, and what begins in it, each from 0 to 1."""
+    """How much of the question is found in a chunk's text, its headings, and what begins in it, and which share of its
+    numbers stand there, each from 0 to 1."""
 
     nearness: float
     headings: float
     entries: float
+    numbers: float
 
 
 class _Texts:
@@ -240,13 +256,27 @@ class _Texts:
         asking -= informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
         self._told = sum(self._informative.values()) or 1.0
+        self._numbers = frozenset(reference_numbers(query.question))
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the question names something by a number."""
+        return bool(self._numbers)
 
     def read(self, passage: ChunkPassage) -> _Read:
         """How much of the question is found in a chunk."""
-        above = terms_above(passage.document.title, passage.headings, self._stem)
+        name = passage.document.title or PurePosixPath(passage.document.key).stem
+        above = terms_above(name, passage.headings, self._stem)
         share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
-        called = max(map(self._called, (*passage.begun, *entry_terms(passage.text))), default=0.0)
-        return _Read(self._pairs.nearness(passage.text), share, called)
+        begun = [*passage.begun, *entry_terms(passage.text)]
+        if not passage.record.start and not passage.document.title:
+            begun.append(name)
+        called = max(map(self._called, begun), default=0.0)
+        numbers = 0.0
+        if self._numbers:
+            standing = reference_numbers(" ".join((name, *passage.headings, passage.text)))
+            numbers = len(self._numbers.intersection(standing)) / len(self._numbers)
+        return _Read(self._pairs.nearness(passage.text), share, called, numbers)
 
     def _called(self, name: str) -> float:
         """How well a name is that of what is asked: the share of the question that it has, and the root of the share of

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import K1, B
-from ...retrieval.phrase_search import PHRASES
+from ...retrieval.lexical_search import K1, PHRASES, B
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
 

@@ -24,7 +24,7 @@ from ...structures import tables
 from ...structures.documents.chunks import GROUP
 from ...structures.state import State
 from ...structures.text_candidates import chunks_of_word, patterns_of
-from ...text.text_query import Either, Every, TextQuery, Without, WordPattern
+from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, candidates
 from .columns import ColumnValues
 from .conditions import (
     DOCUMENT_TEXT,
@@ -177,14 +177,10 @@ class Evaluation:
 
     def _may_match(self, query: TextQuery) -> DocumentMask:
         """The documents that have the words of a query anywhere: a phrase may go on from one chunk to the next."""
-        match query:
-            case Every(parts):
-                return reduce(np.logical_and, map(self._may_match, parts))
-            case Either(parts):
-                return reduce(np.logical_or, map(self._may_match, parts))
-            case Without(wanted, _):
-                return self._may_match(wanted)
-        return reduce(np.logical_and, map(self._having_word, set(patterns_of(query))))
+        return candidates(query, self._having_words, np.logical_and, np.logical_or)
+
+    def _having_words(self, leaf: Phrase | Proximity) -> DocumentMask:
+        return reduce(np.logical_and, map(self._having_word, set(patterns_of(leaf))))
 
     def _having_word(self, pattern: WordPattern) -> DocumentMask:
         groups = (chunks_of_word(self._state, pattern) // np.uint64(GROUP)).astype(np.int64)

@@ -105,11 +105,10 @@ class PassageGraph:
 
     def chunk_rows(self, chunks: Numbers) -> ChunkRows:
         """The entities of chunks, each once; a chunk without any, or that is not stored, has an empty row."""
-        found = self._view.get_below(PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
-        stored = np.frombuffer(b"".join(key for key, _ in found), ">u8").astype(np.uint64)
-        rows = [_unpacked(key, value) for key, value in found]
-        lengths = np.zeros(len(chunks), np.int64)
-        lengths[np.isin(chunks, stored)] = [len(row) // 8 for row in rows]
+        keys = list(map(records.u64, chunks.tolist()))
+        stored = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
+        rows = [b"" if value is None else _unpacked(key, value) for key, value in stored]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // 8
         numbers = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
             _bounds(lengths),
@@ -295,9 +294,13 @@ class GraphWriter(PassageGraph):
                 if len(alone) <= 1:  # as of most new names
                     degrees[entity] = alone[0] if alone else 0
                     continue
-            removed, added = sorted(self._removed.get(entity, ())), sorted(self._added.get(entity, ()))
-            if degree & _MANY:
+            removed, added = self._removed.get(entity, []), self._added.get(entity, [])
+            removed.sort()
+            added.sort()
+            if degree & _MANY or not (degree & _CHUNK or removed):  # no chunk stands in the degree itself
                 lists[entity] = removed, added
+                if not degree & _MANY:
+                    degrees[entity] = _packed(len(added), _informative(added))
                 continue
             single = {degree & _CHUNK} if degree & _CHUNK else set[int]()
             left = sorted(single.difference(removed).union(added))

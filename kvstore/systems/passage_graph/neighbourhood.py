@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...retrieval.dense_search import cosines_of
+from ...structures.id_sets import without
 from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
 from .edges import ChunkRows, Degrees, EntityRows, LinkRows
@@ -162,7 +163,7 @@ class Neighbourhood(ReadRequest[Surroundings]):
             linked = graph.degrees(links.others)
         compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
-            compared = rows.chunks if self.compared is None else np.setdiff1d(rows.chunks, self.compared)
+            compared = rows.chunks if self.compared is None else without(rows.chunks, self.compared)
             cosines = cosines_of(state, compared, self.vector) if len(compared) else cosines
         return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
 

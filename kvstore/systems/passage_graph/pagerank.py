@@ -27,6 +27,7 @@ import numpy.typing as npt
 from kvstore_cext.pagerank import ForwardPush
 
 from ...errors import InputError
+from ...structures.id_sets import distinct
 from ...structures.reading import BatchedReading, Ids, Matrix
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from . import edges
@@ -238,7 +239,8 @@ class _Rows:
         links = found.links
         order = np.argsort(entities, kind="stable")
         linking = order[np.searchsorted(entities, links.entities, sorter=order)]
-        times, counted = np.unique(links.times, return_inverse=True)
+        times = distinct(links.times)
+        counted = np.searchsorted(times, links.times)
         powers = np.array([count**self._weights.count_exponent for count in times.tolist()])
         weight = self._link_weights[links.kinds] * powers[counted]
         rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking))

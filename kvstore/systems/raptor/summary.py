@@ -6,6 +6,7 @@ documents say is said once; words of a question that asks for something in parti
 the parts of the documents that they stand in: the abstract trees cut where as many parts come out as hits are asked for
 (RAPTOR, Sarthi et al. 2024, reads such a tree from above). Where the documents are too long to be read whole, the
 sentences of their abstracts stand for them, those over five chunks each or, of very many, those over whole documents.
+With the index ``topics`` those of its topics do: of the finest or, of very many, of coarser or the largest ones.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _MOST_ABSTRACTS = 20_000
 #: Of more documents than that, only those of so many chunks are taken that are nearest to the question.
 _MOST_DOCUMENTS = 20_000
 _NEAREST = 2_000
+#: Topics whose summaries are read, whose sentences take about a second.
+_MOST_TOPICS = 4_000
 #: Tokens that a part has at least, lest it is one sentence torn from its place.
 _LEAST = 30
 
@@ -144,15 +147,16 @@ class _OfTopics:
         if view.counters.text_bytes <= _READ_WHOLE:
             every = cover_sentences(view, (chunk for chunk, _ in view.chunks.scan()))
             return every, "every sentence", view.counters.documents
-        finest = self._topics.at(0)
+        topics = self._topics.largest(_MOST_TOPICS)
+        self._topics.read(topics)
         places: dict[int, set[tuple[int, int]]] = {}
-        for topic in finest:
+        for topic in topics:
             for span in self._topics.spans(topic):
                 places.setdefault(span.document, set()).add((span.start, span.end))
         found = [*_of_places(view, places), *cover_sentences(view, in_order(view, self._topics.newer())[:_NEAREST])]
         keys = {sentence.document: view.documents.key_of(sentence.document) for sentence in found}
         found.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
-        return found, "the summaries of the finest topics, and newer chunks: all is too long", len(finest)
+        return found, "the summaries of topics, and newer chunks: all is too long", len(topics)
 
     def group(self, sentence: CoverSentence) -> int | None:
         return next(reversed(self._topics.topics_of(sentence.chunk)), None)

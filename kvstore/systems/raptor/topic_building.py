@@ -1,8 +1,8 @@
 """Topics: a tree of groups of chunks above all documents, with extractive summaries (RAPTOR, Sarthi et al., ICLR 2024).
 
-In: the chunks of a state, in the order of document keys and ordinals, with their vectors. Out: a :class:`TopicTree`, a
-function of texts and vectors: no seed, no id, no order of arrival decides anything. Groups are those of affinity
-clustering, or of the mixtures that the paper has (:mod:`.gaussian_mixtures`).
+In: the chunks of a state, in the order of document keys and ordinals, with their vectors. Out: topics one after
+another, a function of texts and vectors: no seed, no id, no order of arrival decides anything. Groups are those of
+affinity clustering, or of the mixtures that the paper has (:mod:`.gaussian_mixtures`).
 
 A topic is summed up by the sentences that together have most of what its members share. Those of the finest topics are
 chosen from all sentences, those above from the summaries below, so that a changed document changes its own topics and
@@ -10,25 +10,31 @@ those above them. What a model would be shown of a topic is chosen here as well,
 
 A second tree has topics of what is related: its finest are the sentences that name one entity, which are grouped
 upwards alike (the idea is that of SiReRAG, Zhang et al., ICLR 2025).
+
+Of a large store there are more topics than chunks. No more is held of them than which are grouped, as arrays, and of
+the level below the places of its sentences; what a sentence says is read again where it is weighed again.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...retrieval.cover import told_sentences
 from ...structures.clustering.affinity import Partition, affinity_of_vectors, numbered
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
+from ...text.blocks import summary_sentence
 from ...text.everyday import is_everyday
-from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover
+from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
 
 #: The longest summary in words and sentences, and the most sentences of one document.
 SUMMARY_WORDS, SUMMARY_SENTENCES, OF_ONE_DOCUMENT = 100, 6, 2
@@ -37,6 +43,8 @@ TITLE_WORDS = 3
 _NAMES = 12
 #: About how many bytes of text a model is shown of a topic.
 _SHOWN = 6_000
+#: Chunks whose vectors are read together.
+_TOGETHER = 4096
 #: Changes with what a model is shown, and with what it is asked.
 _PROMPT = b"topic 1"
 
@@ -81,41 +89,76 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True)
 class Passages:
-    """Chunks in canonical order: ids, the documents they are of, where they begin, their texts and formats, and unit
-    vectors, shape (chunks, dimension)."""
+    """Chunks in canonical order: ids, the documents they are of, and where they begin there; the bytes of all their
+    texts ``joined``, where each ends in those, and whether it is plain text."""
 
-    chunks: list[int]
-    documents: list[int]
-    starts: list[int]
-    texts: list[bytes]
-    formats: list[str]
-    vectors: Matrix
+    chunks: Partition
+    documents: Partition
+    starts: Partition
+    joined: bytearray
+    ends: Partition
+    plain: npt.NDArray[np.bool_]
 
     @staticmethod
-    def of(state: State) -> Passages:
-        """Those of a state."""
-        chunks: list[int] = []
-        documents: list[int] = []
-        starts: list[int] = []
-        texts: list[bytes] = []
-        formats: list[str] = []
+    def of(state: State) -> tuple[Passages, Matrix]:
+        """Those of a state, and their unit vectors, shape (chunks, dimension)."""
+        keyed, count = [], 0
+        for record in state.documents.scan():
+            keyed.append((record.key, record.id))
+            count += record.chunk_count
+        order = [document for _, document in sorted(keyed)]
+        del keyed
+        columns = tuple(array("q") for _ in range(5))
+        chunks, documents, starts, ends, plain = columns
+        texts = bytearray()
+        vectors: Matrix = np.empty((count, state.settings.dimension), np.float32)
         places: list[tuple[int, int]] = []
-        for record in sorted(state.documents.scan(), key=lambda one: one.key):
-            text = state.documents.text(record.id)
+        for document in order:
+            record = state.documents.get(document)
+            text = state.documents.text(document)
             ids = list(record.chunk_ids())
-            for chunk, stored in zip(ids, state.chunks.get_many(ids), strict=True):
-                chunks.append(chunk)
-                documents.append(record.id)
+            for stored in state.chunks.get_many(ids):
+                texts += text[stored.start : stored.end]
                 starts.append(stored.start)
-                texts.append(text[stored.start : stored.end])
-                formats.append("text" if record.format == "text" else "markdown")
+                ends.append(len(texts))
                 places.append((stored.block, stored.row))
-        return Passages(chunks, documents, starts, texts, formats, state.vectors.gather(places))
+            chunks.extend(ids)
+            documents.extend([document] * len(ids))
+            plain.extend([record.format == "text"] * len(ids))
+            if len(places) >= _TOGETHER or document == order[-1]:
+                vectors[len(chunks) - len(places) : len(chunks)] = state.vectors.gather(places)
+                places.clear()
+        numbers = [np.frombuffer(column, np.int64) for column in columns]
+        return Passages(numbers[0], numbers[1], numbers[2], texts, numbers[3], numbers[4].astype(np.bool_)), vectors
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def text(self, passage: int, start: int = 0, end: int | None = None) -> bytes:
+        """The text of a passage, or some bytes of it."""
+        first = int(self.ends[passage - 1]) if passage else 0
+        last = int(self.ends[passage]) if end is None else first + end
+        return bytes(self.joined[first + start : last])
+
+    def size(self, passage: int) -> int:
+        """How many bytes a passage has."""
+        return int(self.ends[passage] - (self.ends[passage - 1] if passage else 0))
+
+    def told(self, passage: int) -> Iterator[TopicSentence]:
+        """The sentences of a passage."""
+        format = "text" if self.plain[passage] else "markdown"
+        for start, end, _, words in told_sentences(self.text(passage).decode(), format):
+            yield TopicSentence(passage, start, end, words)
+
+    def sentence(self, passage: int, start: int, end: int) -> TopicSentence:
+        """A sentence that :meth:`told` has told, by its place."""
+        told = summary_sentence(self.text(passage, start, end).decode())
+        return TopicSentence(passage, start, end, sentence_words(told))
 
     def span(self, passage: int, start: int, end: int) -> TextPlace:
         """A place in a passage, its bytes counted from the start of the passage."""
-        before = self.starts[passage]
-        return TextPlace(self.documents[passage], self.chunks[passage], before + start, before + end)
+        before = int(self.starts[passage])
+        return TextPlace(int(self.documents[passage]), int(self.chunks[passage]), before + start, before + end)
 
 
 class TopicSentence(NamedTuple):
@@ -128,128 +171,248 @@ class TopicSentence(NamedTuple):
 
 
 class NamingSentences(NamedTuple):
-    """The sentences that name an entity, in canonical order; ``entities`` (ids) are several where they are the
-    same."""
+    """The sentences that name an entity, in canonical order: their passages and bytes of these, shape (n, 3);
+    ``entities`` (ids) are several where they are the same."""
 
     entities: list[int]
-    sentences: list[TopicSentence]
+    places: Partition
 
     @property
     def passages(self) -> list[int]:
         """The passages that they stand in."""
-        return list(dict.fromkeys(sentence.passage for sentence in self.sentences))
+        found: list[int] = np.unique(self.places[:, 0]).tolist()
+        return found
 
 
 @dataclass
 class _TopicDraft:
-    """A topic in the making; ``passages`` are places in the canonical order."""
+    """A topic in the making; ``passages`` are places in the canonical order, and ``members`` as well, or the numbers of
+    topics."""
 
     level: int
     members: list[int]
     passages: list[int]
-    parent: int | None = None
+    parent: int | None
     summary: list[TopicSentence] = field(default_factory=list)
     title: list[tuple[str, int, int, int]] = field(default_factory=list)
     shown: list[tuple[int, int, int]] = field(default_factory=list)
     entities: list[int] = field(default_factory=list)
 
 
-def topic_tree(
-    passages: Passages, partitions: Sequence[Partition], soft: float, tell: Callable[[int, int], None]
-) -> list[Topic]:
+class _GroupedPlaces:
+    """Numbers by groups: ``members`` of group n from ``bounds[n]`` on."""
+
+    def __init__(self, members: Partition, bounds: Partition) -> None:
+        self._members, self._bounds = members, bounds
+
+    @staticmethod
+    def of(labels: Partition) -> _GroupedPlaces:
+        """Places by their labels, which are numbered from 0, ascending within each."""
+        count = int(labels.max(initial=-1)) + 1
+        order = np.argsort(labels, kind="stable")
+        return _GroupedPlaces(order, np.searchsorted(labels[order], np.arange(count + 1)))
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    def __getitem__(self, group: int) -> Partition:
+        return self._members[self._bounds[group] : self._bounds[group + 1]]
+
+
+class _TopicLevel:
+    """The topics of a level, by the ``labels`` of passages (or leaves): those of each, the topics of the level below
+    that it is made of, and the topic above it, each counted within its level; ``first`` is the number of the first."""
+
+    def __init__(self, first: int, labels: Partition, below: Partition | None, above: Partition | None) -> None:
+        self.first, self.labels = first, labels
+        self.passages = _GroupedPlaces.of(labels)
+        of_below = None if below is None else _upwards(below, labels)
+        self.members = self.passages if of_below is None else _GroupedPlaces.of(of_below)
+        self.parents = None if above is None else _upwards(labels, above)
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+
+def _upwards(labels: Partition, above: Partition) -> Partition:
+    """The group above each group."""
+    found: Partition = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
+    found[labels] = above
+    return found
+
+
+def _levels(partitions: Sequence[Partition], first: int = 0) -> list[_TopicLevel]:
+    """The topics of some partitions, the finest first, numbered from ``first``."""
+    found: list[_TopicLevel] = []
+    every = [None, *map(numbered, partitions), None]
+    for below, labels, above in zip(every, every[1:], every[2:], strict=False):
+        assert labels is not None
+        found.append(_TopicLevel(first, labels, below, above))
+        first += len(found[-1])
+    return found
+
+
+class _ChosenPlaces:
+    """What was chosen for the topics of a level: places of sentences, and words of titles with theirs."""
+
+    def __init__(self) -> None:
+        self._sentences, self._titles = array("q"), array("q")
+        self._bounds = [array("q", [0]), array("q", [0])]
+        self._words: dict[str, int] = {}
+        self._word: list[str] = []
+
+    def append(self, draft: _TopicDraft) -> None:
+        """Take note of the next topic."""
+        for passage, start, end, _ in draft.summary:
+            self._sentences.extend((passage, start, end))
+        for word, *place in draft.title:
+            if word not in self._words:
+                self._words[word] = len(self._word)
+                self._word.append(word)
+            self._titles.extend((self._words[word], *place))
+        self._bounds[0].append(len(self._sentences))
+        self._bounds[1].append(len(self._titles))
+
+    def sentences(self, topic: int, passages: Passages) -> list[TopicSentence]:
+        """The sentences of a topic."""
+        first, last = self._bounds[0][topic : topic + 2]
+        return [passages.sentence(*self._sentences[place : place + 3]) for place in range(first, last, 3)]
+
+    def title(self, topic: int) -> list[tuple[str, int, int, int]]:
+        """The title of a topic."""
+        first, last = self._bounds[1][topic : topic + 2]
+        found = (self._titles[place : place + 4] for place in range(first, last, 4))
+        return [(self._word[word], passage, start, end) for word, passage, start, end in found]
+
+
+class TopicTree:
     """The topics of some partitions of passages, the finest first; see :func:`partitions_of`.
 
     A passage whose cosine with another topic of the same parent is at most ``soft`` less than that with its own is a
-    member of both. ``tell`` hears how many topics of how many are done.
+    member of both; ``vectors`` are needed for that alone.
     """
-    drafts = _drafts(partitions)
-    if soft and len(partitions) > 1:
-        _join_second(passages, drafts, soft)
-    for done, draft in enumerate(drafts):
-        if draft.level == 0:
-            _sum_up_passages(passages, draft)
-        else:
-            _sum_up_topics(passages, draft, [drafts[member] for member in draft.members])
-        if done % 500 == 499:
-            tell(done + 1, len(drafts))
-    tell(len(drafts), len(drafts))
-    return [_topic(passages, draft) for draft in drafts]
+
+    def __init__(
+        self, passages: Passages, partitions: Sequence[Partition], soft: float, vectors: Matrix | None
+    ) -> None:
+        self._passages = passages
+        self._levels = _levels(partitions)
+        self._finest = self._levels[0].passages if self._levels else None
+        if soft and len(self._levels) > 1 and vectors is not None:
+            self._finest = _with_second(vectors, self._levels[0], self._levels[1], soft)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._levels))
+
+    def __iter__(self) -> Iterator[Topic]:
+        below = _ChosenPlaces()
+        for number, level in enumerate(self._levels):
+            chosen = _ChosenPlaces()
+            for draft in self._drafts(number, level):
+                if number == 0:
+                    _sum_up_passages(self._passages, draft)
+                else:
+                    _sum_up_topics(self._passages, draft, below, self._levels[number - 1].first)
+                chosen.append(draft)
+                yield _topic(self._passages, draft)
+            below = chosen
+
+    def _drafts(self, number: int, level: _TopicLevel) -> Iterator[_TopicDraft]:
+        for topic in range(len(level)):
+            if number:
+                members = (self._levels[number - 1].first + level.members[topic]).tolist()
+                passages = level.passages[topic].tolist()
+            else:
+                assert self._finest is not None
+                members = passages = self._finest[topic].tolist()
+            yield _TopicDraft(number, members, passages, _parent(self._levels, number, topic))
 
 
-def related_tree(
-    passages: Passages, leaves: Sequence[NamingSentences], partitions: Sequence[Partition], first: int
-) -> list[Topic]:
+def _parent(levels: Sequence[_TopicLevel], number: int, topic: int) -> int | None:
+    parents = levels[number].parents
+    return None if parents is None else levels[number + 1].first + int(parents[topic])
+
+
+class RelatedTree:
     """The topics of what is related, numbered from ``first``: the leaves, and groups of them by some partitions, the
     finest first."""
-    if not leaves:
-        return []
-    drafts = _drafts([np.arange(len(leaves)), *partitions])
-    for draft in drafts:
-        below = [leaves[leaf] for leaf in draft.passages]
-        draft.passages = sorted({passage for leaf in below for passage in leaf.passages})
-        if draft.level == 0:
-            draft.members = draft.passages
-            draft.entities = below[0].entities
-            _sum_up_sentences(passages, draft, below[0].sentences)
-        else:
-            _sum_up_topics(passages, draft, [drafts[member] for member in draft.members])
-            draft.entities = [leaf.entities[0] for leaf in sorted(below, key=lambda leaf: -len(leaf.passages))[:_NAMES]]
-    return [_topic(passages, draft, first) for draft in drafts]
+
+    def __init__(
+        self, passages: Passages, leaves: Sequence[NamingSentences], partitions: Sequence[Partition], first: int
+    ) -> None:
+        self._passages, self._leaves = passages, leaves
+        self._levels = _levels([np.arange(len(leaves)), *partitions], first) if leaves else []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._levels))
+
+    def __iter__(self) -> Iterator[Topic]:
+        passages, below = self._passages, _ChosenPlaces()
+        for number, level in enumerate(self._levels):
+            chosen = _ChosenPlaces()
+            for topic in range(len(level)):
+                leaves = [self._leaves[leaf] for leaf in level.passages[topic].tolist()]
+                here = sorted({passage for leaf in leaves for passage in leaf.passages})
+                draft = _TopicDraft(number, here, here, _parent(self._levels, number, topic))
+                if number == 0:
+                    draft.entities = leaves[0].entities
+                    _sum_up_sentences(passages, draft, [passages.sentence(*row) for row in leaves[0].places.tolist()])
+                else:
+                    first = self._levels[number - 1].first
+                    draft.members = (first + level.members[topic]).tolist()
+                    _sum_up_topics(passages, draft, below, first)
+                    most = sorted(leaves, key=lambda leaf: -len(leaf.passages))[:_NAMES]
+                    draft.entities = [leaf.entities[0] for leaf in most]
+                chosen.append(draft)
+                yield _topic(passages, draft)
+            below = chosen
 
 
-def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> list[Partition]:
+def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
     """The groups of unit vectors, the finest first, by a method of this name: ``affinity`` or ``gmm``.
 
-    Raises InputError where the package of the latter is missing.
+    The vectors are let go of when ``affinity`` needs them no more. Raises InputError where the package of ``gmm`` is
+    missing.
     """
     if method == "gmm":
         from .gaussian_mixtures import gaussian_mixtures
 
-        found = gaussian_mixtures(vectors, levels)
-    else:
-        found = affinity_of_vectors(vectors, size=size, levels=levels)
-    if not found and len(vectors):
-        found = [np.zeros(len(vectors), np.int64)]
-    return found
+        return _or_one(iter(gaussian_mixtures(vectors, levels)), len(vectors))
+    return _or_one(affinity_of_vectors(vectors, size=size, levels=levels), len(vectors))
 
 
-def _drafts(partitions: Sequence[Partition]) -> list[_TopicDraft]:
-    drafts: list[_TopicDraft] = []
-    first = 0
-    below: Partition = np.empty(0, np.int64)
-    for level, labels in enumerate(map(numbered, partitions)):
-        order = np.argsort(labels, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-        start = len(drafts)
-        for group in groups:
-            passages = group.tolist()
-            members = passages if level == 0 else list(dict.fromkeys((first + below[group]).tolist()))
-            drafts.append(_TopicDraft(level, members, passages))
-            for member in members if level else ():
-                drafts[member].parent = len(drafts) - 1
-        first, below = start, labels
-    return drafts
+def _or_one(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
+    """Some partitions, or the one of all in one group where there is none."""
+    first = next(rounds, None)
+    if first is not None:
+        yield first
+        yield from rounds
+    elif count:
+        yield np.zeros(count, np.int64)
 
 
-def _join_second(passages: Passages, drafts: Sequence[_TopicDraft], soft: float) -> None:
-    """Let passages be members of a second topic that is nearly as near."""
-    parents = [draft for draft in drafts if draft.level == 1]
-    for parent in parents:
-        if len(parent.members) < 2:
+def _with_second(vectors: Matrix, finest: _TopicLevel, above: _TopicLevel, soft: float) -> _GroupedPlaces:
+    """The passages of the finest topics, those among them that have a second topic which is nearly as near."""
+    joined: list[tuple[int, int]] = []
+    for parent in range(len(above)):
+        members = above.members[parent].tolist()
+        if len(members) < 2:
             continue
-        sums = [passages.vectors[drafts[member].passages].astype(np.float64).sum(axis=0) for member in parent.members]
+        sums = [vectors[finest.passages[member]].astype(np.float64).sum(axis=0) for member in members]
         centres = np.array([one / max(np.sqrt((one * one).sum()), 1e-12) for one in sums])
-        cosines = np.rint((passages.vectors[parent.passages] @ centres.T) * 10_000) / 10_000
-        own = {passage: place for place, member in enumerate(parent.members) for passage in drafts[member].passages}
-        joined: list[tuple[int, int]] = []
-        for passage, row in zip(parent.passages, cosines, strict=True):
+        passages = above.passages[parent]
+        cosines = np.rint((vectors[passages] @ centres.T) * 10_000) / 10_000
+        own = {passage: place for place, member in enumerate(members) for passage in finest.passages[member].tolist()}
+        for passage, row in zip(passages.tolist(), cosines, strict=True):
             mine = own[passage]
             second = int(np.argmax(np.where(np.arange(len(row)) == mine, -np.inf, row)))
             if row[second] >= row[mine] - soft:
-                joined.append((passage, parent.members[second]))
-        for passage, member in joined:
-            drafts[member].passages = sorted([*drafts[member].passages, passage])
-            drafts[member].members = drafts[member].passages
+                joined.append((members[second], passage))
+    more = np.array(joined, np.int64).reshape(-1, 2)
+    topics = np.concatenate((finest.labels, more[:, 0]))
+    passages = np.concatenate((np.arange(len(finest.labels)), more[:, 1]))
+    order = np.lexsort((passages, topics))
+    return _GroupedPlaces(passages[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
 
 
 def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
@@ -257,12 +420,11 @@ def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
     members: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for passage in draft.passages:
-        text = passages.texts[passage].decode()
         words: set[str] = set()
-        for start, end, _, telling in told_sentences(text, passages.formats[passage]):
-            found.append(TopicSentence(passage, start, end, telling))
-            words.update(telling.words)
-            counts.update(telling.words)
+        for sentence in passages.told(passage):
+            found.append(sentence)
+            words.update(sentence.words.words)
+            counts.update(sentence.words.words)
         members.update(words)
     draft.summary = _chosen(passages, found, members, len(draft.passages))
     shared = sorted(members, key=lambda word: (-members[word], -counts[word], word))
@@ -270,7 +432,7 @@ def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
     draft.title = list(islice(_places(passages, found, telling_words), TITLE_WORDS))
     size = 0
     for passage in draft.passages:
-        length = len(passages.texts[passage])
+        length = passages.size(passage)
         if size and size + length > _SHOWN:
             break
         draft.shown.append((passage, 0, length))
@@ -291,26 +453,29 @@ def _sum_up_sentences(passages: Passages, draft: _TopicDraft, found: Sequence[To
         size += end - start
 
 
-def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: Sequence[_TopicDraft]) -> None:
-    unique = {sentence[:3]: sentence for child in below for sentence in child.summary}
+def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: _ChosenPlaces, first: int) -> None:
+    """Sum a topic up from what was chosen for the level ``below``, of which ``first`` is the first topic."""
+    children = [member - first for member in draft.members]
+    chosen = [below.sentences(child, passages) for child in children]
+    unique = {sentence[:3]: sentence for sentences in chosen for sentence in sentences}
     found = [unique[place] for place in sorted(unique)]
     members: Counter[str] = Counter()
-    for child in below:
-        members.update({word for sentence in child.summary for word in sentence.words.words})
-    draft.summary = _chosen(passages, found, members, len(below))
+    for sentences in chosen:
+        members.update({word for sentence in sentences for word in sentence.words.words})
+    draft.summary = _chosen(passages, found, members, len(children))
     titles: Counter[str] = Counter()
     places: dict[str, tuple[str, int, int, int]] = {}
-    for child in below:
-        for title in child.title:
+    for child in children:
+        for title in below.title(child):
             titles[title[0]] += 1
             places.setdefault(title[0], title)
     telling = _distinct(word for word, _ in titles.most_common())  # of equals the first that was met
     draft.title = [places[word] for word in islice(telling, TITLE_WORDS)]
     size = 0
     for place in range(SUMMARY_SENTENCES):
-        for child in below:
-            if place < len(child.summary) and size < _SHOWN:
-                passage, start, end, _ = child.summary[place]
+        for sentences in chosen:
+            if place < len(sentences) and size < _SHOWN:
+                passage, start, end, _ = sentences[place]
                 draft.shown.append((passage, start, end))
                 size += end - start
     draft.shown = sorted(set(draft.shown))
@@ -320,7 +485,7 @@ def _chosen(
     passages: Passages, found: Sequence[TopicSentence], spread: Mapping[str, int], parts: int
 ) -> list[TopicSentence]:
     """The sentences that sum some up, in their order."""
-    documents = [passages.documents[sentence.passage] for sentence in found]
+    documents: list[int] = passages.documents[[sentence.passage for sentence in found]].tolist()
     words = [sentence.words for sentence in found]
     several = len(set(documents)) > SUMMARY_SENTENCES // OF_ONE_DOCUMENT
     chosen = greedy_cover(
@@ -352,7 +517,7 @@ def _places(
         for sentence in found:
             if word not in sentence.words.words:
                 continue
-            text = passages.texts[sentence.passage][sentence.start : sentence.end].decode()
+            text = passages.text(*sentence[:3]).decode()
             place = _place_of(word, text)
             if place is not None:
                 start = sentence.start + len(text[:place].encode())
@@ -376,16 +541,16 @@ def _is_word(sign: str) -> bool:
     return sign.isalnum() or sign == "_"
 
 
-def _topic(passages: Passages, draft: _TopicDraft, first: int = 0) -> Topic:
+def _topic(passages: Passages, draft: _TopicDraft) -> Topic:
     digest = blake2b(_PROMPT, digest_size=16)
-    for passage, start, end in draft.shown:
-        digest.update(blake2b(passages.texts[passage][start:end], digest_size=16).digest())
+    for place in draft.shown:
+        digest.update(blake2b(passages.text(*place), digest_size=16).digest())
     return Topic(
         draft.level,
-        None if draft.parent is None else first + draft.parent,
-        [first + member if draft.level else passages.chunks[member] for member in draft.members],
+        draft.parent,
+        draft.members if draft.level else passages.chunks[draft.members].tolist(),
         len(draft.passages),
-        len({passages.documents[passage] for passage in draft.passages}),
+        len(set(passages.documents[draft.passages].tolist())),
         [passages.span(*place) for _, *place in draft.title],
         [passages.span(*sentence[:3]) for sentence in draft.summary],
         [passages.span(*place) for place in draft.shown],

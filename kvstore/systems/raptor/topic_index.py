@@ -7,20 +7,32 @@ In: the chunks of a store with their vectors. On disk: ``topics``, a row a topic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ...arguments import Choice, Option
 from ...structures.clustering.affinity import Partition
-from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
+from ...structures.indexes.generations import (
+    Generation,
+    GenerationIndex,
+    GenerationRows,
+    KeyedRows,
+    OutlineNode,
+    Writing,
+)
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import Logical
 from ...structures.state import State
 from .naming_sentences import NamePlaces, leaf_vectors, naming_sentences
-from .topic_building import Passages, TextPlace, partitions_of, related_tree, topic_tree
+from .topic_building import Passages, RelatedTree, TextPlace, Topic, TopicTree, partitions_of
+from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, topic_rows
 
 if TYPE_CHECKING:
     from ...models.structured import StructuredPrompt
+
+#: Topics between two words of progress.
+_PROGRESS = 500
 
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -50,36 +62,45 @@ class TopicIndex(GenerationIndex[Topics]):
         "soft": Option(0.0, 0, 1, "how much less near a second topic of the same parent may be for a chunk to join it"),
         "relatedness": Option(0, 0, 1, "a second tree, over the sentences that name one entity (0: none)"),
     }
-    tables = (TOPICS_TABLE,)
+    version = 2
+    tables = (TOPICS_TABLE, TREES_TABLE)
     outlined = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
+        related, soft = record.count("relatedness"), record.option("soft")
         with states() as state:
             counters = state.counters
-            passages = Passages.of(state)
-            names = NamePlaces.of(state, passages) if record.count("relatedness") else None
+            passages, vectors = Passages.of(state)
+            names = NamePlaces.of(state, passages) if related else None
         method, size, levels = record.choice("method"), record.count("size"), record.count("levels")
-        partitions = partitions_of(passages.vectors, method, size, levels)
-        topics = topic_tree(passages, partitions, record.option("soft"), tools.progress)
-        if names is not None:
+        kept = vectors if related or soft else None
+        rounds = partitions_of(vectors, method, size, levels)
+        del vectors  # of a large store a third of what is held
+        partitions = list(rounds)
+        trees: list[TopicTree | RelatedTree] = [TopicTree(passages, partitions, soft, kept)]
+        if names is not None and kept is not None:
             leaves = naming_sentences(passages, names)
             groups: Sequence[Partition] = ()
             if leaves and levels > 1:
-                groups = partitions_of(leaf_vectors(passages, leaves), method, size, levels - 1)
-            topics += related_tree(passages, leaves, groups, len(topics))
-        head = {"levels": len(partitions)}
-        return Generation(counters.change, counters.next_chunk, head, {TOPICS_TABLE: topic_rows(topics)})
+                groups = list(partitions_of(leaf_vectors(kept, leaves), method, size, levels - 1))
+            trees.append(RelatedTree(passages, leaves, groups, len(trees[0])))
+        columns = TreeColumns()
+        rows: Mapping[str, KeyedRows] = {
+            TOPICS_TABLE: topic_rows(_told(trees, tools), columns),
+            TREES_TABLE: columns.rows(),  # begun when all topics are written
+        }
+        head = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(trees[0])}
+        return Generation(counters.change, counters.next_chunk, head, rows)
 
     def bound(self, rows: GenerationRows, state: State) -> Topics:
         return Topics(rows, state)
 
     def describe(self, bound: Topics) -> str:
-        similar = [topic for topic in bound.stored if not topic.related]
-        chunks = len({chunk for topic in similar if topic.level == 0 for chunk in topic.children})
-        found = f"{len(similar):,} topics of {chunks:,} chunks in {bound.levels} levels"
-        leaves = sum(topic.related and topic.level == 0 for topic in bound.stored)
+        tree = bound.tree
+        found = f"{tree.similar:,} topics of {len(tree.known_chunks):,} chunks in {bound.levels} levels"
+        leaves = len(tree.at(0, related=True))
         if leaves:
-            found += f"; {len(bound.stored) - len(similar):,} of what is related, {leaves:,} of them of one name"
+            found += f"; {len(tree) - tree.similar:,} of what is related, {leaves:,} of them of one name"
         newer = len(bound.newer())
         if newer:
             found += f"; {newer:,} chunk{' is' if newer == 1 else 's are'} newer"
@@ -98,24 +119,23 @@ class TopicIndex(GenerationIndex[Topics]):
                     *(places(spans) for spans in (one.title, one.summary, one.shown)),
                     *([tuple(map(names.entity, one.entities))] if one.related else []),
                 )
-                for number, one in enumerate(bound.stored)
+                for number, one in bound.stored()
             ]
         }
 
     def check(self, bound: Topics) -> Iterator[str]:
-        topics = bound.stored
-        for number, one in enumerate(topics):
-            if one.level:
-                strangers = [child for child in one.children if not _is_child(bound, number, child)]
-                if strangers or not one.children:
-                    yield f"topic {number} is not made of the topics below it: {strangers}"
-            if one.parent is not None and (one.parent >= len(topics) or number not in topics[one.parent].children):
-                yield f"topic {number} is unknown to its parent {one.parent}"
+        tree = bound.tree
+        for number in tree.levels.nonzero()[0].tolist():
+            children = tree.children(number)
+            if not children or any(tree.is_related(child) != tree.is_related(number) for child in children):
+                yield f"topic {number} is not made of the topics below it: {children}"
+        for _ in bound.stored():  # which raises where one is missing
+            pass
         yield from bound.unplaced()
 
     def writings(self, bound: Topics) -> Iterable[Writing]:
         met: set[bytes] = set()  # a topic of one name may be made of the same as that above it
-        for number, one in enumerate(bound.stored):
+        for number, one in bound.stored():
             if one.chunks > 1 and one.content not in met and bound.is_whole(number):
                 met.add(one.content)
                 yield Writing(one.content, one.chunks, f"topic {number}", number)
@@ -137,24 +157,26 @@ class TopicIndex(GenerationIndex[Topics]):
             yield from _outlined(bound, bound.roots(related=related))
 
 
+def _told(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
+    """The topics of both trees, made one after another as they are written; now and then how many are done is told."""
+    count = sum(map(len, trees))
+    for done, topic in enumerate(chain.from_iterable(trees), 1):
+        yield topic
+        if done % _PROGRESS == 0:
+            tools.progress(done, count)
+    tools.progress(count, count)
+
+
 def _outlined(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
     """Topics, those with the most chunks first."""
     counted = sorted(((len(bound.chunks(topic)), topic) for topic in topics), key=lambda one: (-one[0], one[1]))
     for count, topic in counted:
         written = bound.written(topic)
         detail = f"by {written.model}" if written is not None else ""
-        if bound.get(topic).related:
+        if bound.is_related(topic):
             detail = f"what is related, {detail}" if detail else "what is related"
         children = bound.children(topic)
         yield OutlineNode(bound.title(topic), detail, count, lambda below=children: _outlined(bound, below))  # type: ignore[misc]
-
-
-def _is_child(bound: Topics, number: int, child: int) -> bool:
-    topics = bound.stored
-    one = topics[number]
-    if not 0 <= child < number or topics[child].parent != number:
-        return False
-    return topics[child].level == one.level - 1 and topics[child].related == one.related
 
 
 #: The one that strategies ask for.

@@ -17,7 +17,7 @@ from .topics import Topics
 
 def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
     bound = bound_generation(reader.view, TOPICS)
-    for topic, one in enumerate(bound.stored if bound is not None else ()):
+    for topic, one in bound.stored() if bound is not None else ():
         if bound is not None and bound.alive(topic):
             written = bound.written(topic)
             chunks = bound.chunks(topic)
@@ -48,7 +48,7 @@ def _members(reader: Reader) -> Iterator[tuple[Any, ...]]:
 
 def _tree(bound: Topics, topic: int) -> str:
     """Which tree a topic is of."""
-    return "relatedness" if bound.get(topic).related else "similarity"
+    return "relatedness" if bound.is_related(topic) else "similarity"
 
 
 TABLES = (

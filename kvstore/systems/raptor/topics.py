@@ -9,13 +9,15 @@ nearest older chunk does and, in the tree of what is related, where the names in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...errors import CorruptionError
 from ...storage.records import U32
+from ...structures import tables
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.vector_search import nearest_chunks
 from ...structures.indexes.written_texts import WrittenText, written_text
@@ -24,6 +26,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import summary_sentence
 from .topic_building import TITLE_WORDS, TextPlace, Topic
+from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
 #: As many newer chunks are placed by one search each; more by one pass over all vectors.
@@ -39,61 +42,89 @@ class Topics:
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
         self.levels = int(rows.head["levels"])
-        self.stored: Sequence[Topic] = rows.memory("topics", _stored)
-        self._of_chunk: Mapping[int, Sequence[int]] = rows.memory("of_chunk", _finest_of_chunks)
-        self._related_of_chunk: Mapping[int, Sequence[int]] = rows.memory("related_of_chunk", _related_of_chunks)
-        self._of_entity: Mapping[int, int] = rows.memory("of_entity", _leaves_of_entities)
+        #: Which topic is part of which.
+        self.tree: StoredTopicTrees = rows.memory("tree", StoredTopicTrees.of)
+        self._rows = rows
         self._state = state
+        self._read: dict[int, Topic] = {}
         #: Of documents and chunks that were asked for whether they are there.
         self._documents: dict[int, bool] = {}
         self._chunks: dict[int, bool] = {}
 
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    def stored(self) -> Iterator[tuple[int, Topic]]:
+        """All topics by their numbers, as they were made; raises CorruptionError where one is missing."""
+        expected = 0
+        for key, row in self._rows.scan(TOPICS_TABLE):
+            if U32.unpack(key)[0] != expected or expected == len(self):
+                break
+            yield expected, self._topic(expected, row)
+            expected += 1
+        if expected < len(self):
+            raise _lacking(expected)
+
     def at(self, level: int, *, related: bool = False) -> list[int]:
         """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk, or of
         those of what is ``related`` every one that names what another does."""
-        tree = ((topic, one) for topic, one in enumerate(self.stored) if one.related == related)
-        return [topic for topic, one in tree if one.level == level and self.alive(topic)]
+        return list(filter(self.alive, self.tree.at(level, related=related).tolist()))
+
+    def largest(self, most: int) -> list[int]:
+        """Topics with a living chunk that share none: as fine ones as are so many at most, or the largest."""
+        return list(filter(self.alive, self.tree.largest(most).tolist()))
 
     def roots(self, *, related: bool = False) -> list[int]:
         """The topics that are part of no other."""
-        tree = ((topic, one) for topic, one in enumerate(self.stored) if one.related == related)
-        return [topic for topic, one in tree if one.parent is None and self.alive(topic)]
+        return list(filter(self.alive, self.tree.roots(related=related).tolist()))
 
     def get(self, topic: int) -> Topic:
-        """A topic as it was when it was made."""
-        return self.stored[topic]
+        """A topic as it was when it was made; raises CorruptionError where it is not stored."""
+        return self.read([topic])[topic]
+
+    def read(self, topics: Sequence[int]) -> Mapping[int, Topic]:
+        """Some topics as they were when they were made, and perhaps others; see :meth:`get`."""
+        missing = [topic for topic in topics if topic not in self._read]
+        for topic, row in zip(missing, self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, missing))), strict=True):
+            if row is None:
+                raise _lacking(topic)
+            self._read[topic] = self._topic(topic, row)
+        return self._read
+
+    def is_related(self, topic: int) -> bool:
+        """Whether it is of the tree of what is related."""
+        return self.tree.is_related(topic)
 
     def children(self, topic: int) -> list[int]:
         """The topics that one is made of; none of one of the finest."""
-        one = self.stored[topic]
-        return [child for child in one.children if self.alive(child)] if one.level else []
+        return list(filter(self.alive, self.tree.children(topic)))
 
     def alive(self, topic: int) -> bool:
         """Whether it has a living chunk."""
-        one = self.stored[topic]
-        if one.level:
-            return any(map(self.alive, one.children))
-        return any(map(self._is_there, one.children)) or bool(self._newer_of.get(topic))
+        return not self._changed or any(
+            any(map(self._is_there, self.tree.chunks(finest))) or finest in self._newer_of
+            for finest in self.tree.finest(topic)
+        )
 
     def chunks(self, topic: int) -> list[int]:
         """The living chunks below it, newer ones last."""
         found: dict[int, None] = {}
         newer: dict[int, None] = {}
-        for finest in self._finest(topic):
-            found.update((chunk, None) for chunk in self.stored[finest].children if self._is_there(chunk))
+        for finest in self.tree.finest(topic):
+            found.update((chunk, None) for chunk in self.tree.chunks(finest) if self._is_there(chunk))
             newer.update((chunk, None) for chunk in self._newer_of.get(finest, ()))
         return [*found, *newer]
 
     def topics_of(self, chunk: int) -> list[int]:
         """The topics that a chunk is below, the finest first; of several finest ones the first leads upwards."""
-        finest = list(self._of_chunk.get(chunk, ()))
+        finest = self.tree.leaves_of(chunk, related=False)
         if not finest and chunk in self._placed:
             finest = [self._placed[chunk]]
         return [*finest, *self._above(finest[:1])]
 
     def related_of(self, chunk: int) -> list[int]:
         """The topics of what is related that a chunk is below: those of its names, and all above any of these."""
-        leaves = self._related_of_chunk.get(chunk) or self._related_newer.get(chunk, ())
+        leaves = self.tree.leaves_of(chunk, related=True) or self._related_newer.get(chunk, ())
         return [*leaves, *self._above(leaves)]
 
     def newer(self) -> list[int]:
@@ -106,13 +137,13 @@ class Topics:
         written = self.written(topic)
         if written is not None:
             return str(written.value["title"])
-        if self.stored[topic].related:
+        if self.is_related(topic):
             return ", ".join(self._names(topic))
-        return ", ".join(map(self._text, self._living(self.stored[topic].title)))
+        return ", ".join(map(self._text, self._living(self.get(topic).title)))
 
     def spans(self, topic: int) -> list[TextPlace]:
         """The sentences that sum it up, in the order of documents, as far as they are there."""
-        return self._living(self.stored[topic].summary)
+        return self._living(self.get(topic).summary)
 
     def text(self, topic: int) -> str:
         """Its summary: a model's, or its sentences."""
@@ -123,68 +154,69 @@ class Topics:
 
     def written(self, topic: int) -> WrittenText | None:
         """What a model wrote of it, while all that it wrote from is there."""
-        one = self.stored[topic]
-        if not self.is_whole(topic):
+        if not self._state.lmdb.count(tables.WRITTEN) or not self.is_whole(topic):
             return None
-        return written_text(self._state.lmdb, one.content)
+        return written_text(self._state.lmdb, self.get(topic).content)
 
     def is_whole(self, topic: int) -> bool:
         """Whether all that a model is shown of it is there."""
-        return all(self._has(span.document) for span in self.stored[topic].shown)
+        return all(self._has(span.document) for span in self.get(topic).shown)
 
     def shown(self, topic: int) -> list[str]:
         """What a model is shown of it."""
-        return [self._text(span) for span in self.stored[topic].shown]
+        return [self._text(span) for span in self.get(topic).shown]
 
     def stale(self, topic: int) -> bool:
         """Whether a chunk below it is gone, or a newer one belongs there."""
         return any(
-            self._newer_of.get(finest) or not all(map(self._is_there, self.stored[finest].children))
-            for finest in self._finest(topic)
+            finest in self._newer_of or not all(map(self._is_there, self.tree.chunks(finest)))
+            for finest in self.tree.finest(topic)
         )
 
     def described_texts(self) -> str:
         """How many of the texts that a model may write are there, by which models; empty where none is."""
         models: Counter[str] = Counter()
         texts = 0
-        for topic, one in enumerate(self.stored):
+        for _, one in self.stored() if self._state.lmdb.count(tables.WRITTEN) else ():
             if one.chunks > 1:
                 texts += 1
-                written = self.written(topic)
+                whole = all(self._has(span.document) for span in one.shown)
+                written = written_text(self._state.lmdb, one.content) if whole else None
                 models.update(() if written is None else (written.model,))
         return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
 
     def unplaced(self) -> Iterator[str]:
         """Chunks that no topic has, and should, as sentences; each is told once."""
+        known = set(self.tree.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
-            if chunk not in self._of_chunk:
+            if chunk not in known:
                 yield f"chunk {chunk} is in no topic"
 
     def _above(self, finest: Sequence[int]) -> list[int]:
         """All that is above some topics, the nearest first, each once."""
         found: dict[int, None] = {}
         for topic in finest:
-            above = self.stored[topic].parent
+            above = self.tree.parent(topic)
             while above is not None and above not in found:
                 found[above] = None
-                above = self.stored[above].parent
+                above = self.tree.parent(above)
         return list(found)
 
     def _names(self, topic: int) -> list[str]:
         """The names that it is called by, as far as they are there; none is a part of another."""
         found: list[str] = []
-        for entity in self.stored[topic].entities:
+        for entity in self.get(topic).entities:
             if len(found) < TITLE_WORDS and entity in self._state.entities:
                 name = self._state.entities.get(entity).name
                 if not any(name in other or other in name for other in found):
                     found.append(name)
         return found
 
-    def _finest(self, topic: int) -> list[int]:
-        one = self.stored[topic]
-        if one.level == 0:
-            return [topic]
-        return [finest for child in one.children for finest in self._finest(child)]
+    def _topic(self, number: int, row: Sequence[Any]) -> Topic:
+        """A topic of its row."""
+        level = int(self.tree.levels[number])
+        children = self.tree.children(number) if level else self.tree.chunks(number)
+        return read_topic((level, self.tree.parent(number), children), row)
 
     def _living(self, spans: Sequence[TextPlace]) -> list[TextPlace]:
         return [span for span in spans if self._has(span.document)]
@@ -228,14 +260,14 @@ class Topics:
     @cached_property
     def _related_newer(self) -> Mapping[int, Sequence[int]]:
         """The leaves of what is related, with an older chunk each, that newer chunks name."""
-        if not self._of_entity:
+        if not self._newer or not self._of_entity:
             return {}
         shown = shown_entities(self._state)
         found: dict[int, list[int]] = {}
         for chunk in self._newer:
             names = (shown.one(entity) for entity, _, _ in self._state.mentions.in_chunk(chunk))
             leaves = sorted({self._of_entity[entity] for entity in names if entity in self._of_entity})
-            living = [leaf for leaf in leaves if any(map(self._is_there, self.stored[leaf].children))]
+            living = [leaf for leaf in leaves if any(map(self._is_there, self.tree.chunks(leaf)))]
             if living:
                 found[chunk] = living
         return found
@@ -243,20 +275,20 @@ class Topics:
     @cached_property
     def _placed(self) -> Mapping[int, int]:
         """The finest topic of each newer chunk."""
-        if not self._newer or not self.stored:
+        if not self._newer or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer)
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
         near = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
-        places = zip(self._newer, near, strict=True)
-        return {chunk: self._of_chunk[older][0] for chunk, older in places if older is not None}
+        placed = ((chunk, self._leaves(older)) for chunk, older in zip(self._newer, near, strict=True))
+        return {chunk: leaves[0] for chunk, leaves in placed if leaves}
 
     def _nearest(self, vector: Matrix) -> int | None:
         """The older chunk nearest to a vector."""
         count = _NEIGHBOURS
         while True:
             ranking, _ = nearest_chunks(self._state, vector, count)
-            older = next((chunk for chunk, _ in ranking if chunk in self._of_chunk), None)
+            older = next((chunk for chunk, _ in ranking if self._leaves(chunk)), None)
             if older is not None or len(ranking) < count:
                 return older
             count *= 8
@@ -275,41 +307,37 @@ class Topics:
             values = products[np.arange(len(vectors)), best]
             better = values > cosines
             cosines[better], chunks[better] = values[better], ids[best[better]]
-        return [chunk if chunk in self._of_chunk else None for chunk in chunks.tolist()]
+        return [chunk if self._leaves(chunk) else None for chunk in chunks.tolist()]
+
+    def _leaves(self, chunk: int | None) -> list[int]:
+        """The finest topics that a chunk had when they were made."""
+        return [] if chunk is None else self.tree.leaves_of(chunk, related=False)
+
+    @property
+    def _of_entity(self) -> Mapping[int, int]:
+        """By entity the leaf of what is related."""
+        return self._rows.memory("of_entity", lambda rows: _leaves_of_entities(rows, self.tree))
 
 
-def _stored(rows: GenerationRows) -> list[Topic]:
-    return [read_topic(value) for _, value in rows.scan(TOPICS_TABLE)]
+def _lacking(topic: int) -> CorruptionError:
+    return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and make it anew")
 
 
-def _finest_of_chunks(rows: GenerationRows) -> dict[int, list[int]]:
-    return _leaves_of_chunks(rows, related=False)
+def _leaves_of_entities(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
+    leaves = tree.at(0, related=True).tolist()
+    found = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
+    return {entity: leaf for leaf, row in zip(leaves, found, strict=True) if row is not None for entity in row[-1]}
 
 
-def _related_of_chunks(rows: GenerationRows) -> dict[int, list[int]]:
-    return _leaves_of_chunks(rows, related=True)
+def topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
+    """Topics as rows of the table, without their places in the trees, of which ``columns`` take note."""
+    for number, topic in enumerate(topics):
+        columns.append(topic)
+        yield U32.pack(number), [*topic[3 : None if topic.related else -1]]
 
 
-def _leaves_of_chunks(rows: GenerationRows, *, related: bool) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for number, topic in enumerate(rows.memory("topics", _stored)):
-        for chunk in topic.children if topic.level == 0 and topic.related == related else ():
-            found.setdefault(chunk, []).append(number)
-    return found
-
-
-def _leaves_of_entities(rows: GenerationRows) -> dict[int, int]:
-    leaves = enumerate(rows.memory("topics", _stored))
-    return {entity: number for number, topic in leaves if topic.level == 0 for entity in topic.entities}
-
-
-def topic_rows(topics: Sequence[Topic]) -> list[tuple[bytes, list[object]]]:
-    """Topics as rows of the table."""
-    return [(U32.pack(number), [*topic[: None if topic.related else -1]]) for number, topic in enumerate(topics)]
-
-
-def read_topic(row: Sequence[Any]) -> Topic:
-    """The topic of a row."""
-    level, parent, children, chunks, documents, title, summary, shown, content, *entities = row
+def read_topic(place: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
+    """The topic of a row, with its place in the trees: level, parent and children."""
+    chunks, documents, title, summary, shown, content, *entities = row
     title, summary, shown = ([TextPlace(*span) for span in spans] for spans in (title, summary, shown))
-    return Topic(level, parent, children, chunks, documents, title, summary, shown, content, *entities)
+    return Topic(*place, chunks, documents, title, summary, shown, content, *entities)

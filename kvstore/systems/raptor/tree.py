@@ -175,7 +175,7 @@ class _TopicNode(_TreeNode):
 
     @cached_property
     def level(self) -> int:  # type: ignore[override]
-        return 1_000 + self.topics.get(self.number).level  # above any abstract
+        return 1_000 + int(self.topics.tree.levels[self.number])  # above any abstract
 
     @cached_property
     def _chunks(self) -> list[int]:
@@ -214,7 +214,7 @@ class _TopicNode(_TreeNode):
             return None
         title = self.topics.title(self.number) or None
         of = f"topic of {len(self._chunks)} chunks"
-        if self.topics.get(self.number).related:
+        if self.topics.is_related(self.number):
             of += " on what is related"
         path = f"{of}: cosine {self.cosine:.3f}"
         return _summary(rank, self.cosine, self.topics.text(self.number), path, "", title, self._spans)
@@ -285,7 +285,7 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
             above = [] if topics is None else topics.topics_of(node.chunk)
             root = node.tree.record.root
             if above and topics is not None:
-                related = (topic for topic in topics.related_of(node.chunk) if topics.get(topic).parent is None)
+                related = (topic for topic in topics.related_of(node.chunk) if topics.tree.parent(topic) is None)
                 for topic in (above[-1], *related):
                     roots["topic", topic] = _TopicNode(trees, topics, topic)
             elif root is not None:  # newer chunks may be like none that topics were made of

@@ -1,0 +1,73 @@
+"""The tree of communities of a generation as arrays, so that all of a level is looked at together.
+
+In: the rows of the table ``communities``. Out: a :class:`StoredTree`; communities are places in its arrays. It takes
+some 30 bytes a community, and is made once for all states that read the generation.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...structures.clustering.affinity import Partition
+from ...structures.indexes.generations import GenerationRows
+from .community_building import NOWHERE
+from .community_rows import COMMUNITIES
+
+
+class StoredTree:
+    """Of each community its level, the one above it (:data:`NOWHERE`: none), its rating in tenths, and the first of its
+    members in order of names."""
+
+    def __init__(self, levels: Partition, parents: Partition, ratings: Partition, first_members: Partition) -> None:
+        self.levels = levels
+        self.parents = parents
+        self.ratings = ratings
+        self.first_members = first_members
+
+    @classmethod
+    def of(cls, rows: GenerationRows) -> StoredTree:
+        """That of a generation."""
+        found = [(row[0], NOWHERE if row[1] is None else row[1], row[6], row[8]) for _, row in rows.scan(COMMUNITIES)]
+        return cls(*np.array(found, np.int64).reshape(len(found), 4).T.copy())
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def children(self, communities: Partition) -> Partition:
+        """The communities that some are parted into, those of each one after the other."""
+        starts, stops = self._bounds[communities], self._bounds[communities + 1]
+        sizes = stops - starts
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        found: Partition = self._by_parent[np.repeat(starts, sizes) + within]
+        return found
+
+    def partition(self, level: int) -> Partition:
+        """The communities of a level, and those above that are not parted further."""
+        parted: npt.NDArray[np.bool_] = np.diff(self._bounds) > 0
+        return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~parted))
+
+    def levels_of(self, communities: Partition, levels: int) -> Partition:
+        """The community at each level (coarsest first) that some are at or below, shape (levels, n); where one is of a
+        coarser level, itself. ``communities`` may be :data:`NOWHERE`."""
+        found: Partition = np.full((levels, len(communities)), NOWHERE, np.int64)
+        at, stops = communities, np.full(len(communities), levels)
+        while (there := np.flatnonzero(at != NOWHERE)).size:
+            level = self.levels[at[there]]
+            for number in range(levels):
+                inside = there[(level <= number) & (number < stops[there])]
+                found[number, inside] = at[inside]
+            stops[there] = level
+            at = np.where(at == NOWHERE, NOWHERE, self.parents[at])
+        return found
+
+    @cached_property
+    def _by_parent(self) -> Partition:
+        order = np.argsort(self.parents, kind="stable")
+        return order[np.searchsorted(self.parents[order], 0) :]
+
+    @cached_property
+    def _bounds(self) -> Partition:
+        return np.searchsorted(self.parents[self._by_parent], np.arange(len(self) + 1))

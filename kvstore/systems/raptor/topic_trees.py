@@ -1,0 +1,175 @@
+"""The trees of topics of a generation as arrays: which topic is part of which, and which chunks the finest ones have.
+
+In: topics, one after another, or the rows of the table ``topic_trees``. Out: these rows, or :class:`StoredTopicTrees`;
+topics are places in its arrays. It takes some 15 bytes a topic and 20 a chunk, and is read once for all states that
+read the generation.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CorruptionError
+from ...storage.records import U32
+from ...structures.clustering.affinity import Partition
+from ...structures.indexes.generations import GenerationRows
+from ...structures.vectors.vectors import Ids
+from .topic_building import Topic
+
+TREES_TABLE = "topic_trees"
+#: A topic that is part of no other.
+ROOT = -1
+#: Topics of one row.
+_BLOCK = 4096
+#: How :data:`ROOT` is stored.
+_NONE = 0xFFFFFFFF
+
+
+class TreeColumns:
+    """The trees of topics that are made one after another."""
+
+    def __init__(self) -> None:
+        self._levels, self._parents, self._counts, self._chunks = array("B"), array("I"), array("I"), array("Q")
+
+    def append(self, topic: Topic) -> None:
+        """Take note of the next topic."""
+        self._levels.append(topic.level)
+        self._parents.append(_NONE if topic.parent is None else topic.parent)
+        self._counts.append(0 if topic.level else len(topic.children))
+        if not topic.level:
+            self._chunks.extend(topic.children)
+
+    def rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
+        """Those of the table, of all topics so far."""
+        chunks = 0
+        for block, first in enumerate(range(0, len(self._levels), _BLOCK)):
+            part = slice(first, first + _BLOCK)
+            last = chunks + sum(self._counts[part])
+            columns = (
+                np.array(self._levels[part], "u1"),
+                np.array(self._parents[part], "<u4"),
+                np.array(self._counts[part], "<u4"),
+                np.array(self._chunks[chunks:last], "<u8"),
+            )
+            chunks = last
+            yield U32.pack(block), [column.tobytes() for column in columns]
+
+
+class StoredTopicTrees:
+    """Of each topic its level and the one above it (:data:`ROOT`: none), and of each of the finest its chunks.
+
+    The first ``similar`` topics are of the tree of what is alike, those behind them of what is related.
+    """
+
+    def __init__(self, levels: npt.NDArray[np.uint8], parents: Partition, counts: Partition, chunks: Ids, similar: int):
+        self.levels = levels
+        self.parents = parents
+        self.similar = similar
+        self._chunks = chunks
+        self._stops = np.cumsum(counts)
+
+    @classmethod
+    def of(cls, rows: GenerationRows) -> StoredTopicTrees:
+        """That of a generation; raises CorruptionError where it is none."""
+        found: list[list[npt.NDArray[Any]]] = [[np.empty(0, type)] for type in ("u1", "<u4", "<u4", "<u8")]
+        for _, row in rows.scan(TREES_TABLE):
+            for columns, column in zip(found, row, strict=True):
+                columns.append(np.frombuffer(column, columns[0].dtype))
+        levels, above, counts, chunks = map(np.concatenate, found)
+        parents = np.where(above == _NONE, ROOT, above.astype(np.int64))
+        tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.head["similar"]))
+        below = np.flatnonzero(parents != ROOT)
+        if len(tree) != rows.head["topics"] or len(chunks) != counts.sum() or (parents[below] <= below).any():
+            raise CorruptionError("index topics: its trees are damaged; DROP INDEX topics, and make it anew")
+        if (parents >= len(tree)).any() or (levels[parents[below]] != levels[below] + 1).any():
+            raise CorruptionError("index topics: its trees contradict each other; DROP INDEX topics, and make it anew")
+        return tree
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def is_related(self, topic: int) -> bool:
+        """Whether a topic is of the second tree."""
+        return topic >= self.similar
+
+    def parent(self, topic: int) -> int | None:
+        """The topic that one is part of."""
+        found = int(self.parents[topic])
+        return None if found == ROOT else found
+
+    def at(self, level: int, *, related: bool) -> Partition:
+        """The topics of a level of a tree."""
+        return np.flatnonzero(self._of_tree(related) & (self.levels == level))
+
+    def roots(self, *, related: bool) -> Partition:
+        """The topics of a tree that are part of no other."""
+        return np.flatnonzero(self._of_tree(related) & (self.parents == ROOT))
+
+    def children(self, topic: int) -> list[int]:
+        """The topics that one is made of, ascending."""
+        first, last = self._child_bounds[topic : topic + 2]
+        found: list[int] = self._by_parent[first:last].tolist()
+        return found
+
+    def chunks(self, topic: int) -> list[int]:
+        """The chunks of one of the finest topics, in the order of document keys and ordinals."""
+        found: list[int] = self._chunks[self._stops[topic - 1] if topic else 0 : self._stops[topic]].tolist()
+        return found
+
+    def finest(self, topic: int) -> Iterator[int]:
+        """The finest topics below one, itself where it is one of them."""
+        if self.levels[topic] == 0:
+            yield topic
+        for child in self.children(topic):
+            yield from self.finest(child)
+
+    def leaves_of(self, chunk: int, *, related: bool) -> list[int]:
+        """The finest topics of a tree that have a chunk, ascending."""
+        ids, leaves = self._leaves_by_chunk
+        first, last = np.searchsorted(ids, np.uint64(chunk)), np.searchsorted(ids, np.uint64(chunk), "right")
+        return [leaf for leaf in leaves[first:last].tolist() if self.is_related(leaf) == related]
+
+    def largest(self, most: int) -> Partition:
+        """Topics of the tree of what is alike, ascending, that share no chunk: the finest level of at most so many, or
+        of the coarsest those with the most chunks, equals by their order."""
+        levels = self.levels[: self.similar]
+        for level in range(int(levels.max(initial=0)) + 1):
+            found = np.flatnonzero(levels == level)
+            if len(found) <= most:
+                return found
+        sizes = np.diff(self._stops, prepend=0)
+        for level in range(int(levels.max(initial=0))):
+            below = np.flatnonzero(levels == level)
+            np.add.at(sizes, self.parents[below], sizes[below])
+        return np.sort(found[np.argsort(-sizes[found], kind="stable")[:most]])
+
+    @cached_property
+    def known_chunks(self) -> Ids:
+        """The chunks of the tree of what is alike, ascending, each once."""
+        ids, leaves = self._leaves_by_chunk
+        return np.unique(ids[leaves < self.similar])
+
+    def _of_tree(self, related: bool) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar) == related
+        return found
+
+    @cached_property
+    def _leaves_by_chunk(self) -> tuple[Ids, Partition]:
+        leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
+        order = np.argsort(self._chunks, kind="stable")
+        return self._chunks[order], leaves[order]
+
+    @cached_property
+    def _by_parent(self) -> Partition:
+        order = np.argsort(self.parents, kind="stable")
+        return order[np.searchsorted(self.parents[order], 0) :]
+
+    @cached_property
+    def _child_bounds(self) -> Partition:
+        return np.searchsorted(self.parents[self._by_parent], np.arange(len(self) + 1))
