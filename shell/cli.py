@@ -283,13 +283,17 @@ def ingest(
     options: tuple[str, ...],
 ) -> int:
     """Bring files, folders and globs into STORE, which is made where it is missing."""
+    from .interrupts import KeptInterrupts
     from .progress import ProgressLine
 
     given = dict(_named(option, "-o") for option in options)
     made_with = _given_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
-    with _open(store, create=True, embedder=embedder, settings=made_with, lock_timeout=lock_timeout) as opened:
+    with (
+        _open(store, create=True, embedder=embedder, settings=made_with, lock_timeout=lock_timeout) as opened,
+        KeptInterrupts() as interrupts,
+    ):
         line = ProgressLine(sys.stderr, silent=quiet)
         try:
             report = opened.ingest(
@@ -298,7 +302,7 @@ def ingest(
                 prune=prune,
                 include=include,
                 options=given,
-                progress=line.show,
+                progress=interrupts.before(line.show),
                 workers=workers,
                 engine=engine,
                 time_limit=time_limit,
@@ -309,8 +313,8 @@ def ingest(
             _tell(f"interrupted; {line.kept()}; run the same command again to go on")
             return INTERRUPTED
         line.close()
-        for failure in report.failures:
-            _tell(f"{failure.place}: {failure.reason}")
+        for problem in report.problems:
+            _tell(problem)
         if not quiet:
             if report.known:
                 _tell(f"{report.known:,} files were ingested before and are as they were")
@@ -642,7 +646,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     if form not in FORMS:
         raise click.BadParameter(f"{file} ends in none of .{', .'.join(FORMS)}", param_hint="--to")
     with _open(store, readonly=True) as opened:
-        most = limit or len(opened.execute("SELECT key FROM entities").fetchall()) + 1
+        most = limit or int(opened.statistics()["entities"]) + 1
         if name is None:
             found = whole(opened, tree=tree, limit=most)
         else:

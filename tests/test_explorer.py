@@ -464,6 +464,32 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
     assert none.returncode == 1 and "there is no store" in none.stderr and "Traceback" not in none.stderr
 
 
+def test_passages_are_shown_without_the_signs_of_markdown_and_marks_are_what_they_cite() -> None:
+    pytest.importorskip("markupsafe")
+    from kvstore.integrations.explore.document_text import passage_text, without_signs
+
+    text = (
+        "# Lamps\n\n> Trim the *wick*, says [Ann](a.md).\n\n```py\n# kept *as it is*\n```\n"
+        "| a | b |\n| --- | :-: |\n| **c** | `d*e*f` |\n\n\\# 2 * 3 * 4, __init__, <b> 東京"
+    )
+    shown = (
+        "Lamps\n\nTrim the wick, says Ann.\n\n# kept *as it is*\n| a | b |\n| c | d*e*f |\n\n"
+        "# 2 * 3 * 4, __init__, <b> 東京"
+    )
+    assert without_signs(text) == shown
+    data = text.encode()
+    place = data.index(b"wick") - 1, data.index(b"Ann") + 3
+    page = str(passage_text(text, [place]))
+    assert Marks(page).marks == [data[slice(*place)].decode()]
+    assert unescape(re.sub(r"<[^>]*>", "", page)) == text
+    assert unescape(re.sub(r"<[^>]*>", "", re.sub(r'<span class="sign">.*?</span>', "", page, flags=re.S))) == shown
+
+
+def test_pages_show_passages_without_the_signs_of_markdown(client: Any) -> None:
+    page = client.get("/ask?q=How+long+is+parental+leave%3F").text
+    assert '<span class="sign"># </span>Leave</span>' in page
+
+
 @pytest.mark.parametrize("module", ["addresses", "document_text", "compare_page"])
 def test_the_examples_of_its_modules_run(module: str) -> None:
     pytest.importorskip("starlette")

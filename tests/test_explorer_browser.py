@@ -9,9 +9,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tool_modules import tool_module
 
 import kvstore
 from kvstore import sample
@@ -66,27 +64,10 @@ def digest_of(path: Path) -> str:
 
 @contextmanager
 def serving(path: Path) -> Iterator[Served]:
-    uvicorn = pytest.importorskip("uvicorn")
-    from kvstore.integrations.explore.application import explorer
-    from kvstore.integrations.explore.followed_store import FollowedStore
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    pytest.importorskip("uvicorn")
     digest = digest_of(path)
-    store = FollowedStore(path)
-    config = uvicorn.Config(explorer(store, token=TOKEN, port=port), port=port, log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
+    with tool_module("explorer_pictures").serving(path, TOKEN) as port:
         yield Served(port, path, digest)
-    finally:
-        server.should_exit = True
-        thread.join()
-        store.close()
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,11 @@ from langchain_core.documents import Document  # noqa: E402
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings  # noqa: E402
 from langchain_core.indexing import aindex, index  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
-from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests  # noqa: E402
+from langchain_tests.integration_tests import (  # noqa: E402
+    EmbeddingsIntegrationTests,
+    RetrieversIntegrationTests,
+    VectorStoreIntegrationTests,
+)
 from langchain_tests.integration_tests.indexer import (  # noqa: E402
     AsyncDocumentIndexTestSuite,
     DocumentIndexerTestSuite,
@@ -90,6 +94,21 @@ class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
     @pytest.fixture
     def index(self, store: kvstore.Store) -> KvstoreDocumentIndex:
         return KvstoreDocumentIndex(store=store)
+
+
+@asynchronous
+class TestEmbeddings(EmbeddingsIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def an_open_store(self, store: kvstore.Store) -> None:
+        self._store = store
+
+    @property
+    def embeddings_class(self) -> type[Embeddings]:
+        return KvstoreEmbeddings
+
+    @property
+    def embedding_model_params(self) -> dict[str, Any]:
+        return {"store": self._store}
 
 
 @pytest.fixture(scope="module")

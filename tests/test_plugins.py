@@ -124,7 +124,7 @@ def test_a_reader_takes_its_files_from_folders(
 
 
 @pytest.mark.slow
-def test_the_reader_of_markitdown_that_the_documentation_shows_reads_feeds(
+def test_the_reader_of_markitdown_that_the_documentation_shows_reads_old_workbooks(
     install: Install, make_store: Callable[..., kvstore.Store], tmp_path: Path
 ) -> None:
     pytest.importorskip("markitdown")
@@ -132,17 +132,18 @@ def test_the_reader_of_markitdown_that_the_documentation_shows_reads_feeds(
     files = {block.title: block.text for block in page_running.blocks(page.read_text(encoding="utf-8"))}
     points = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]["kvstore.readers"]
     install("kvstore_markitdown", files["kvstore_markitdown.py"], readers=points)
-    (tmp_path / "news.rss").write_text(
-        '<?xml version="1.0"?><rss version="2.0"><channel><title>News of the coast</title><item><title>Lamp lit</title>'
-        "<description>Elias Thornbury lit the lamp.</description></item></channel></rss>"
-    )
-    (tmp_path / "bad.rss").write_bytes(b"\x00\xff")
+    workbook = pytest.importorskip("xlwt").Workbook()
+    sheet = workbook.add_sheet("Lamps")
+    for place, text in {(0, 0): "lamp", (0, 1): "keeper", (1, 0): "Gannet Rock", (1, 1): "Elias Thornbury"}.items():
+        sheet.write(*place, text)
+    workbook.save(str(tmp_path / "lamps.xls"))
+    (tmp_path / "bad.xls").write_bytes(b"\x00\xff")
     store = make_store()
-    report = store.ingest([tmp_path / "news.rss", tmp_path / "bad.rss"])
-    assert [failure.place for failure in report.failures] == [str(tmp_path / "bad.rss")]
-    document = store.get("news.rss")
-    assert document is not None and "Elias Thornbury lit the lamp." in document.text
-    assert {place.document for place in store.lookup("Elias Thornbury")} == {"news.rss"}
+    report = store.ingest([tmp_path / "lamps.xls", tmp_path / "bad.xls"])
+    assert [failure.place for failure in report.failures] == [str(tmp_path / "bad.xls")]
+    document = store.get("lamps.xls")
+    assert document is not None and "| Gannet Rock | Elias Thornbury |" in document.text
+    assert {place.document for place in store.lookup("Elias Thornbury")} == {"lamps.xls"}
 
 
 def test_workers_know_the_embedder_and_the_reader(

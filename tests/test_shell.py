@@ -826,5 +826,7 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert r"there is no command \zz; commands begin with a dot" in said[3]
     assert "there is no command \\;" in said[4]
     assert _may_be_run(r"\d"), "at the prompt it needs no semicolon"
+    assert _may_be_run("who rings the bell?"), "the answer says how a question is asked"
+    assert not _may_be_run("SELECT key")
     named = {word for text in psql_commands._HERE.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert named <= set(COMMANDS)

@@ -10,10 +10,13 @@ they show has changed.
 from __future__ import annotations
 
 import shutil
+import socket
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -28,18 +31,39 @@ PICTURES = (
 )
 _SIZE = {"width": 1320, "height": 800}
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-_PORT, _TOKEN = 8765, "the-token"
+_TOKEN = "the-token"
+
+
+@contextmanager
+def serving(path: Path, token: str) -> Iterator[int]:
+    """Serve the explorer of a store from a thread, at a free port of this machine, which is given."""
+    import uvicorn
+
+    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        store = FollowedStore(path)
+        server = uvicorn.Server(uvicorn.Config(explorer(store, token=token, port=port), log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield port
+        finally:
+            server.should_exit = True
+            thread.join()
+            store.close()
 
 
 @click.command()
 @click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("docs/images"), show_default=True)
 def main(folder: Path) -> None:
     """Take the pictures."""
-    import uvicorn
     from playwright.sync_api import sync_playwright
-
-    from kvstore.integrations.explore.application import explorer
-    from kvstore.integrations.explore.followed_store import FollowedStore
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
@@ -50,29 +74,17 @@ def main(folder: Path) -> None:
         with kvstore.open(path, settings={"language": "rules"}) as store:
             store.ingest([sample.folder()])
             store.ingest([sample.hierarchy()], format="pairs")
-        followed = FollowedStore(path)
-        application = explorer(followed, token=_TOKEN, port=_PORT)
-        server = uvicorn.Server(uvicorn.Config(application, port=_PORT, log_level="error"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.05)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
-                page = browser.new_page(viewport=_SIZE, color_scheme="light")
-                page.goto(f"http://127.0.0.1:{_PORT}/?token={_TOKEN}")
-                page.wait_for_selector("main")
-                for name, address, there in PICTURES:
-                    page.goto(f"http://127.0.0.1:{_PORT}{address}", wait_until="networkidle")
-                    page.wait_for_selector(there)
-                    page.screenshot(path=str(folder / name))
-                    print(f"{folder / name}: {(folder / name).stat().st_size:,} bytes")
-                browser.close()
-        finally:
-            server.should_exit = True
-            thread.join()
-            followed.close()
+        with serving(path, _TOKEN) as port, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+            page = browser.new_page(viewport=_SIZE, color_scheme="light")
+            page.goto(f"http://127.0.0.1:{port}/?token={_TOKEN}")
+            page.wait_for_selector("main")
+            for name, address, there in PICTURES:
+                page.goto(f"http://127.0.0.1:{port}{address}", wait_until="networkidle")
+                page.wait_for_selector(there)
+                page.screenshot(path=str(folder / name))
+                print(f"{folder / name}: {(folder / name).stat().st_size:,} bytes")
+            browser.close()
 
 
 if __name__ == "__main__":

@@ -51,19 +51,22 @@ def way(question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = ()
     rail = y
     longest = max((step.milliseconds or 0.0 for step in steps), default=0.0) if whole is not None else 0.0
     last = y
+    dots: list[str] = []
     for step in steps:
         last = y
-        parts += _step(step, y, longest)
-        y += _height(step)
+        lines = svg.wrapped(step.detail, 12.5, _WIDTH - _LEFT - _RIGHT - _BAR - 20, _LINES)
+        dots.append(f'<circle class="kv-accent" cx="34" cy="{svg.number(y - 5)}" r="5"/>')
+        parts += _step(step, lines, y, longest)
+        y += 34.0 + 17 * len(lines)
     ends = f'y1="{svg.number(rail - 5)}" y2="{svg.number(last - 5)}"'
     line = f'<line class="kv-line" x1="34" x2="34" {ends} stroke-width="2"/>'
-    dots = _dots(steps, rail)
     if hits:
         y += 8
         parts.append(svg.text(_RIGHT, y, "Evidence", size=14, weight=600))
         y += 26
+        most = max(abs(hit.score) for hit in hits) or 1.0
         for rank, hit in enumerate(hits[:_HITS], 1):
-            parts += _hit(rank, hit, y, max(abs(one.score) for one in hits) or 1.0)
+            parts += _hit(rank, hit, y, most)
             y += 42
         if len(hits) > _HITS:
             parts.append(svg.text(_LEFT, y, f"and {len(hits) - _HITS:,} more", "quiet", size=12.5))
@@ -71,25 +74,9 @@ def way(question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = ()
     return svg.picture(_WIDTH, y + 4, f"How this was found: {question}", [line, *dots, *parts])
 
 
-def _lines_of(step: DrawnStep) -> list[str]:
-    return svg.wrapped(step.detail, 12.5, _WIDTH - _LEFT - _RIGHT - _BAR - 20, _LINES)
-
-
-def _height(step: DrawnStep) -> float:
-    return 34.0 + 17 * len(_lines_of(step))
-
-
-def _dots(steps: Sequence[DrawnStep], y: float) -> list[str]:
-    dots = []
-    for step in steps:
-        dots.append(f'<circle class="kv-accent" cx="34" cy="{svg.number(y - 5)}" r="5"/>')
-        y += _height(step)
-    return dots
-
-
-def _step(step: DrawnStep, y: float, longest: float) -> list[str]:
+def _step(step: DrawnStep, lines: Sequence[str], y: float, longest: float) -> list[str]:
     parts = [svg.text(_LEFT, y, svg.cut(step.name, 14, _WIDTH - _LEFT - _RIGHT - _BAR - 20), size=14, weight=600)]
-    for number, line in enumerate(_lines_of(step)):
+    for number, line in enumerate(lines):
         parts.append(svg.text(_LEFT, y + 18 + 17 * number, line, "quiet", size=12.5))
     end = _WIDTH - _RIGHT
     if step.count is not None:

@@ -39,9 +39,10 @@ def placed(names: Sequence[DrawnName], joins: Sequence[DrawnJoin]) -> Positions:
     return layout(len(names), [(join.source, join.target) for join in joins], [*map(_width, names)], _HIGH)
 
 
-def network(title: str, names: Sequence[DrawnName], joins: Sequence[DrawnJoin], remark: str = "") -> str:
-    """The picture."""
-    places = placed(names, joins)
+def network(
+    title: str, names: Sequence[DrawnName], joins: Sequence[DrawnJoin], places: Positions, remark: str = ""
+) -> str:
+    """The picture, with the names in the ``places`` that :func:`placed` gives."""
     head = 44.0
     parts = [svg.text(_MARGIN, 36, svg.cut(title, 17, 2000), size=17, weight=600)]
     wide = max([x + _width(name) / 2 for (x, _), name in zip(places.tolist(), names, strict=True)], default=0.0)

@@ -19,12 +19,11 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 _STYLE = (
     ".kv-ground{fill:#fff}.kv-ink{fill:#22262b}.kv-quiet{fill:#5d656e}.kv-line{stroke:#dedbd5}.kv-join{stroke:#8b929a}"
-    ".kv-accent{fill:#2a5d80}.kv-tree{stroke:#2f6f9f}.kv-node{fill:#2f6f9f}.kv-far{fill:#7fa7c4}.kv-rail{fill:#e9e6e1}"
-    ".kv-on-accent{fill:#fff}.kv-halo{stroke:#fff}"
+    ".kv-accent{fill:#2a5d80}.kv-tree{stroke:#2f6f9f}.kv-node{fill:#2f6f9f}.kv-rail{fill:#e9e6e1}"
+    ".kv-on-accent{fill:#fff}"
     "@media (prefers-color-scheme:dark){.kv-ground{fill:#1d2125}.kv-ink{fill:#dfe2e4}.kv-quiet{fill:#a0a8af}"
     ".kv-line{stroke:#3a4148}.kv-join{stroke:#78818a}.kv-accent{fill:#8cbbdc}.kv-tree{stroke:#7db7e0}"
-    ".kv-node{fill:#7db7e0}.kv-far{fill:#53788f}.kv-rail{fill:#2f353b}.kv-on-accent{fill:#16191c}"
-    ".kv-halo{stroke:#1d2125}}"
+    ".kv-node{fill:#7db7e0}.kv-rail{fill:#2f353b}.kv-on-accent{fill:#16191c}}"
 )
 _FACE = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
 

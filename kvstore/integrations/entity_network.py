@@ -9,7 +9,7 @@ strongest first, so that what is cut is what says least. Everything is a functio
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import kvstore
@@ -20,7 +20,7 @@ from ..errors import InputError
 #: Neighbours taken of the name in the middle, and of each further on.
 BREADTH, FURTHER = 40, 8
 #: Neighbours of a name that are looked through for joins between names that are there.
-_LOOKED_THROUGH = 60
+LOOKED_THROUGH = 60
 #: Dashed joins that a name brings to names that are there, beside the one by which it came.
 _CROSSING = 2
 
@@ -78,17 +78,19 @@ def around(
     tree: str | None = None,
     limit: int = 150,
     breadth: int = BREADTH,
+    near: Sequence[Neighbour] | None = None,
 ) -> EntityNetwork:
     """The network around a name, ``depth`` steps wide, of at most ``limit`` names; with ``tree`` of that tree alone.
 
-    ``breadth`` is how many neighbours of the name itself are taken.
+    ``breadth`` is how many neighbours of the name itself are taken. ``near`` are these, where they are known already:
+    at least so many, and :data:`LOOKED_THROUGH`, if there are.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
     if tree is not None:
         return _of_relatives(store, name, depth, tree, limit)
     network = EntityNetwork()
-    first = store.neighbours(name, max(breadth, _LOOKED_THROUGH))
+    first = store.neighbours(name, max(breadth, LOOKED_THROUGH)) if near is None else near
     middle = first[0].entity if first else str(store.describe_entity(name)["name"])
     distances = {middle: 0}
     found = {middle: list(first)}
@@ -192,7 +194,7 @@ def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit:
 
 def _neighbours(store: kvstore.Store, found: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
     if name not in found:
-        found[name] = list(store.neighbours(name, _LOOKED_THROUGH))
+        found[name] = list(store.neighbours(name, LOOKED_THROUGH))
     return found[name]
 
 

@@ -9,22 +9,19 @@ the name below to the name above where a tree has it.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..drawing.network import MOST_DRAWN, DrawnJoin, DrawnName, network, placed
+from ..drawing.svg import escaped
 from ..errors import InputError
 from .entity_network import EntityNetwork, Join
+from .explore.guard import hash_of
 
 _VENDORED = Path(__file__).parent / "explore" / "static" / "vendor" / "cytoscape.min.js"
-#: Characters that XML cannot hold.
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_file(form: str, found: EntityNetwork, title: str) -> str:
@@ -57,20 +54,23 @@ def _told(join: Join) -> str:
 
 def _svg(found: EntityNetwork, title: str) -> str:
     names, joins = _drawn(found)
-    left = f"{found.left_out:,} more names are left out" if found.left_out else ""
-    return network(title, names, joins, left) + "\n"
+    return network(title, names, joins, placed(names, joins), _remark(found)) + "\n"
+
+
+def _remark(found: EntityNetwork) -> str:
+    return f"{found.left_out:,} more names are left out" if found.left_out else ""
 
 
 def _html(found: EntityNetwork, title: str) -> str:
     """A page with the network as cytoscape draws it, where it stands in the picture."""
     names, joins = _drawn(found)
-    places = placed(names, joins).tolist()
+    places = placed(names, joins)
     elements: list[dict[str, Any]] = [
         {
             "data": {"id": f"n{number}", "label": one.name, "middle": int(one.distance == 0)},
             "position": {"x": x, "y": y},
         }
-        for number, (one, (x, y)) in enumerate(zip(names, places, strict=True))
+        for number, (one, (x, y)) in enumerate(zip(names, places.tolist(), strict=True))
     ]
     elements += [
         {
@@ -82,21 +82,17 @@ def _html(found: EntityNetwork, title: str) -> str:
     # Inside a script "</" would end it.
     data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
     scripts = [_VENDORED.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
-    hashes = " ".join(_hashed(script) for script in scripts)
+    hashes = " ".join(map(hash_of, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
-    picture = _svg(found, title)
+    picture = network(title, names, joins, places, _remark(found))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_PAGE}</style></head>\n'
         f'<body><h1>{escape(title)}</h1><p id="told" role="status"></p><div id="network"></div>\n'
-        f"<noscript>{picture}</noscript>\n"
+        f"<noscript>{picture}\n</noscript>\n"
         f"<script>{scripts[0]}</script>\n<script>{scripts[1]}</script></body></html>\n"
     )
-
-
-def _hashed(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 _PAGE = (
@@ -148,10 +144,6 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\0", "") + '"'
 
 
-def _xml(text: str) -> str:
-    return escape(_NOT_XML.sub("", text))
-
-
 #: What is told of a join: its name, its type in GraphML and in GEXF, and how it is had.
 _TOLD: tuple[tuple[str, str, Callable[[Join], str]], ...] = (
     ("tree", "boolean", lambda join: str(join.solid).lower()),
@@ -172,13 +164,13 @@ def _graphml(found: EntityNetwork, title: str) -> str:
         yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
         for name, kind, _ in _TOLD:
             yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{kind}"/>'
-        yield f'  <graph id="{_xml(title)}" edgedefault="directed">'
+        yield f'  <graph id="{escaped(title)}" edgedefault="directed">'
         for one in found.names:
-            data = f'<data key="label">{_xml(one.name)}</data><data key="distance">{one.distance}</data>'
+            data = f'<data key="label">{escaped(one.name)}</data><data key="distance">{one.distance}</data>'
             yield f'    <node id="{ids[one.name]}">{data}</node>'
         for join in found.joins:
             directed = "" if join.solid else ' directed="false"'
-            data = "".join(f'<data key="{name}">{_xml(had(join))}</data>' for name, _, had in _TOLD)
+            data = "".join(f'<data key="{name}">{escaped(had(join))}</data>' for name, _, had in _TOLD)
             yield f'    <edge source="{ids[join.source]}" target="{ids[join.target]}"{directed}>{data}</edge>'
         yield "  </graph>"
         yield "</graphml>"
@@ -192,7 +184,7 @@ def _gexf(found: EntityNetwork, title: str) -> str:
     def lines() -> Iterator[str]:
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
-        yield f"  <meta><creator>kvstore</creator><description>{_xml(title)}</description></meta>"
+        yield f"  <meta><creator>kvstore</creator><description>{escaped(title)}</description></meta>"
         yield '  <graph defaultedgetype="directed">'
         yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
         columns = "".join(
@@ -203,13 +195,13 @@ def _gexf(found: EntityNetwork, title: str) -> str:
         yield "    <nodes>"
         for one in found.names:
             values = f'<attvalues><attvalue for="distance" value="{one.distance}"/></attvalues>'
-            yield f'      <node id="{ids[one.name]}" label="{_xml(one.name)}">{values}</node>'
+            yield f'      <node id="{ids[one.name]}" label="{escaped(one.name)}">{values}</node>'
         yield "    </nodes>"
         yield "    <edges>"
         for number, join in enumerate(found.joins):
             kind = "directed" if join.solid else "undirected"
             ends = f'source="{ids[join.source]}" target="{ids[join.target]}" type="{kind}"'
-            data = "".join(f'<attvalue for="{name}" value="{_xml(had(join))}"/>' for name, _, had in _TOLD)
+            data = "".join(f'<attvalue for="{name}" value="{escaped(had(join))}"/>' for name, _, had in _TOLD)
             weight = f"{max(join.score, 0.001):g}"
             yield f'      <edge id="{number}" {ends} weight="{weight}"><attvalues>{data}</attvalues></edge>'
         yield "    </edges>"

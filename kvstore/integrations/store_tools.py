@@ -19,6 +19,7 @@ import kvstore
 from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, StatementError
 
 from .. import language
+from .store_facts import default_strategy
 
 #: How long a tool that asks no language model may take.
 SECONDS = 5.0
@@ -343,7 +344,7 @@ class StoreTools:
         lines = [f"{documents:,} documents, {int(chunks):,} passages."]
         if not prefix and not after:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
-            lines.append(f"Strategies: {names}; default {self._strategy or self._default()}.")
+            lines.append(f"Strategies: {names}; default {self._strategy or default_strategy(self._store)}.")
             if self._where is None:
                 tables = (f"{t.name}({', '.join(c.name for c in t.columns)})" for t in self._store.tables()[:5])
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
@@ -419,9 +420,6 @@ class StoreTools:
             language.check_condition(condition)
             statement += f" WHERE (\n{condition}\n)"
         return statement, [question, *given.values()]
-
-    def _default(self) -> str:
-        return str(next(value for name, value, _ in self._store.settings_table() if name == "strategy"))
 
     def _titles(self, keys: Sequence[str]) -> dict[str, str | None]:
         rows = self._query(

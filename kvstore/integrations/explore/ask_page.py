@@ -9,6 +9,7 @@ from typing import Any
 import kvstore
 
 from ...errors import KvstoreError
+from ..store_facts import default_strategy
 from .answer_runs import Quoted, paragraphs_of
 from .page import ExplorerPage, PageContent, PageRequest
 
@@ -29,7 +30,7 @@ def ask(asked: PageRequest) -> PageContent:
         "where": asked.text("where"),
         "top": asked.number("top", 0, most=_MOST),
         "strategies": [{"name": one.name, "description": one.description} for one in store.strategies()],
-        "strategy": next(value for name, value, _ in store.settings_table() if name == "strategy"),
+        "strategy": default_strategy(store),
         "model": None,
         "answer": None,
     }

@@ -56,6 +56,7 @@ class ChunkMap:
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
         self._places = {(document, ordinal): place for place, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
+        self._by_id = {chunk: place for place, chunk in enumerate(ids)}
         self._axes, self._mean, self.explained = _axes(store, ids)
         points = np.zeros((len(ids), 2), np.float32)
         for first in range(0, len(ids), _READ):
@@ -80,6 +81,10 @@ class ChunkMap:
     def chunk(self, document: str, ordinal: int) -> int | None:
         """The place in the list of a chunk, or None where there is no such chunk."""
         return self._places.get((document, ordinal))
+
+    def chunk_of_id(self, chunk: int) -> int | None:
+        """The place in the list of the chunk with an id of SELECT, or None where there is no such chunk."""
+        return self._by_id.get(chunk)
 
     def groups(self, store: kvstore.Store, colour: str) -> Groups:
         """The groups of the chunks by ``document``, ``topic``, ``community``, or by a field of the metadata."""
@@ -178,13 +183,9 @@ def _by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     ):
         of_name[entity] = community
     votes: dict[int, Counter[str]] = {}
-    places = {
-        chunk: chunks.chunk(document, ordinal)
-        for chunk, document, ordinal in _rows(store, "SELECT id, document, ordinal FROM chunks")
-    }
     for name, community in of_name.items():
         for (chunk,) in _rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            place = places.get(chunk)
+            place = chunks.chunk_of_id(chunk)
             if place is not None:
                 votes.setdefault(place, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 import kvstore
 
 from ...errors import InputError, KvstoreError
+from ..store_facts import default_strategy
 from .ask_page import hit_data
 from .guard import hash_of
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
@@ -31,7 +32,7 @@ def compare(asked: PageRequest) -> PageContent:
     The columns of a page that may come in pieces come as the strategies are done.
     """
     store, question = asked.store, asked.text("q")
-    default = str(next(value for name, value, _ in store.settings_table() if name == "strategy"))
+    default = default_strategy(store)
     known = [one.name for one in store.strategies()]
     chosen = [name for name in asked.texts("using") if name]
     unknown = [name for name in chosen if name not in known]

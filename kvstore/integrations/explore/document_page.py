@@ -10,6 +10,7 @@ from typing import Any
 import kvstore
 
 from ...errors import DocumentNotFoundError, InputError
+from ..store_facts import named_rows
 from .document_text import Place, apart, marked_text
 from .page import ExplorerPage, PageContent, PageRequest
 
@@ -87,8 +88,7 @@ def _read(asked: PageRequest) -> PageContent:
 
 
 def _rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
-    cursor = store.query(sql, (key,), max_rows=None)
-    return [dict(zip(cursor.columns, row, strict=True)) for row in cursor]
+    return named_rows(store.query(sql, (key,), max_rows=None))
 
 
 def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:

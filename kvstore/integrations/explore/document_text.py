@@ -7,6 +7,7 @@ out or moved, so that the text of a mark is what its place cites.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,20 @@ from .addresses import entity_address
 Place = tuple[int, int]
 #: Code between fences, and headings, as Markdown has them: what documents are stored as that have a layout.
 _SET_OFF = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
+
+
+#: What of Markdown only says how the text around it is shown: groups of these, or all of them. Marks of headings and
+#: quotations, fences and rules of tables; of emphasis; of links; strokes before signs that mean themselves.
+_SIGNS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        rb"^(?:#{1,6} +|(?:> ?)+|```[^\n]*\n?|\|(?: *:?-+:? *\|)+\n?)",
+        rb"(?<![\w*])(\*{1,3})(?=[^\s*])[^*\n]{1,1000}(?<=[^\s*])(\1)(?![\w*])",
+        rb"(!?\[)[^\]\[\n]{1,500}(\](?:\([^()\s]{0,2000}\)|\[[^\]\n]{0,200}\]))",
+        rb"\\(?=[!-/:-@\[-`{-~])",
+    )
+)
+_CODE_SPAN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +61,7 @@ def marked_text(
             _Element(start, end, f'<mark id="mark{"" if not number else f"-{number + 1}"}">', "</mark>")
             for number, (start, end) in enumerate(apart(marks))
         ],
-        [
-            _Element(*found.span(), f'<span class="{"heading" if found[0].startswith(b"#") else "block"}">', "</span>")
-            for found in _SET_OFF.finditer(text, *part)
-        ],
+        _set_off(text, part),
         _links(text, names),
     ]
     layers = [[one for one in layer if one.start < part[1] and one.end > part[0]] for layer in layers]
@@ -57,6 +69,52 @@ def marked_text(
     cuts = {*part, *inside, *(edge for layer in layers for one in layer for edge in (one.start, one.end))}
     edges = sorted(edge for edge in cuts if part[0] <= edge <= part[1])
     return Markup("".join(_pieces(text, edges, layers, frozenset(inside))))
+
+
+def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
+    """A passage, with places of it marked, in bytes; the signs of Markdown in it are there, and not shown.
+
+    Its text is exactly that of the passage too: a mark is what its place cites.
+    """
+    data = text.encode()
+    layers = [
+        [_Element(start, end, "<mark>", "</mark>") for start, end in apart(marks)],
+        _set_off(data, (0, len(data))),
+        [_Element(start, end, '<span class="sign">', "</span>") for start, end in _signs(data)],
+    ]
+    edges = sorted({0, len(data), *(edge for layer in layers for one in layer for edge in (one.start, one.end))})
+    return Markup("".join(_pieces(data, edges, layers, frozenset())))
+
+
+def without_signs(text: str) -> str:
+    """A text without the signs of Markdown, for an excerpt.
+
+    >>> without_signs("## Lamps\\n> Trim the *wick*, says [Ann](a.md).")
+    'Lamps\\nTrim the wick, says Ann.'
+    """
+    data = text.encode()
+    kept, done = bytearray(), 0
+    for start, end in _signs(data):
+        kept += data[done:start]
+        done = end
+    return (kept + data[done:]).decode(errors="replace")
+
+
+def _signs(text: bytes) -> list[Place]:
+    """The places of the signs of Markdown, in order; within code nothing is one."""
+    spans = list(_CODE_SPAN.finditer(text))
+    code = [span.span(2) for span in spans]
+    for block in _SET_OFF.finditer(text):
+        if block[0].startswith(b"`"):
+            code.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
+    code = apart(code)
+    found = [span.span(group) for span in spans for group in (1, 3)]
+    for pattern in _SIGNS:
+        for sign in pattern.finditer(text):
+            found += [sign.span(group) for group in range(1, pattern.groups + 1)] or [sign.span()]
+    ends = [end for _, end in code]
+    around = ((sign, bisect_right(ends, sign[0])) for sign in found)
+    return apart(sign for sign, place in around if place == len(code) or sign[1] <= code[place][0])
 
 
 def apart(places: Iterable[Place]) -> list[Place]:
@@ -72,6 +130,14 @@ def apart(places: Iterable[Place]) -> list[Place]:
         elif start < end:
             found.append((start, end))
     return found
+
+
+def _set_off(text: bytes, part: Place) -> list[_Element]:
+    """Headings and blocks of code."""
+    return [
+        _Element(*found.span(), f'<span class="{"heading" if found[0].startswith(b"#") else "block"}">', "</span>")
+        for found in _SET_OFF.finditer(text, *part)
+    ]
 
 
 def _links(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:

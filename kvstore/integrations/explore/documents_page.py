@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import language
 from ...errors import InputError
+from ..store_facts import named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Documents on a page, documents whose metadata is counted, and values of a field that are shown.
@@ -50,7 +51,7 @@ def documents(asked: PageRequest) -> PageContent:
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
         [*values, _PAGE + 1, (page - 1) * _PAGE],
     )
-    rows = [dict(zip(found.columns, row, strict=True)) for row in found]
+    rows = named_rows(found)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
     ((count,),) = store.query(f"SELECT count(*) FROM documents{which}", values).fetchall()

@@ -8,7 +8,8 @@ from typing import Any
 import kvstore
 
 from ...errors import EntityNotFoundError
-from ..entity_network import around
+from ..entity_network import LOOKED_THROUGH, around
+from ..store_facts import built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Neighbours that are given at first, and documents.
@@ -29,12 +30,12 @@ def entity(asked: PageRequest) -> PageContent:
         )
     limit = asked.number("limit", _NEIGHBOURS, least=1, most=MOST_NAMES)
     properties = store.describe_entity(asked.name)
-    found = store.neighbours(asked.name, limit)
-    network = around(store, asked.name, depth=1, limit=limit + 1, breadth=limit)
+    near = store.neighbours(asked.name, max(limit, LOOKED_THROUGH))
+    network = around(store, asked.name, depth=1, limit=limit + 1, breadth=limit, near=near)
     return {
         "name": network.names[0].name,
         "properties": properties,
-        "neighbours": [asdict(one) for one in found],
+        "neighbours": [asdict(one) for one in near[:limit]],
         "joins": [asdict(join) | {"solid": join.solid} for join in network.joins],
         "places": _places(store, asked.name),
         "communities": [_community(store, key) for key in properties.get("communities", ())],
@@ -64,7 +65,7 @@ def _community(store: kvstore.Store, key: str) -> dict[str, Any]:
 
 def _topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """The finest topics of the chunks that mention a name, those with the most of them first."""
-    if not any(index.kind == "topics" and index.state not in ("absent", "building") for index in store.indexes()):
+    if "topics" not in built_indexes(store):
         return []
     counts = store.query(
         "WITH named AS (SELECT DISTINCT document, chunk FROM mentions WHERE entity = ?), "

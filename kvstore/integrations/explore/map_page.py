@@ -15,7 +15,9 @@ import numpy as np
 import kvstore
 
 from ...errors import EmbedderError, InputError
+from ..store_facts import built_indexes
 from .chunk_map import STEPS, ChunkMap, chunk_map
+from .document_text import without_signs
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
 #: Pieces of evidence of a question.
@@ -63,7 +65,7 @@ def chunks_on_map(asked: PageRequest) -> PageContent:
 def _ways(store: kvstore.Store) -> list[str]:
     """What the points may be coloured by."""
     ways = ["document"]
-    kinds = {index.kind for index in store.indexes() if index.state not in ("absent", "building")}
+    kinds = built_indexes(store)
     ways += [way for way, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds]
     rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_LOOKED_AT,)).fetchall()
     fields: dict[str, None] = {}
@@ -138,7 +140,7 @@ def _point(asked: PageRequest) -> str:
             "heading": heading,
             "start": start,
             "end": end,
-            "text": text[:_SHOWN],
+            "text": without_signs(text[:_SHOWN]),
         },
         ensure_ascii=False,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from ..store_facts import named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Documents that are listed.
@@ -23,7 +24,7 @@ def overview(asked: PageRequest) -> PageContent:
         "settings": {name: value for name, value, fixed in store.settings_table() if fixed},
         "indexes": [asdict(index) for index in store.indexes()],
         "filter_loads": loads,
-        "recent": [dict(zip(recent.columns, row, strict=True)) for row in recent],
+        "recent": named_rows(recent),
     }
 
 

@@ -7,20 +7,19 @@ that a document holds is markup.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ...extras import required
-from ...markup import marked
 from .addresses import document_address, entity_address, page_address, places_address
 
 required("jinja2", "explore", "the explorer")
 
 from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
-from markupsafe import Markup  # noqa: E402
+
+from .document_text import passage_text, without_signs  # noqa: E402
 
 #: The files that pages are made with.
 STATIC = Path(__file__).parent / "static"
@@ -43,19 +42,20 @@ def _templates() -> Any:
     )
     templates.globals |= {
         "document_address": document_address,
-        "marked": _marked,
+        "passage_text": passage_text,
         "entity_address": entity_address,
         "page_address": page_address,
         "places_address": places_address,
         "static": _static_address,
     }
-    templates.filters |= {"number": _number, "size": _size, "when": _when, "percent": _percent}
+    templates.filters |= {
+        "without_signs": without_signs,
+        "number": _number,
+        "size": _size,
+        "when": _when,
+        "percent": _percent,
+    }
     return templates
-
-
-def _marked(text: str, places: Iterable[tuple[int, int]]) -> Markup:
-    """A text, with the bytes of some places marked."""
-    return Markup(marked(text, places).replace("\r", "&#13;"))
 
 
 @cache
