@@ -147,6 +147,7 @@ def test_another_checkout_is_what_is_measured_beside(data: Path) -> None:
     found = measured(data, "--systems", "numpy", "--rows", "load", "--size", "1", "--beside", f"other={other.parent}")
     assert found["not_run"] and all("this is the other one" in reason for reason in found["not_run"])
     assert found["sizes"][str(PASSAGES)]["numpy"]["load_s"] > 0
+    assert found["measured_on"].keys() == {"day", "commit", "machine", "busy"}
 
 
 @pytest.mark.slow

@@ -60,6 +60,7 @@ def test_sizes_are_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_step_of_a_small_size_is_measured(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     run = ran(tmp_path, "--sizes", "10000", "--json", str(out))

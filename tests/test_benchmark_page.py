@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOL = ROOT / "tools" / "benchmark_page.py"
@@ -54,6 +59,48 @@ def test_what_is_kept_is_shown_and_what_cannot_be_measured_is_named(tmp_path: Pa
     assert "Not measured on this page yet: Beside other systems (`peers`)" in page
 
 
+def test_a_tool_that_misses_a_bar_shows_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark_page = imported(monkeypatch)
+    tool = tmp_path / "tools" / "bench_ours.py"
+    tool.parent.mkdir()
+    tool.write_text(
+        "import pathlib, sys\nprint('open_ms  25  NOT met', *pathlib.Path(sys.argv[1]).parent.glob('*-new'))\n"
+        "print('working', file=sys.stderr)\nsys.exit(1)"
+    )
+    monkeypatch.setattr(benchmark_page, "ROOT", tmp_path)
+    measurement = benchmark_page.Measurement("ours", "Ours", ("bench_ours.py", "{new}/store"), ("bench_ours.py", "9"))
+    monkeypatch.setattr(benchmark_page, "MEASUREMENTS", (measurement,))
+    kept, work = tmp_path / "kept", tmp_path / "work"
+    kept.mkdir()
+    (work / "ours-new").mkdir(parents=True)  # left behind by a run that was stopped: it is empty at the next one
+    outcome = benchmark_page.measured(measurement, tmp_path / "data", work)
+    (kept / "ours.json").write_text(json.dumps(asdict(outcome)))
+    page = benchmark_page.page_of(kept)
+    assert "```text\nopen_ms  25  NOT met\n```\n\nIt ended with status 1: working\n" in page
+    assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
+    assert "More: `python tools/bench_ours.py 9`" in page
+
+
+def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark_page = imported(monkeypatch)
+    commits = iter(["abc1234", *["abc1234-dirty"] * 9])  # what is kept of the first part is a change of the tree
+    monkeypatch.setattr(
+        benchmark_page,
+        "measured_on",
+        lambda: importlib.import_module("measured_on").MeasuredOn("2026-11-23", next(commits), "a machine", 0.0),
+    )
+    places = [f"--{name}={tmp_path / name}" for name in ("data", "work", "kept", "page")]
+    benchmark_page.main.main([*places, "--only", "forest", "--only", "vectors"], standalone_mode=False)
+    page = (tmp_path / "page").read_text(encoding="utf-8")
+    assert page.count("commit abc1234,") == 2 and "dirty" not in page
+
+
+def test_what_is_kept_took_no_more_than_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark_page = imported(monkeypatch)
+    kept = (ROOT / "docs" / "benchmarks").glob("*.json")
+    assert sum(json.loads(path.read_text())["processor_seconds"] for path in kept) < 60 * benchmark_page.MINUTES
+
+
 def test_the_page_is_made_of_what_is_kept() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "benchmarks.md"
@@ -61,12 +108,13 @@ def test_the_page_is_made_of_what_is_kept() -> None:
         assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
 
-def test_every_tool_of_the_page_is_there_and_takes_its_arguments() -> None:
-    sys.path.insert(0, str(TOOL.parent))
-    try:
-        from benchmark_page import MEASUREMENTS
-    finally:
-        sys.path.remove(str(TOOL.parent))
-    for measurement in MEASUREMENTS:
-        source = (TOOL.parent / measurement.command[0]).read_text(encoding="utf-8")
-        assert all(f'"{part}"' in source for part in measurement.command[1:] if part.startswith("--")), measurement.name
+def test_every_tool_of_the_page_is_there_and_takes_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for measurement in imported(monkeypatch).MEASUREMENTS:
+        for command in filter(None, (measurement.command, measurement.larger)):
+            source = (TOOL.parent / command[0]).read_text(encoding="utf-8")
+            assert all(f'"{part}"' in source for part in command[1:] if part.startswith("--")), measurement.name
+
+
+def imported(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(TOOL.parent))
+    return importlib.import_module("benchmark_page")

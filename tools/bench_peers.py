@@ -21,7 +21,7 @@ resident pages, mapped files among them, above that of an interpreter that reads
 
 Out: a table a size, and the bars of :mod:`peers.bars` with whether kvstore meets them; with ``--json`` all figures in a
 file: ``sizes`` (by number of passages, then system, then figure), ``growth``, ``bars``, ``versions``, ``setup``,
-``not_run``.
+``measured_on``, ``not_run``; ``tools/peers_tables.py`` makes the tables of the documentation of it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from statistics import median
 from typing import Any
 
 import click
+from measured_on import measured_on
 from peers.bars import Reached, reached
 from peers.corpus import EMBEDDER, Corpus
 from peers.rows import ROWS, Figures
@@ -251,6 +252,7 @@ def main(
     compared = [int(count) for count in grown.split(",") if count.isdigit() and int(count)]
     if len(compared) != 2:
         raise click.UsageError(f"--growth takes two numbers with a comma between them, not {grown!r}")
+    on = measured_on()
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
         kept = (stores or Path(scratch)).resolve()
@@ -293,6 +295,7 @@ def main(
             "growth": growth,
             "bars": [asdict(bar) for bar in bars],
             "versions": {column.name: version(column.name) for column in columns},
+            "measured_on": asdict(on),
             "setup": {column.name: system(column.name).setup for column in columns},
             "not_run": run.not_run,
         }

@@ -134,7 +134,7 @@ def measure(
         with store.snapshot() as snapshot:
             exactly, exact_times = asked(snapshot, questions, exact=True)
             by_index, times = asked(snapshot, questions, exact=False)
-        size = (store.path / "vectors.index").stat().st_size
+        size = sum(path.stat().st_size for path in store.path.glob("vectors*.index"))
     shared = [len(set(one) & set(other)) / len(one) for one, other in zip(exactly, by_index, strict=True)]
     return {
         "vectors": number,

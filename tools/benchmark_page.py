@@ -3,52 +3,87 @@
     python tools/benchmark_page.py [--only NAME ... | --as-kept] [--data FOLDER] [--work FOLDER] [--kept FOLDER]
                                    [--page FILE]
 
-Runs the tools of ``MEASUREMENTS`` one after another, which takes hours, or those of ``--only``. What each
-prints is kept as JSON in ``--kept``, with the command, the commit, the day, the machine and what else it was doing, and
-the page is made of all that is kept: those that are not run again stay as they are. A tool that fails, or whose data
-are not there, is named on the page with its reason.
+Runs the tools of ``MEASUREMENTS`` one after another, or those of ``--only``. Their sizes are such that all of them
+together take less than ``MINUTES`` of one processor that has nothing else to do; the page names the larger ones beside
+them. What each prints is kept as JSON in ``--kept``, with the command, the commit, the day, the machine and what else
+it was doing, and the page is made of all that is kept: those that are not run again stay as they are. A tool that
+fails, that misses a bar, or whose data are not there, is named on the page with its reason, below what it printed.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import platform
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
+from measured_on import ROOT, measured_on
 
-ROOT = Path(__file__).resolve().parent.parent
+#: What all measurements may take together, of one processor.
+MINUTES = 45
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A tool and its arguments; ``{data}`` and ``{work}`` in them are folders."""
+    """A tool and its arguments, and those that make it measure more.
+
+    ``{data}`` and ``{work}`` in them are folders; ``{new}`` is one below ``{work}`` that is empty at the beginning.
+    """
 
     name: str
     title: str
     command: tuple[str, ...]
+    larger: tuple[str, ...] = ()
 
 
 MEASUREMENTS = (
-    Measurement("peers", "Beside other systems", ("bench_peers.py", "--data", "{data}/qa/2wiki")),
-    Measurement("ingest", "Loading and keeping", ("bench_ingest.py", "--data", "{data}/qa/2wiki")),
     Measurement(
-        "quality", "Passages found", ("evaluate.py", "--data", "{data}/qa/hotpotqa", "--data", "{data}/qa/musique")
+        "peers",
+        "Beside other systems",
+        (
+            *("bench_peers.py", "--data", "{data}/qa/2wiki", "--cache", "{work}/peers"),
+            *("--json", "{work}/peers.json"),
+            *("--systems", "kvstore,chroma,lancedb,sqlite-vec,tantivy"),
+            *("--rows", "load,vector,filter,bm25,hybrid,replace,delete,open", "--size", "1"),
+        ),
+        ("bench_peers.py", "--data", "{data}/qa/2wiki", "--cache", "{work}/peers", "--size", "1,10"),
+    ),
+    Measurement(
+        "ingest",
+        "Loading and keeping",
+        ("bench_ingest.py", "--data", "{data}/qa/2wiki", "--limit", "2000", "--chunks", "20000"),
+        ("bench_ingest.py", "--data", "{data}/qa/2wiki"),
+    ),
+    Measurement(
+        "quality",
+        "Passages found",
+        (
+            *("evaluate.py", "--data", "{data}/qa/hotpotqa", "--data", "{data}/qa/musique"),
+            *("--data", "{data}/qa/2wiki:780"),
+            *("--strategy", "adaptive", "--strategy", "hybrid", "--strategy", "lexical", "--strategy", "vector"),
+        ),
+        ("evaluate.py", "--data", "{data}/qa/hotpotqa", "--data", "{data}/qa/musique", "--compare"),
     ),
     Measurement("filter", "The entity filter", ("bench_filter.py",)),
     Measurement("forest", "Entity forests", ("bench_forest.py", "{data}/forest/wordnet-hypernyms.csv.gz")),
-    Measurement("vectors", "The index of vectors", ("bench_vectors.py", "--data", "{data}/qa")),
+    Measurement(
+        "vectors",
+        "The index of vectors",
+        ("bench_vectors.py", "--data", "{data}", "--cache", "{work}/vectors.npz", "--vectors", "50000"),
+        ("bench_vectors.py", "--data", "{data}", "--cache", "{work}/vectors.npz"),
+    ),
     Measurement("shell", "The shell and SELECT", ("bench_shell.py",)),
     Measurement(
-        "scale", "One store as it grows", ("bench_scale.py", "--work", "{work}/scale", "--sizes", "10000,100000")
+        "scale",
+        "One store as it grows",
+        ("bench_scale.py", "--work", "{new}", "--sizes", "10000,50000"),
+        ("bench_scale.py", "--work", "{new}"),
     ),
 )
 
@@ -79,10 +114,11 @@ class Outcome:
 def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path, page: Path) -> None:
     for folder in (kept, work):
         folder.mkdir(parents=True, exist_ok=True)
+    commit = measured_on().commit  # before anything is written here
     for measurement in MEASUREMENTS:
         if not as_kept and (not only or measurement.name in only):
             click.echo(f"{measurement.name}: {measurement.title}", err=True)
-            outcome = measured(measurement, data, work)
+            outcome = replace(measured(measurement, data, work), commit=commit)
             (kept / f"{measurement.name}.json").write_text(json.dumps(asdict(outcome), indent=1), encoding="utf-8")
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(page_of(kept), encoding="utf-8")
@@ -90,84 +126,75 @@ def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, kept: Path,
 
 
 def measured(measurement: Measurement, data: Path, work: Path) -> Outcome:
-    """Run one tool; what it says on its standard error is told only where it fails."""
-    arguments = [part.format(data=data, work=work) for part in measurement.command]
-    busy = os.getloadavg()[0]
+    """Run one tool; of what it says on its standard error the last line is told where it fails."""
+    new = work / f"{measurement.name}-new"
+    shutil.rmtree(new, ignore_errors=True)
+    arguments = [part.format(data=data, work=work, new=new) for part in measurement.command]
+    on = measured_on()
     before = _processor_seconds()
-    missing = [part for part in arguments if part.startswith(str(data)) and not Path(part).exists()]
+    missing = [part for part in arguments if part.startswith(str(data)) and not Path(part.partition(":")[0]).exists()]
     if missing:
         output, failure = "", f"{missing[0]} is not there"
     else:
         command = [sys.executable, str(ROOT / "tools" / arguments[0]), *arguments[1:]]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         output, said = run.stdout, run.stderr.strip().splitlines()
-        failure = (said[-1] if said else f"status {run.returncode}") if run.returncode else ""
+        failure = ": ".join([f"status {run.returncode}", *said[-1:]]) if run.returncode else ""
+    shutil.rmtree(new, ignore_errors=True)
     return Outcome(
-        command=shlex.join(["python", "tools/" + measurement.command[0], *_shown(measurement.command[1:])]),
+        command=_shown(measurement.command),
         output=output.rstrip(),
         failure=failure,
-        day=datetime.date.today().isoformat(),
-        commit=_commit(),
-        machine=f"{_processor()}, {os.cpu_count()} cores, {_memory()} GB, Python {platform.python_version()}",
         processor_seconds=round(_processor_seconds() - before),
-        busy=round(busy, 1),
+        **asdict(on),
     )
 
 
 def page_of(kept: Path) -> str:
     """The page, of what is kept."""
+    found = {
+        each: Outcome(**json.loads(path.read_text(encoding="utf-8")))
+        for each in MEASUREMENTS
+        if (path := kept / f"{each.name}.json").is_file()
+    }
+    taken = sum(outcome.processor_seconds for outcome in found.values())
     parts = [
         "# Benchmarks\n",
         "What the measuring tools say, as they say it; `make benchmark` makes this page anew, and",
         "`python tools/benchmark_page.py --only NAME` a part of it. Each tool says with `--help` what its figures",
-        "mean.\n",
+        f"mean. All of it takes less than {MINUTES} minutes of one processor ({taken:,} s here); what measures more",
+        "stands below each part.\n",
     ]
-    left = []
-    for measurement in MEASUREMENTS:
-        path = kept / f"{measurement.name}.json"
-        if not path.is_file():
-            left.append(f"{measurement.title} (`{measurement.name}`)")
-            continue
-        outcome = Outcome(**json.loads(path.read_text(encoding="utf-8")))
+    for measurement, outcome in found.items():
         beside = " Other work ran beside it: ratios hold, times do not." if outcome.busy >= 1 else ""
         parts.append(
             f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, "
             f"{outcome.machine}, {outcome.processor_seconds:,} s of a processor.{beside}\n"
         )
-        output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
-        parts.append(f"Not measured: {outcome.failure}\n" if outcome.failure else f"```text\n{output}\n```\n")
+        if outcome.output:
+            output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
+            parts.append(f"```text\n{output}\n```\n")
+        if outcome.failure:
+            ended = "It ended with" if outcome.output else "Not measured:"
+            parts.append(f"{ended} {outcome.failure}\n")
+        if measurement.larger:
+            parts.append(f"More: `{_shown(measurement.larger)}`\n")
+    left = [f"{each.title} (`{each.name}`)" for each in MEASUREMENTS if each not in found]
     if left:
         parts.append(f"Not measured on this page yet: {', '.join(left)}.\n")
     return "\n".join(parts)
 
 
-def _shown(arguments: Sequence[str]) -> list[str]:
-    return [part.format(data="../shared/data", work="build/benchmarks") for part in arguments]
+def _shown(command: Sequence[str]) -> str:
+    """A command as one types it in the folder of the project."""
+    tool, *arguments = command
+    places = {"data": "../shared/data", "work": "build/benchmarks", "new": "build/benchmarks/new"}
+    return shlex.join(["python", f"tools/{tool}", *(part.format(**places) for part in arguments)])
 
 
 def _processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return run.stdout.strip() or "unknown"
-
-
-def _processor() -> str:
-    try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.machine()
-    return next(
-        (line.partition(": ")[2] for line in told.splitlines() if line.startswith("model name")), platform.machine()
-    )
-
-
-def _memory() -> int:
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
 
 
 if __name__ == "__main__":

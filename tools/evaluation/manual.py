@@ -65,13 +65,19 @@ class Definition:
     lead: tuple[str, ...]
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """Put the files of an archive of pages into a folder."""
+    with tarfile.open(archive) as pages:
+        # Python has the filter from 3.11.4 on.
+        pages.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+
+
 def manual_sets(
     store: kvstore.Store, archive: Path, scratch: Path, tell: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
     """Ingest the pages of an archive, where the store is empty, and make both sets; gives the seconds as well."""
     folder = scratch / "pages"
-    with tarfile.open(archive) as pages:
-        pages.extractall(folder, filter="data")
+    unpack(archive, folder)
     seconds = 0.0
     if not store.keys():
         report = store.ingest(

@@ -7,7 +7,6 @@ stand in one of their pages.
 from __future__ import annotations
 
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import click
 import kvstore
 from kvstore.text.normalize import entity_key, fold
 
+from .manual import unpack
 from .question_sets import read_lines
 
 
@@ -26,8 +26,7 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, tell: Calla
     if archive is None:
         raise click.UsageError(f"there is no archive of pages beside {index}")
     folder = scratch / "pages"
-    with tarfile.open(archive) as pages:
-        pages.extractall(folder, filter="data")
+    unpack(archive, folder)
     report = store.ingest(folder, progress=lambda now: tell(f"{now.done} of {now.total} files, {now.chunks} chunks"))
     for failure in report.failures:
         print(f"{failure.place}: {failure.reason}", file=sys.stderr)

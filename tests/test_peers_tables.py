@@ -1,0 +1,65 @@
+"""The tables beside other systems are made of one run, and leave out nothing that is lost."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parent.parent / "tools"
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    return importlib.import_module("peers_tables")
+
+
+@pytest.fixture
+def run(tool: ModuleType) -> dict[str, Any]:
+    """Figures of a run in which kvstore needs 2 of everything, and sqlite-vec 1 to load and 3000 to delete."""
+    ours = {figure: 2.0 for row in tool.ROWS for figure in row.figures}
+    theirs = {"disk_ratio": 0.5, "load_s": 1.0, "delete_s": 3000.0, "hybrid_ms": None, "filter_1_ms": 5.25}
+    small = {"kvstore": ours | {"load_p50": 1}, "sqlite-vec": theirs, "interpreter": {"memory_mb": 9}}
+    return {
+        "sizes": {"610": {"kvstore": ours, "sqlite-vec": {"open_hybrid_ms": 1.0}}, "61": small},
+        "versions": {"kvstore": "0.2.0", "sqlite-vec": "0.1.9", "duckdb": "1"},
+        "measured_on": {"day": "2026-11-23", "commit": "abc1234", "machine": "a processor, 2 cores", "busy": 0.1},
+    }
+
+
+def test_tables_have_what_was_measured(tool: ModuleType, run: dict[str, Any]) -> None:
+    parts = tool.tables(tool.kept_of(run))
+    whole = parts["whole"]
+    assert "in one run of 2026-11-23, commit abc1234 (a processor, 2 cores), beside sqlite-vec 0.1.9." in whole
+    assert whole.index("| 61 passages | kvstore | sqlite-vec, FTS5 |") < whole.index("| 610 passages | kvstore |")
+    assert "| loaded, vectors given (kvstore: with names, graph and filter) | 2.0 s | 1.0 s |" in whole
+    assert "| vectors of the 1 %, 10 % that a filter leaves | 2.0; 2.0 ms | 5.2 ms |" in whole
+    assert "| hybrid search | 2.0 ms |  |" in whole
+    assert "| on disk, beside text and vectors | 2.0 times |  |" in whole  # it has no vectors
+    assert "| a tenth of the documents deleted at once | 2.0 s | 3,000 s |" in whole
+    assert "| from a process's start to its first hybrid answer | 0.00 s |  |" in whole
+    assert [line.split(" |")[0] for line in parts["chosen"].splitlines()[2:]] == [
+        "| vectors of the 1 %, 10 % that a filter leaves",
+        "| hybrid search",
+        "| a document replaced, mean",
+        "| loaded, vectors given (kvstore: with names, graph and filter)",
+    ]
+
+
+def test_every_row_that_is_lost_is_told_with_a_reason(tool: ModuleType, run: dict[str, Any]) -> None:
+    losses = tool.tables(tool.kept_of(run))["losses"].splitlines()[2:]
+    assert losses == [
+        f"| loading | at 61 passages sqlite-vec 1.0 against 2.0 s | {tool.REASONS['load_s']} |",
+        f"| a cold start | at 610 passages sqlite-vec 0.00 against 0.00 s | {tool.REASONS['open_hybrid_ms']} |",
+    ]
+    assert {figure for row in tool.ROWS for figure in row.figures} == tool.REASONS.keys()
+
+
+def test_a_run_without_a_row_is_refused(tool: ModuleType, run: dict[str, Any]) -> None:
+    del run["sizes"]["610"]["kvstore"]["replace_ms"]
+    with pytest.raises(ValueError, match="no replace_ms at 610 passages"):
+        tool.kept_of(run)

@@ -1,0 +1,52 @@
+"""When and on what a tool measures: what stands beside figures, so that they can be compared with others."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class MeasuredOn:
+    """The day, the commit (``-dirty`` where files differ from it), the machine, and its load before it began."""
+
+    day: str
+    commit: str
+    machine: str
+    busy: float
+
+
+def measured_on() -> MeasuredOn:
+    """Now and here."""
+    return MeasuredOn(
+        day=datetime.date.today().isoformat(),
+        commit=_commit(),
+        machine=f"{_processor()}, {os.cpu_count()} cores, {_memory()} GB, Python {platform.python_version()}",
+        busy=round(os.getloadavg()[0], 1),
+    )
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return run.stdout.strip() or "unknown"
+
+
+def _processor() -> str:
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.machine()
+    return next(
+        (line.partition(": ")[2] for line in told.splitlines() if line.startswith("model name")), platform.machine()
+    )
+
+
+def _memory() -> int:
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)

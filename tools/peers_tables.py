@@ -1,0 +1,211 @@
+"""Write the tables of README.md and docs/compare.md that stand beside other systems, from one run of bench_peers.
+
+    python tools/bench_peers.py --data FOLDER --size 1,10 --json FILE
+    python tools/peers_tables.py FILE
+
+What the tables take of the run is kept in ``docs/peers.json``; without FILE they are made of that. They stand between
+``<!-- peers: NAME -->`` and ``<!-- end of peers -->``. Where kvstore is behind, the table of losses says by how much,
+and a figure that has no reason in ``REASONS`` is an error: nothing that is lost is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "docs" / "peers.json"
+
+#: The columns, by the names of the systems.
+SYSTEMS = {
+    "kvstore": "kvstore",
+    "chroma": "chroma",
+    "lancedb": "lancedb",
+    "sqlite-vec": "sqlite-vec, FTS5",
+    "tantivy": "tantivy",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its name, its figures and their unit, and how many of the unit a figure's own is.
+
+    ``short`` is what it is called where it is lost; a system that has no figure ``of`` has none here: what keeps no
+    vectors is not smaller than what does.
+    """
+
+    name: str
+    figures: tuple[str, ...]
+    unit: str
+    factor: float = 1.0
+    short: str = ""
+    of: str = ""
+
+
+ROWS = (
+    Row("loaded, vectors given (kvstore: with names, graph and filter)", ("load_s",), "s", short="loading"),
+    Row("memory of the load, above the interpreter's", ("load_memory_mb",), "MB", short="memory of a load"),
+    Row("on disk, beside text and vectors", ("disk_ratio",), "times", short="size on disk", of="vector_ms"),
+    Row(
+        "vectors of the 1 %, 10 % that a filter leaves",
+        ("filter_1_ms", "filter_10_ms"),
+        "ms",
+        short="filtered vector search",
+    ),
+    Row("vector search", ("vector_ms",), "ms"),
+    Row("BM25", ("bm25_ms",), "ms", short="words alone"),
+    Row("hybrid search", ("hybrid_ms",), "ms"),
+    Row("a document replaced, mean", ("replace_ms",), "ms", short="a document replaced, in time"),
+    Row("written for it", ("replace_written_kb",), "kB", short="a document replaced, in bytes"),
+    Row("a tenth of the documents deleted at once", ("delete_s",), "s", short="many documents deleted at once"),
+    Row("from a process's start to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
+)
+#: The rows of README, by their first figures.
+CHOSEN = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
+
+_MORE = "they keep rows, vectors and words; here names are found, places linked, a graph and a filter kept"
+#: Why another system is ahead.
+REASONS = {
+    "load_s": f"{_MORE}, and each document's part of all of it can be taken out exactly",
+    "load_memory_mb": "the names of a first load are found at its end, in one go",
+    "disk_ratio": "they keep rows, vectors and words, and nothing that is derived",
+    "filter_1_ms": "an index made for that",
+    "filter_10_ms": "an index made for that",
+    "vector_ms": "an index made for that",
+    "bm25_ms": "an engine made for that",
+    "hybrid_ms": "here headings, entries and words that stand together count as well",
+    "replace_ms": "what is derived of a document, and what of it stands in others, is taken out and put in",
+    "replace_written_kb": "it appends, and sweeps later what it leaves",
+    "delete_s": "they take rows out, or mark them; here a document is taken out of what is derived as well",
+    "open_hybrid_ms": "Python, numpy and the store's own opening",
+}
+
+Figures = Mapping[str, float | None]
+
+
+def kept_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the tables take of the figures of a run; raises ValueError where kvstore, or a row of it, is missing."""
+    wanted = {figure: row.of for row in ROWS for figure in row.figures}
+    sizes = {
+        count: {
+            system: {
+                figure: of_size[system][figure]
+                for figure, of in wanted.items()
+                if of_size[system].get(figure) is not None and of_size[system].get(of or figure) is not None
+            }
+            for system in SYSTEMS
+            if system in of_size
+        }
+        for count, of_size in sorted(found["sizes"].items(), key=lambda size: int(size[0]))
+    }
+    for count, of_size in sizes.items():
+        if missing := [figure for figure in wanted if figure not in of_size.get("kvstore", {})]:
+            raise ValueError(f"kvstore has no {', '.join(missing)} at {count} passages; measure all rows but growth")
+    versions = {system: found["versions"][system] for system in SYSTEMS if system in found["versions"]}
+    return {"sizes": sizes, "versions": versions, "measured_on": found["measured_on"]}
+
+
+def tables(kept: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of the pages, by name."""
+    sizes: dict[str, dict[str, Figures]] = kept["sizes"]
+    small = next(iter(sizes.values()))
+    on, versions = kept["measured_on"], kept["versions"]
+    others = ", ".join(f"{system} {version}" for system, version in versions.items() if system != "kvstore")
+    beside = "; other work ran beside it, which processor time shows little of" if on["busy"] >= 1 else ""
+    head = (
+        f"Processor time, in one run of {on['day']}, commit {on['commit']} ({on['machine']}{beside}), beside {others}."
+    )
+    whole = [f"{head} What a system does not do is left empty.\n"]
+    for count, of_size in sizes.items():
+        whole += [*_table(f"{int(count):,} passages", of_size, ROWS), ""]
+    chosen = [row for row in ROWS if row.figures[0] in CHOSEN]
+    chosen.sort(key=lambda row: CHOSEN.index(row.figures[0]))
+    return {
+        "whole": "\n".join(whole).rstrip(),
+        "chosen": "\n".join(_table("processor time", small, [Row(r.name, r.figures[:1], r.unit) for r in chosen])),
+        "losses": "\n".join(["| row | ahead | why |", "|---|---|---|", *_losses(sizes)]),
+    }
+
+
+def _table(
+    title: str, of_systems: Mapping[str, Figures], rows: Iterator[Row] | tuple[Row, ...] | list[Row]
+) -> list[str]:
+    columns = [system for system in SYSTEMS if system in of_systems]
+    lines = [f"| {title} | {' | '.join(SYSTEMS[system] for system in columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for row in rows:
+        cells = []
+        for system in columns:
+            values = [of_systems[system].get(figure) for figure in row.figures]
+            shown = "; ".join(_shown(value * row.factor) for value in values if value is not None)
+            cells.append(f"{shown} {row.unit}" if shown else "")
+        lines.append(f"| {row.name} | {' | '.join(cells)} |")
+    return lines
+
+
+def _losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
+    """A line for each figure in which another system is ahead, at any size."""
+    for row in ROWS:
+        for figure in row.figures:
+            ahead = []
+            for count, of_size in sizes.items():
+                ours = of_size["kvstore"][figure]
+                assert ours is not None
+                better = {
+                    system: value
+                    for system in of_size
+                    if system != "kvstore" and (value := of_size[system].get(figure)) is not None and value < ours
+                }
+                if better:
+                    told = ", ".join(
+                        f"{system} {_shown(value * row.factor)}"
+                        for system, value in sorted(better.items(), key=lambda item: item[1])
+                    )
+                    at = f"at {int(count):,} passages " if len(sizes) > 1 else ""
+                    ahead.append(f"{at}{told} against {_shown(ours * row.factor)} {row.unit}")
+            if ahead:
+                name = row.short or row.name
+                yield f"| {name} | {'; '.join(ahead)} | {REASONS[figure]} |"
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def made(kept: Path = KEPT) -> dict[Path, str]:
+    """The pages that have tables, and what is to stand in them."""
+    parts = tables(json.loads(kept.read_text(encoding="utf-8")))
+    pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "compare.md")}
+    for path, page in pages.items():
+        pages[path] = re.sub(
+            r"(<!-- peers: (\w+) -->\n).*?(<!-- end of peers -->)",
+            lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}",
+            page,
+            flags=re.DOTALL,
+        )
+    return pages
+
+
+@click.command(help=__doc__)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
+def main(file: Path | None) -> None:
+    if file is not None:
+        try:
+            kept = kept_of(json.loads(file.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    for path, text in made().items():
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} made anew", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
