@@ -35,19 +35,20 @@ demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
 	$(BIN)/kvstore demo
 
 test: install
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
+# One process more than cores of a small machine: a sixth of the time they wait for the disk and for other processes.
 test-slow: $(SLOW_INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m slow
 
 # The theme's maker speaks of a successor in every build; --strict is about the pages.
 docs: $(DOCS_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo build/site/index.html
 
-# The page of benchmarks made anew, which takes hours: BENCHMARKS="--only filter" measures a part of it.
+# The page of benchmarks made anew, in less than 45 minutes of one processor: BENCHMARKS="--only filter" measures a part.
 benchmark: install
-	$(BIN)/python -m pip install --quiet '.[bench,peers]'
+	$(BIN)/python -m pip install --quiet --editable '.[bench,peers]'
 	$(BIN)/python tools/benchmark_page.py $(BENCHMARKS)
 
 test-browser: $(BROWSER_INSTALLED)

@@ -8,12 +8,14 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import model_server
 import pytest
+from long_first import long_first
 
 if TYPE_CHECKING:
     from kvstore import Store
@@ -29,6 +31,19 @@ for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OP
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and so would every process they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know the setting of pytest-asyncio where that is not installed."""
+    if find_spec("pytest_asyncio") is None:
+        parser.addini("asyncio_default_fixture_loop_scope", "of pytest-asyncio")
+
+
+@pytest.hookimpl(trylast=True)  # when those that are not to be run are gone
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let every process begin with its share of the long tests, so that none is left to wait for one at the end."""
+    processes = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    items[:] = long_first(items, lambda item: item.get_closest_marker("long") is not None, processes)
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 A block ``console`` is a terminal: ``$ `` begins a command, ``> `` goes on with it, and below it stands what it prints;
 inside ``kvstore shell`` a prompt begins a statement. A block ``sh`` is a script that must succeed. A block ``python``
-is a program; where ``prints`` and a block ``text`` follow, it prints that. A block with ``title="PATH"`` is a file. A
-comment ``<!-- not run: REASON -->`` before a block says that it is not run, and why.
+is a program, a block ``sql`` statements for the store that a comment ``<!-- store: PATH -->`` before it names; where
+``prints`` and a block ``text`` follow, it prints that, and so does a script. A block with ``title="PATH"`` is a file. A
+comment ``<!-- model writes: TEXT -->`` before a script says what a language model that it asks answers, and ``<!-- not
+run: REASON -->`` before any block that it is not run, and why.
 """
 
 from __future__ import annotations
@@ -15,35 +17,46 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from model_server import Server, stream
+
+from kvstore.ingest.file_visit import SETTLED
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The width of the terminal that the pages show.
 WIDTH = 100
 _BLOCK = re.compile(
-    r"(?P<left><!-- not run: (?P<why>.+?) -->\n)?"
+    r"(?:<!-- (?:not run: (?P<why>.+?)|store: (?P<store>.+?)|model writes: (?P<written>.+?)) -->\n)?"
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
     r"(?:\n\nprints\n\n```text\n(?P<shown>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 _PROMPT = re.compile(r"(kvstore|   \.\.\.)> ?")
 _PROGRESS = re.compile(r"\[[█·]+\] ")
+#: Where the pages say that a language model is asked; here it is the server of the tests.
+_MODEL_URL = "http://localhost:11434/v1"
 #: What differs from run to run: times, temporary names.
 _TIMES = re.compile(r"\b\d[\d,]*(\.\d+)? (ms|s)\b")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of code: its ``language`` and text, the path of the file that it is, what it is shown to print, and why
-    it is not run, where it is not."""
+    """One block of code: its ``language`` and text, the path of the file that it is, what it is shown to print, why it
+    is not run, where it is not, the store that its statements are for, and what a language model writes for it."""
 
     language: str
     text: str
     title: str | None = None
     shown: str | None = None
     not_run: str | None = None
+    store: str | None = None
+    written: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,15 @@ class Command:
 def blocks(page: str) -> list[Block]:
     """The blocks of code of a page, in order."""
     return [
-        Block(found["language"], found["text"], found["title"], found["shown"], found["why"])
+        Block(
+            found["language"],
+            found["text"],
+            found["title"],
+            found["shown"],
+            found["why"],
+            found["store"],
+            found["written"],
+        )
         for found in _BLOCK.finditer(page)
     ]
 
@@ -140,6 +161,24 @@ def different(shown: list[str], printed: list[str]) -> str | None:
     return None if skipping or not left else f"{left[0]!r} is not shown"
 
 
+@contextmanager
+def _model_writing(text: str | None) -> Iterator[str]:
+    """The address of a language model that answers with a text, whatever it is asked; of none where there is none."""
+    if text is None:
+        yield _MODEL_URL
+        return
+    server = Server()
+    server.answering = lambda _: stream(text)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @dataclass(frozen=True)
 class Ran:
     """A part of a page that was run: what was typed, its exit status, what it is shown to print and what it printed."""
@@ -153,7 +192,7 @@ class Ran:
     def fault(self) -> str | None:
         """What is wrong with it; None where it is as shown."""
         if self.shown is None:
-            return f"exit status {self.status}" if self.status else None
+            return f"exit status {self.status}: {' '.join(self.printed[-1:])}" if self.status else None
         return different(self.shown, self.printed)
 
 
@@ -172,13 +211,22 @@ def run_page(page: str, folder: Path) -> Iterator[Ran]:
             path.write_text(block.text, encoding="utf-8")
         if block.language == "console":
             for command in commands(block.text):
+                if command.typed.startswith("kvstore ingest"):
+                    time.sleep(SETTLED)  # who types takes as long; files changed just now would be read again
                 # `$?` is that of the command before, as at a terminal.
                 typed = f"(exit {status}); {command.typed}"
                 status, printed = on_terminal(["bash", "-c", typed], folder, command.input, variables)
                 yield Ran(command.typed, status, command.shown, printed)
         elif block.language == "sh":
-            status, printed = on_terminal(["bash", "-e", "-c", block.text], folder, "", variables)
-            yield Ran(block.text, status, None, printed)
+            with _model_writing(block.written) as address:
+                script = block.text.replace(_MODEL_URL, address)
+                status, printed = on_terminal(["bash", "-e", "-c", script], folder, "", variables)
+            yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
+        elif block.language == "sql" and (block.store is not None or block.title is None):
+            # Without a store to run them on, the shell says what is missing.
+            asked = ["kvstore", "shell", *filter(None, [block.store])]
+            status, printed = on_terminal(asked, folder, block.text, variables)
+            yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
         elif block.language == "python" and (block.shown is not None or block.title is None):
             status, printed = on_terminal([sys.executable, "-c", block.text], folder, "", variables)
             yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)

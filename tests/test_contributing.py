@@ -34,7 +34,13 @@ def fenced(text: str, language: str) -> list[str]:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """What an example registers is forgotten after it."""
-    known: list[dict[str, Any]] = [systems.SYSTEMS, systems.STRATEGIES, systems.INDEXES, readers._REGISTRY]
+    known: list[dict[str, Any]] = [
+        systems.SYSTEMS,
+        systems.STRATEGIES,
+        systems.INDEXES,
+        readers._REGISTRY,
+        readers._BY_SUFFIX,
+    ]
     before = [dict(registry) for registry in known]
     yield
     for registry, stood in zip(known, before, strict=True):

@@ -16,7 +16,9 @@ from pathlib import Path
 import click
 import pytest
 from page_running import ROOT, blocks, commands, different, run_page
+from tool_modules import tool_module
 
+import kvstore
 from kvstore.language import parser
 from kvstore.models.embedder import EMBEDDER_FORMS
 from kvstore.settings import FixedSettings, SessionSettings
@@ -35,23 +37,15 @@ BESIDE = ("kvstore/language/LANGUAGE.md", "kvstore/storage/FORMAT.md", "CONTRIBU
 SHOWING = [
     name
     for name, page in PAGES.items()
-    if any(block.not_run is None and block.language in ("console", "sh", "python") for block in blocks(page))
+    if any(block.not_run is None and block.language in ("console", "sh", "python", "sql") for block in blocks(page))
 ]
 
 
 def tool(name: str) -> dict[Path, str]:
     """The files that a tool of the documentation makes, and what is to stand in them."""
-    made = _module(name).made()
+    made = tool_module(name).made()
     assert isinstance(made, dict)
     return made
-
-
-def _module(name: str):  # type: ignore[no-untyped-def]
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def table(page: str, header: str) -> dict[str, str]:
@@ -108,9 +102,12 @@ def test_commands_and_statements_can_be_typed(name: str) -> None:
         assert parser.parse(statement), statement
 
 
-def test_the_table_of_statements_can_be_typed() -> None:
+def test_the_statements_of_the_table_give_what_they_say(store: kvstore.Store) -> None:
+    store.put("hr/leave", "Parental leave lasts twenty weeks.", meta={"year": 2024})
+    store.execute("INSERT EDGE 'name' UNDER 'names'")
     for statement in table("docs/how-to/ask.md", "statement"):
-        assert parser.parse(statement), statement
+        cursor = store.execute(statement)
+        assert (cursor.fetchall() or cursor.message) and not cursor.failed, statement
 
 
 def test_tables_tell_the_settings_embedders_strategies_and_extras() -> None:
@@ -127,7 +124,7 @@ def test_tables_tell_the_settings_embedders_strategies_and_extras() -> None:
     assert told == extras.keys()
 
 
-@pytest.mark.parametrize("name", ["command_reference", "strategy_pictures"])
+@pytest.mark.parametrize("name", ["command_reference", "peers_tables", "strategy_pictures"])
 def test_what_is_made_is_as_it_would_be_made_now(name: str) -> None:
     stale = [path.name for path, text in tool(name).items() if not path.exists() or path.read_text("utf-8") != text]
     assert stale == [], f"run python tools/{name}.py"
@@ -170,7 +167,7 @@ def test_every_page_can_be_reached() -> None:
     told = {path for path, _ in links("docs/llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))}
     assert {path.relative_to(ROOT) for path in pages - told - {ROOT / "docs" / "index.md"}} == set()
     site = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    taken_in = _module("documentation_site").TAKEN_IN
+    taken_in = tool_module("documentation_site").TAKEN_IN
     assert {ROOT / taken_in.get(page, f"docs/{page}") for page in site} == pages
 
 
@@ -186,7 +183,7 @@ def test_named_files_and_targets_are_there() -> None:
 
 
 def test_links_of_the_repository_become_links_of_the_site() -> None:
-    site = _module("documentation_site")
+    site = tool_module("documentation_site")
     text = (
         "[a](../../setup.py) [b](../../kvstore/language/LANGUAGE.md)\n```\n[c](../x.py)\n```\n"
         "[`d`](../../x.py) ![e](../p.svg)"
@@ -207,6 +204,26 @@ def test_what_is_shown_is_compared_line_by_line() -> None:
     assert different(["a", "..."], ["a", "b"]) is None
     for wrong in (["a"], ["b", "a"], ["a", "b", "c"], ["...", "d"]):
         assert different(wrong, ["a", "b"]) is not None
+
+
+def test_statements_of_a_page_are_run_and_compared(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    with kvstore.open(folder / "shelf", embedder="hashing", settings={"language": "rules"}) as store:
+        store.put("soup", "Boil the leeks.")
+    page = "```sql\nSELECT key FROM documents;\n```\n\nprints\n\n```text\n key\n------\n {}\n```\n"
+    ran = [
+        *run_page(
+            "<!-- store: shelf -->\n" + page.format("soup") + "<!-- store: shelf -->\n" + page.format("cake"), folder
+        ),
+    ]
+    assert [one.fault for one in ran] == [None, "' cake' is shown, ' soup' is printed"]
+
+
+def test_every_statement_of_a_page_has_a_store() -> None:
+    for name, page in PAGES.items():
+        found = [block for block in blocks(page) if block.language == "sql" and block.not_run is None]
+        assert all(block.store or block.title for block in found), name
 
 
 @pytest.mark.slow

@@ -124,6 +124,12 @@ def test_the_tour_is_installed_without_torch_and_without_tests(tmp_path: Path) -
     assert "--no-deps" in wanted[1]  # of that package, which would bring torch
 
 
+def test_what_make_installs_is_the_checkout_and_not_a_copy_of_it() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    installs = re.findall(r"pip install (.*'\..*')$", makefile, re.MULTILINE)
+    assert installs and all("--editable" in options for options in installs), installs
+
+
 def test_the_source_archive_has_every_file_of_the_checkout() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if tracked.returncode:
@@ -175,6 +181,7 @@ def kernel_built_in(folder: Path, source: Path, environment: dict[str, str]) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_path: Path) -> None:
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns(".venv", ".git", "build", "dist", "*.egg-info", "*.so", "__pycache__", ".*_cache")
@@ -188,6 +195,7 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
 
     # Without options, build makes the wheel from the archive, so that the archive must hold everything.
     environment["SOURCE_DATE_EPOCH"] = "1700000000"
+    environment["CFLAGS"] = "-O0"  # how fast the kernels are is no matter here, and optimising them takes a minute
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", source)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     (archived,) = (tmp_path / "dist").glob("*.tar.gz")
@@ -203,10 +211,14 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
         bill = next(archive.read(name) for name in names if name.endswith(".dist-info/sboms/kvstore.cdx.json"))
         kernel = next(archive.read(name) for name in names if name.startswith("kvstore_cext/folding."))
         entries = next(archive.read(name) for name in names if name.endswith(".dist-info/entry_points.txt"))
+        views = next(archive.read(name) for name in names if name.startswith("kvstore_cext/hnsw."))
     assert b"kvstore = kvstore.integrations.sqlalchemy_dialect:KvstoreDialect" in entries
     assert bill == (ROOT / "kvstore.cdx.json").read_bytes()
     built = kernel_built_in(tmp_path / "a folder of another name", source, environment)
     assert hashlib.sha256(kernel).digest() == hashlib.sha256(built).digest()
+    # Views of arrays are compiled once, not into each kernel that takes arrays.
+    assert any(name.startswith("kvstore_cext/shared_utility.") for name in names)
+    assert b"kvstore_cext.shared_utility" in views
     beside = {name.partition(".data/")[2] for name in names if ".data/" in name}
     assert beside == {"data/share/man/man1/kvstore.1"}
     assert {name.partition("/")[0] for name in names if not re.search(r"\.(dist-info|data)/", name)} == set(PACKAGES)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+import kvstore
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -45,3 +50,50 @@ def test_wheels_are_built_for_the_versions_of_python_that_are_named() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     named = set(re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', project))
     assert set(re.findall(r'"cp3(\d+)-\*"', project)) == named
+    tested = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"^ +python: \[(.*)\]$", tested, re.MULTILINE)
+    assert set(re.findall(r'"3\.(\d+)"', matrix)) == named  # no wheel is published before them
+
+
+def test_a_tag_of_the_version_may_be_published_and_no_other() -> None:
+    publishing = (ROOT / ".github" / "workflows" / "publish.yml").read_text(encoding="utf-8")
+    step = re.search(r"name: The tag is the version.*\n +run: \|\n((?: {10}.*\n)+)", publishing)
+    assert step is not None
+    for tag, refused in ((f"v{kvstore.__version__}", False), ("v0.0.1", True)):
+        given = {**os.environ, "GITHUB_REF_NAME": tag}
+        run = subprocess.run(["bash", "-e", "-c", step[1]], cwd=ROOT, env=given, capture_output=True, check=False)
+        assert (run.returncode != 0) == refused, tag
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schema", "paths"),
+    [
+        ("github-workflows", WORKFLOWS),
+        ("github-issue-forms", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))),
+        ("github-issue-config", [ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"]),
+    ],
+)
+def test_files_are_of_the_form_that_github_publishes(schema: str, paths: list[Path]) -> None:
+    run = ran("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
+    assert paths and run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+def test_workflows_give_away_nothing(tmp_path: Path) -> None:
+    """Neither secrets nor permissions, nor a place where somebody's text becomes a command."""
+    run = ran("zizmor", "--offline", "--quiet", "--no-progress", ROOT / ".github")
+    assert run.returncode == 0, run.stdout + run.stderr
+    bad = tmp_path / "bad.yml"
+    bad.write_text(
+        "on: pull_request_target\njobs:\n  greet:\n    runs-on: ubuntu-24.04\n    steps:\n"
+        "      - run: echo ${{ github.event.pull_request.title }}\n"
+    )
+    assert "template-injection" in ran("zizmor", "--offline", "--no-progress", bad).stdout
+
+
+def ran(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    path = Path(sys.executable).with_name(program)
+    if not path.exists():
+        pytest.skip(f"{program} is not installed; it is of the extra `test-slow`")
+    return subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=120)
