@@ -97,9 +97,6 @@ class WorkerPool:
                 yield found
             if self._done[self._head]:
                 self._head += 1
-                # An engine that is lost is noticed too while there is much to take from what was said before: Ray ends
-                # this process a minute after its head.
-                self._engine.speaking((), 0)
                 yield None
             else:
                 self._give_out()

@@ -32,6 +32,11 @@ from ..worker import Job, Limits, limit_memory, work_on
 from . import StartedWorker, Task
 
 _LOCAL = "ray://local"
+#: Of a cluster of one's own. Ray ends this process, without a word, so long after the head is lost; by itself after a
+#: minute, in which neither a commit nor Ray's own end is through where much else runs.
+_ALONE: Mapping[str, Any] = {"include_dashboard": False, "_system_config": {"gcs_rpc_server_reconnect_timeout_s": 3600}}
+#: Seconds for which Ray's end is waited for when its head is lost.
+_LOST_END = 10.0
 #: Seconds after which it is looked whether the head is there still.
 _LOOK = 5.0
 
@@ -62,7 +67,7 @@ class Ray:
         self._release: threading.Thread | None = None
         try:
             if not ray.is_initialized():
-                local = {"num_cpus": workers, "include_dashboard": False} if name == _LOCAL else {"address": name}
+                local = {"num_cpus": workers, **_ALONE} if name == _LOCAL else {"address": name}
                 ray.init(log_to_driver=False, logging_level=logging.ERROR, **local)
                 self._connected = True
             self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
@@ -96,8 +101,7 @@ class Ray:
         return [waiting[one] for one in ready]
 
     def _look_for_head(self) -> None:
-        """Raise OSError where the head of a cluster of one's own is gone: Ray itself would end this process for it, a
-        minute later."""
+        """Raise OSError where the head of a cluster of one's own is gone, which Ray goes on waiting for."""
         if self._name == _LOCAL and time.monotonic() > self._looked + _LOOK:
             self._looked = time.monotonic()
             host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
@@ -143,7 +147,7 @@ class Ray:
     def release(self) -> None:
         """Begin to give up what was connected or started here: Ray waits a second and more for its processes to end."""
         if self._connected and self._release is None:
-            self._release = threading.Thread(target=self._shut_down)
+            self._release = threading.Thread(target=self._shut_down, daemon=True)
             self._release.start()
 
     def _shut_down(self) -> None:
@@ -156,7 +160,7 @@ class Ray:
     def __exit__(self, *_: object) -> None:
         self.release()
         if self._release is not None:
-            self._release.join()
+            self._release.join(_LOST_END if self.is_lost else None)
 
 
 class RayWorker:
