@@ -219,9 +219,11 @@ def _shared(tokens: frozenset[str], text: str) -> float:
 
 def _others(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
     """Of each passage the share of some numbers that it lacks and another one has, in its text or what it is called."""
+    if not numbers:
+        return [0.0] * len(passages)
     texts = [f"{PurePosixPath(one.document).stem} {one.title or ''} {one.heading} {one.text}" for one in passages]
     lacked = [sum(number not in text for number in numbers) for text in map(reference_numbers, texts)]
-    return [(count - min(lacked)) / len(numbers) if numbers else 0.0 for count in lacked]
+    return [(count - min(lacked)) / len(numbers) for count in lacked]
 
 
 def _is_history(passage: Passage) -> bool:

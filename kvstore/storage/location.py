@@ -12,6 +12,7 @@ import errno
 import struct
 from pathlib import Path
 
+from ..arguments import is_text
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError, StoreNotFoundError
 
 DATA_FILE = "data.mdb"
@@ -72,10 +73,8 @@ def examine(path: Path, *, create: bool) -> bool:
 
 def require_text(path: Path) -> None:
     """Raise InputError for the path of a store that has bytes which are no UTF-8: the binding of LMDB takes none."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{str(path)!r}: the path of a store must be UTF-8, and has other bytes; rename it") from None
+    if not is_text(str(path)):
+        raise InputError(f"{str(path)!r}: the path of a store must be UTF-8, and has other bytes; rename it")
 
 
 def require_free(target: Path) -> None:

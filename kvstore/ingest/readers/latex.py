@@ -92,6 +92,7 @@ _SILENT = {
     "titlespacing": 4,
     "titleformat": 5,
 }
+_PARAGRAPH_ENDS = frozenset("par newpage clearpage maketitle bigskip medskip smallskip noindent".split())
 _EMPHASIS = frozenset("emph textit textbf textsl strong textem".split())
 _CODE = frozenset("texttt code lstinline* path file command".split())
 _REFERENCES = frozenset(
@@ -396,21 +397,10 @@ class _LatexText:
             self._inline.text(self._source.line(self._argument(), self._depth) if name == "href" else address)
         elif name in _REFERENCES:
             self._reference()
-        elif name == "item":  # outside of a list
+        elif name in _PARAGRAPH_ENDS or name == "item":  # outside of a list
             self._flush()
-        elif name in (
-            "par",
-            "newpage",
-            "clearpage",
-            "maketitle",
-            "bigskip",
-            "medskip",
-            "smallskip",
-            "hline",
-            "noindent",
-        ):
-            if name != "hline":
-                self._flush()
+        elif name == "hline":
+            pass
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
             self._inline.line_break()
         elif name in _EMPHASIS:
@@ -754,14 +744,15 @@ def _split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _split_rows(body: str) -> Iterator[str]:
-    yield from _split(body, lambda mark: mark[0].startswith("\\\\"))
+    yield from _split(body, "\\\\")
 
 
 def _split_cells(row: str) -> Iterator[str]:
-    yield from _split(row, lambda mark: mark[0] == "&")
+    yield from _split(row, "&")
 
 
-def _split(text: str, parts: object) -> Iterator[str]:
+def _split(text: str, mark_of_parts: str) -> Iterator[str]:
+    """The parts of a text between marks that begin so, outside of braces and environments."""
     depth = 0
     start = 0
     for mark in _SPLIT.finditer(text):
@@ -770,7 +761,7 @@ def _split(text: str, parts: object) -> Iterator[str]:
             depth += 1  # its brace
         elif mark[0] in "{}":
             depth += 1 if mark[0] == "{" else -1
-        elif depth <= 0 and parts(mark):  # type: ignore[operator]
+        elif depth <= 0 and mark[0].startswith(mark_of_parts):
             yield text[start : mark.start()]
             start = mark.end()
     yield text[start:]

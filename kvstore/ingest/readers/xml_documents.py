@@ -189,9 +189,7 @@ class _XmlProse:
         found = None
         if head is not None:
             found = next((each for name in titles for each in head.iter() if _local(each) == name), None)
-            authors = [
-                _person(each) for each in head.iter() if _local(each) in ("author", "contrib", "personname") or False
-            ]
+            authors = [_person(each) for each in head.iter() if _local(each) in ("author", "contrib", "personname")]
             authors = [each for each in dict.fromkeys(authors) if each]
             if authors:
                 self.meta["author"] = ", ".join(authors)

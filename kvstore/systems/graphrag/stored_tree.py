@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ...structures.clustering.affinity import Partition
+from ...structures.clustering.children import Children
 from ...structures.indexes.generations import GenerationRows
 from .community_building import NOWHERE
 from .community_rows import COMMUNITIES
@@ -38,15 +38,11 @@ class StoredTree:
 
     def children(self, communities: Partition) -> Partition:
         """The communities that some are parted into, those of each one after the other."""
-        starts, stops = self._bounds[communities], self._bounds[communities + 1]
-        sizes = stops - starts
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        found: Partition = self._by_parent[np.repeat(starts, sizes) + within]
-        return found
+        return self._children.of_all(communities)
 
     def partition(self, level: int) -> Partition:
         """The communities of a level, and those above that are not parted further."""
-        parted: npt.NDArray[np.bool_] = np.diff(self._bounds) > 0
+        parted = self._children.counts > 0
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~parted))
 
     def levels_of(self, communities: Partition, levels: int) -> Partition:
@@ -64,10 +60,5 @@ class StoredTree:
         return found
 
     @cached_property
-    def _by_parent(self) -> Partition:
-        order = np.argsort(self.parents, kind="stable")
-        return order[np.searchsorted(self.parents[order], 0) :]
-
-    @cached_property
-    def _bounds(self) -> Partition:
-        return np.searchsorted(self.parents[self._by_parent], np.arange(len(self) + 1))
+    def _children(self) -> Children:
+        return Children(self.parents)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ...errors import CorruptionError
 from ...storage.records import U32
 from ...structures.clustering.affinity import Partition
+from ...structures.clustering.children import Children
 from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Ids
 from .topic_building import Topic
@@ -113,8 +114,7 @@ class StoredTopicTrees:
 
     def children(self, topic: int) -> list[int]:
         """The topics that one is made of, ascending."""
-        first, last = self._child_bounds[topic : topic + 2]
-        found: list[int] = self._by_parent[first:last].tolist()
+        found: list[int] = self._children.of(topic).tolist()
         return found
 
     def chunks(self, topic: int) -> list[int]:
@@ -166,10 +166,5 @@ class StoredTopicTrees:
         return self._chunks[order], leaves[order]
 
     @cached_property
-    def _by_parent(self) -> Partition:
-        order = np.argsort(self.parents, kind="stable")
-        return order[np.searchsorted(self.parents[order], 0) :]
-
-    @cached_property
-    def _child_bounds(self) -> Partition:
-        return np.searchsorted(self.parents[self._by_parent], np.arange(len(self) + 1))
+    def _children(self) -> Children:
+        return Children(self.parents)
