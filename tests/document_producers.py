@@ -2208,3 +2208,201 @@ def _() -> bytes:
     )
     figure.text(0.05, 0.95, text.replace("$", r"\$"), va="top", size=9)
     return saved(lambda stream: figure.savefig(stream, format="pdf"))
+
+
+# --- calendars, address cards, bibliographies -------------------------------------------------------------------------
+
+SAID = "\n".join(SHOWN[1:])
+
+
+def content_line(text: str) -> str:
+    """A value of a content line, with its escapes."""
+    return text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,").replace("\n", "\\n")
+
+
+def folded(lines: list[str], width: int = 75, mark: bytes = b"\r\n ", whole: bool = True) -> bytes:
+    """Content lines of so many bytes at most; not ``whole``: as programs fold that do not know of letters of several."""
+    written = b""
+    for line in lines:
+        data = line.encode()
+        while len(data) > width:
+            at = width
+            while whole and data[at] & 0xC0 == 0x80:
+                at -= 1
+            written, data = written + data[:at] + mark, data[at:]
+        written += data + b"\r\n"
+    return written
+
+
+def calendar(*lines: str, product: str) -> list[str]:
+    return [
+        "BEGIN:VCALENDAR", f"PRODID:{product}", "VERSION:2.0", "BEGIN:VTIMEZONE", "TZID:Europe/London",
+        "BEGIN:STANDARD", "DTSTART:19701025T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0000", "TZNAME:GMT",
+        "END:STANDARD", "END:VTIMEZONE", "BEGIN:VEVENT", "UID:lights@example.org", *lines, "BEGIN:VALARM",
+        "ACTION:DISPLAY", "TRIGGER:-PT10M", "END:VALARM", "END:VEVENT", "END:VCALENDAR",
+    ]  # fmt: skip
+
+
+@producer(".ics", "Google Calendar")
+def _() -> bytes:
+    lines = [f"DESCRIPTION:{content_line(SAID)}", "DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", "TRANSP:OPAQUE"]
+    return folded(calendar(*lines, product="-//Google Inc//Google Calendar 70.9054//EN"))
+
+
+@producer(".ics", "Outlook")
+def _() -> bytes:
+    lines = [
+        "CLASS:PUBLIC", "DTSTART;TZID=Europe/London:20240301T100000", f"SUMMARY;LANGUAGE=en-gb:{TITLE}",
+        'ORGANIZER;CN="Ashe, Margaret":mailto:m@example.org', f"DESCRIPTION:{content_line(SAID)}\\n",
+        f"X-ALT-DESC;FMTTYPE=text/html:<html><body><p>{content_line(escape(SAID))}</p></body></html>",
+    ]  # fmt: skip
+    return folded(calendar(*lines, product="-//Microsoft Corporation//Outlook 16.0 MIMEDIR//EN"), mark=b"\r\n\t")
+
+
+@producer(".ics", "Apple Calendar")
+def _() -> bytes:
+    lines = ["DTSTART;VALUE=DATE:20240301", "DURATION:P1D", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(SAID)}"]
+    return folded(calendar(*lines, product="-//Apple Inc.//macOS 14.3//EN"), 70)
+
+
+@producer(".ics", "Thunderbird")
+def _() -> bytes:
+    markup = "<br>".join(escape(SAID).split("\n"))
+    lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(f'<p>{markup}</p>')}"]
+    return folded(calendar(*lines, product="-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN")).replace(b"\r\n", b"\n")
+
+
+@producer(".ics", "an old script")
+def _() -> bytes:
+    lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(SAID)}"]
+    return folded(calendar(*lines, product="-//x"), 61, whole=False)
+
+
+@producer(".ics", "icalendar", "icalendar")
+def _() -> bytes:
+    import icalendar
+
+    event = icalendar.Event()
+    for name, value in (("uid", "lights"), ("summary", TITLE), ("description", SAID)):
+        event.add(name, value)
+    whole = icalendar.Calendar()
+    whole.add_component(event)
+    return bytes(whole.to_ical())
+
+
+def card(version: str, *lines: str) -> list[str]:
+    return ["BEGIN:VCARD", f"VERSION:{version}", *lines, "END:VCARD"]
+
+
+def quoted_line(name: str, text: str) -> str:
+    """A line of vCard 2.1, whose letters are written as quoted-printable with soft ends of lines."""
+    lines = [quopri.encodestring(line.encode(), quotetabs=True).decode() for line in text.split("\n")]
+    return f"{name};CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:" + "=0D=0A=\n".join(lines).replace("\n", "\r\n")
+
+
+@producer(".vcf", "Google Contacts")
+def _() -> bytes:
+    lines = [f"FN:{TITLE}", "N:Portland;Lights;;;", f"NOTE:{content_line(SAID)}", "CATEGORIES:myContacts"]
+    return folded(card("3.0", *lines))
+
+
+@producer(".vcf", "Apple Contacts")
+def _() -> bytes:
+    lines = [
+        f"FN:{TITLE}", f"NOTE:{content_line(SAID)}", "X-ABUID:1\\:ABPerson", "PHOTO;ENCODING=b;TYPE=JPEG:" + "QUJD" * 90
+    ]  # fmt: skip
+    return folded(card("3.0", *lines))
+
+
+@producer(".vcf", "Outlook")
+def _() -> bytes:
+    lines = [quoted_line("FN", TITLE), quoted_line("NOTE", SAID), "X-MS-OL-DEFAULT-POSTAL-ADDRESS:0", "REV:20240301T1Z"]
+    return "\r\n".join(card("2.1", *lines, "")).encode()
+
+
+@producer(".vcf", "Android")
+def _() -> bytes:
+    lines = [f"FN:{TITLE}", quoted_line("NOTE", SAID), "PHOTO;ENCODING=BASE64;JPEG:/9j/4AAQ\n SkZJRg==\n"]
+    return "\n".join(card("2.1", *lines)).replace("\r", "").encode()
+
+
+@producer(".vcf", "Nextcloud")
+def _() -> bytes:
+    lines = [f"FN:{TITLE}", f"NOTE;LANGUAGE=en:{content_line(SAID)}", "UID:urn:uuid:4d0c", "KIND:group"]
+    return folded(card("4.0", *lines), whole=False)
+
+
+@producer(".vcf", "vobject", "vobject")
+def _() -> bytes:
+    import vobject
+
+    made = vobject.vCard()
+    for name, value in (("fn", TITLE), ("note", SAID)):
+        made.add(name).value = value
+    made.add("n").value = vobject.vcard.Name("", "")
+    return str(made.serialize()).encode()
+
+
+def in_latex(text: str) -> str:
+    """A text as programs write it that take care of LaTeX."""
+    for written, command in (("&", "\\&"), ("<", "{\\textless}"), ("“", "``"), ("”", "''"), ("—", "---"), ("%", "\\%")):
+        text = text.replace(written, command)
+    return text
+
+
+ACCENTS = {
+    "Ü": '{\\"{U}}', "ü": '{\\"u}', "ö": '{\\"{o}}', "ß": "{\\ss}", "Ž": "{\\v{Z}}", "ï": '{\\"\\i}', "é": "{\\'e}",
+    "ó": "{\\'{o}}",
+}  # fmt: skip
+
+
+def accented(text: str) -> str:
+    return "".join(ACCENTS.get(letter, letter) for letter in in_latex(text))
+
+
+@producer(".bib", "Zotero")
+def _() -> bytes:
+    return (
+        "\n@article{thornbury_lights_1716,\n\ttitle = {The Lights of {Portland}},\n".replace("Lights", "lights")
+        + f"\tabstract = {{{in_latex(SAID)}}},\n\tlanguage = {{en}},\n\tfile = {{PDF:/x.pdf:application/pdf}},\n}}\n"
+    ).encode()
+
+
+@producer(".bib", "Mendeley")
+def _() -> bytes:
+    head = "Automatically generated by Mendeley Desktop 1.19\nAny changes to this file will be lost\n\n"
+    return (
+        f"{head}@article{{Thornbury1716,\nabstract = {{{accented(SAID)}}},\nauthor = {{Thornbury, Elias}},\n"
+        f"title = {{{{{TITLE}}}}},\nyear = {{1716}}\n}}\n"
+    ).encode()
+
+
+@producer(".bib", "JabRef")
+def _() -> bytes:
+    return (
+        f"% Encoding: UTF-8\n\n@Article{{a,\n  title    = {{{TITLE}}},\n  abstract = {{{in_latex(SAID)}}},\n"
+        "  groups   = {Lights},\n}\n\n@Comment{jabref-meta: databaseType:bibtex;}\n"
+    ).encode()
+
+
+@producer(".bib", "Google Scholar")
+def _() -> bytes:
+    return f"@article{{a,\n  title={{{TITLE}}},\n  abstract={{{accented(SAID)}}},\n  publisher={{}}\n}}\n".encode()
+
+
+@producer(".bib", "the ACM")
+def _() -> bytes:
+    text = in_latex(SAID).replace('"', "{''}")
+    return (
+        "@string{tods = {ACM Trans. Database Syst.}}\r\n@article(10.1145/1.2,\r\n"
+        f'title = "{TITLE}",\r\nabstract = "{text}"\r\n)\r\n'
+    ).encode()
+
+
+@producer(".bib", "bibtexparser", "bibtexparser")
+def _() -> bytes:
+    import bibtexparser
+    from bibtexparser.model import Entry, Field
+
+    fields = [Field("title", TITLE), Field("abstract", in_latex(SAID))]
+    return str(bibtexparser.write_string(bibtexparser.Library([Entry("article", "a", fields)]))).encode()

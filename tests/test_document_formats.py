@@ -990,6 +990,121 @@ def test_subtitles_are_what_is_said_with_the_times_of_paragraphs() -> None:
         read("WEBVTT\n\n", "a.vtt")
 
 
+# --- calendars, address cards, bibliographies ------------------------------------------------------------------------
+
+CALENDAR = r"""BEGIN:VCALENDAR
+X-WR-CALNAME:Harbour office
+BEGIN:VEVENT
+UID:1@x
+DTSTART;TZID=Europe/Berlin:20261127T100000
+DTEND;TZID=Europe/Berlin:20261127T113000
+SUMMARY:Budget meeting
+LOCATION:Room 5\, second floor
+ORGANIZER;CN="Lee, Ann":mailto:ann@x.org
+ATTENDEE;CN=Bob Hill;PARTSTAT=DECLINED:mailto:bob@x.org
+CATEGORIES:Money,Work
+RRULE:FREQ=MONTHLY;BYDAY=4FR;COUNT=6
+DESCRIPTION:Bring the figures of October.\nWe vote on the new cra
+ ne.
+BEGIN:VALARM
+DESCRIPTION:Reminder
+END:VALARM
+END:VEVENT
+BEGIN:VEVENT
+DTSTART;VALUE=DATE:20261224
+DTEND;VALUE=DATE:20270102
+SUMMARY:Office closed
+END:VEVENT
+BEGIN:VTODO
+SUMMARY:Renew the lease
+DUE:20261201T120000Z
+STATUS:IN-PROCESS
+END:VTODO
+BEGIN:VFREEBUSY
+END:VFREEBUSY
+END:VCALENDAR
+"""
+
+
+def test_an_entry_of_a_calendar_is_a_document_that_says_when_and_where() -> None:
+    meeting, closed, lease = read(CALENDAR, "a.ics")
+    assert (meeting.key, meeting.other_key, meeting.title) == ("1@x", "a.ics:1", "Budget meeting")
+    assert meeting.text == (
+        "Appointment: Budget meeting\nWhen: Friday, 27 November 2026 (2026-11-27) 10:00 to 11:30 Europe/Berlin\n"
+        "Repeats: every month on the fourth Friday, 6 times\nWhere: Room 5, second floor\n"
+        "Organizer: Lee, Ann <ann@x.org>\nWith: Bob Hill <bob@x.org> (declined)\nCategories: Money, Work\n\n"
+        "Bring the figures of October.\nWe vote on the new crane.\n"
+    )
+    assert meeting.meta == {
+        "type": "appointment", "start": "2026-11-27T10:00:00", "end": "2026-11-27T11:30:00", "calendar": "Harbour office",
+        "location": "Room 5, second floor", "organizer": "Lee, Ann <ann@x.org>", "categories": ["Money", "Work"],
+        "attendees": ["Bob Hill <bob@x.org> (declined)"],
+    }  # fmt: skip
+    assert closed.text.endswith("24 December 2026 (2026-12-24)\nUntil: Friday, 1 January 2027 (2027-01-01)\n")
+    assert (closed.key, closed.meta["end"]) == ("a.ics:2", "2027-01-01")
+    assert "Due: Tuesday, 1 December 2026 (2026-12-01) 12:00 UTC\nStatus: in process\n" in lease.text
+    assert (lease.meta["type"], lease.meta["due"]) == ("task", "2026-12-01T12:00:00Z")
+
+
+def test_what_is_no_calendar_or_says_nothing_is_refused() -> None:
+    for text, reason in (("x", "no line BEGIN:VCALENDAR"), ("BEGIN:VCALENDAR\nBEGIN:VEVENT\n", "has no appointment")):
+        with pytest.raises(ReaderError, match=reason):
+            read(text, "a.ics")
+    odd = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nDTSTART:20269999\nDTEND:00010101\nDURATION:P99999D\nRRULE:;;=\n"
+    assert one(odd, "a.ics").text == "Appointment: x\n"
+
+
+def test_a_card_of_an_address_book_is_a_document_whose_numbers_have_their_kinds() -> None:
+    old = (
+        "BEGIN:VCARD\nVERSION:2.1\nN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;J=C3=B6rg;;Dr.;\n"
+        "TEL;CELL;PREF:+49 170 1\nTEL;WORK:030 99\nADR;HOME;ENCODING=QUOTED-PRINTABLE:;;Hafenstra=C3=9Fe 7=\n"
+        ";Bremen;;28217;Germany\nPHOTO;JPEG;ENCODING=BASE64:\n /9j/4AAQ\n\nNOTE:Pilot\\; knows the ledges.\nEND:VCARD\n"
+    )
+    new = (
+        "BEGIN:VCARD\nUID:urn:uuid:7\nFN:Chandlery North\nORG:Chandlery North;Ropes\nitem1.TEL:555 1234\n"
+        "item1.X-ABLabel:_$!<Night desk>!$_\nBDAY:19800203\nEMAIL;TYPE=INTERNET:n@x.org\nEND:VCARD\n"
+    )
+    pilot, shop = read(old + new, "a.vcf")
+    assert (pilot.key, pilot.title) == ("a.vcf:1", "Dr. Jörg Müller")
+    assert pilot.text == (
+        "Name: Dr. Jörg Müller\nTelephone (cell): +49 170 1\nTelephone (work): 030 99\n"
+        "Address (home): Hafenstraße 7, Bremen, 28217, Germany\n\nPilot; knows the ledges.\n"
+    )
+    assert (shop.key, shop.other_key) == ("7", "a.vcf:2")
+    assert "Telephone (Night desk): 555 1234\nE-mail: n@x.org\nBirthday: 1980-02-03\n" in shop.text
+    assert shop.meta == {"organization": "Chandlery North, Ropes", "email": ["n@x.org"], "telephone": ["555 1234"]}
+    with pytest.raises(ReaderError, match="has no address card"):
+        read("x", "a.vcf")
+
+
+def test_an_entry_of_a_bibliography_is_a_document_without_latex() -> None:
+    bib = r"""A comment.
+@string{tods = "ACM Trans. Database Syst."}
+@article{smith2004,
+  author = {Smith, Ann and {The {IEEE} Group} and M{\"u}ller, J{\"o}rg},
+  title = "Log-{S}tructured Merge",
+  journal = tods # { (reprint)}, year = 2004, month = feb, pages = {12--34}, file = {x.pdf},
+  abstract = {We show that \emph{merging} costs less.}
+}
+@book{unended, title = {x
+@misc(second, title={Second one}, howpublished = {\url{http://x.org/a_b}})
+@misc{second, title={Third}}
+"""
+    first, failed, second, third = read(bib, "a.bib")
+    assert (first.key, first.title) == ("smith2004", "Log-Structured Merge")
+    assert first.text == (
+        "Title: Log-Structured Merge\nAuthors: Ann Smith, The IEEE Group, Jörg Müller\n"
+        "journal: ACM Trans. Database Syst. (reprint)\nyear: 2004\nmonth: February\npages: 12–34\n\n"
+        "We show that merging costs less.\n"
+    )
+    assert first.meta["author"] == ["Ann Smith", "The IEEE Group", "Jörg Müller"] and first.meta["year"] == 2004
+    assert failed == ReadFailure("a.bib:9", "the entry that begins here never ends; close its brace")
+    assert (second.key, second.text) == ("second", "Title: Second one\nhowpublished: http://x.org/a_b\n")
+    assert (third.key, third.other_key) == ("second", None)
+    with pytest.raises(ReaderError, match="has no entry"):
+        read("nothing", "a.bib")
+
+
 # --- damaged, locked, bombs ------------------------------------------------------------------------------------------
 
 SAMPLES: dict[str, Callable[[], bytes]] = {
@@ -1017,6 +1132,9 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     ),
     "a.man": lambda: b".TH A 1\n.SH NAME\na \\- b\n.TP\n.B x\ny\n.TS\nl.\na\n.TE\n",
     "a.srt": lambda: b"1\n00:00:01,000 --> 00:00:02,000\nText.\n",
+    "a.ics": CALENDAR.encode,
+    "a.vcf": lambda: b'BEGIN:VCARD\nitem1.TEL;TYPE="a,b";X=1:5\nNOTE;ENCODING=QUOTED-PRINTABLE:a=\n=20b\nEND:VCARD\n',
+    "a.bib": lambda: b'@string{a = "b"}\n@article{k, title = {T {\\\'e}} # a, author = "A and B, C", year = 1}\n',
     "a.adoc": lambda: b"= T\n\n|===\n|a\n|===\n",
 }
 
@@ -1036,8 +1154,25 @@ def test_damaged_files_are_refused_with_their_name_or_read_in_part(key: str) -> 
 
 
 @given(
-    st.sampled_from(["rst", "asciidoc", "org", "man", "xml", "latex", "subtitles", "mail", "mbox", "notebook", "rtf"]),
-    st.text(st.sampled_from("ab =-*.:|`_+>[]{}<~#\n\\'"), max_size=80),
+    st.sampled_from(
+        [
+            "rst",
+            "asciidoc",
+            "org",
+            "man",
+            "xml",
+            "latex",
+            "subtitles",
+            "mail",
+            "mbox",
+            "notebook",
+            "rtf",
+            "calendar",
+            "contacts",
+            "bibtex",
+        ]
+    ),
+    st.text(st.sampled_from("ab =-*.:|`_+>[]{}<~#\n\\'@;,\""), max_size=80),
 )
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_read_or_refused(format: str, text: str) -> None:
@@ -1046,6 +1181,9 @@ def test_any_text_is_read_or_refused(format: str, text: str) -> None:
         "subtitles": "00:01.000 --> 00:02.000\n",
         "mbox": "From a\n",
         "rtf": r"{\rtf1 ",
+        "calendar": "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:",
+        "contacts": "BEGIN:VCARD\nNOTE;ENCODING=QUOTED-PRINTABLE:",
+        "bibtex": "@a{b,\n",
     }.get(format, "")
     try:
         for item in read(opening + text, "a", format):

@@ -421,6 +421,15 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     yield "a.tex", ("\\emph{" * 20_000 + "\\begin{a}" * 9_000 + "\\[ x " * 50_000 + "\\end{a}" * 9_000).encode()
     yield "a.xml", ("<a><p/>" + "<table><row><cell>" * 60 + "y" + "</cell></row></table>" * 60 + "</a>").encode()
     yield "a.org", ("#+begin_quote\n:x:\n* a" + " " * 9_999 + "b\n- [[[[*/=~_+<\n").encode() * 900
+    yield (
+        "a.ics",
+        ("BEGIN:VCALENDAR\n" * 9_000 + "BEGIN:VEVENT\nSUMMARY" + ';A="' * 50_000 + ":x\n" + " ;" * 9_000).encode(),
+    )
+    yield (
+        "a.vcf",
+        ("BEGIN:VCARD\nNOTE;ENCODING=QUOTED-PRINTABLE:" + "=\n" * 200_000 + "x\nADR:" + ";\\" * 90_000).encode(),
+    )
+    yield "a.bib", ("@a{b, c = {" * 50_000 + '@a{b, c = "{' * 50_000 + '@a{b, c = {\\"' * 20_000).encode()
     yield "a.vtt", ("00:01.000 --> 00:02.000\n" + "<v." * 9_999 + "\n").encode() * 9
     part = "--{0}\nContent-Type: multipart/mixed; boundary={1}\n\n"
     yield (
@@ -475,7 +484,7 @@ def pdf_of(stream: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(21))
+@pytest.mark.parametrize("number", range(24))
 def test_what_is_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at_most: Callable[[float], None]) -> None:
     key, data = list(bombs())[number]
     at_most(60)

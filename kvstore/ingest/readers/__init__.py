@@ -65,7 +65,7 @@ __all__ = [
 
 #: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
 #: ingest reads again what older readers have read.
-READING = 6
+READING = 7
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20
@@ -123,6 +123,9 @@ _REGISTRY = {
     "rtf": _Format("rtf", "read", (".rtf",), trusted=0),
     "mail": _Format("mail_messages", "read", (".eml",), trusted=0),
     "mbox": _Format("mail_messages", "read_mbox", (".mbox",), rows=True, trusted=0),
+    "calendar": _Format("calendar_entries", "read", (".ics", ".ical"), trusted=_SMALL),
+    "contacts": _Format("contact_cards", "read", (".vcf", ".vcard"), trusted=_SMALL),
+    "bibtex": _Format("bibliography", "read", (".bib",), trusted=_SMALL),
     "notebook": _Format("notebook", "read", (".ipynb",), trusted=_SMALL),
     "code": _Format("source_code", "read", tuple(LANGUAGES), trusted=_SMALL),
     "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), rows=True),

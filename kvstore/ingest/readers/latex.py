@@ -183,6 +183,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         yield PassedOver(origin.name, "parts in other files")
 
 
+def line_of(source: str) -> str:
+    """A piece of source, such as a field of a bibliography, as a line of text."""
+    try:
+        return _LatexSource(source).line(source, 0)
+    except _EndlessError:
+        return " ".join(_COMMANDS.sub(" ", source).split())
+
+
 def _first_title(blocks: list[MarkdownBlock]) -> str | None:
     return next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)
 

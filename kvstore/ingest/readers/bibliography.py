@@ -1,0 +1,178 @@
+r"""Bibliographies of BibTeX: an entry is a document.
+
+In: a ``.bib`` file in UTF-8 (or as marked or named). Out: documents of format ``text``: key the entry's own, else (or
+where another file has it) that of the file and its line there; title the field ``title``. The text is lines
+``Title: ...``, ``Authors: ...`` and ``name: value`` for the other fields, then the abstract and notes. Abbreviations
+(``@string``) are put in, LaTeX's accents and commands are letters. Metadata are ``type``, ``author`` (a list), and the
+other fields, plain numbers as numbers. Comments, preambles and what stands between entries are left out; an entry that
+never ends is a ReadFailure. A file without an entry is a ReaderError.
+
+Source: Patashnik, BibTeXing (1988), 2 and 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import whole_text
+from .field_lines import entry_text
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, other_key_of_row
+from .scalars import number_or_string
+
+_ENTRY = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")
+_KEY = re.compile(r"\s*([^\s,{}()]*)\s*,?")
+_FIELD = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
+_BARE = re.compile(r"[^\s,#{}\"()]+")
+_JOINED = re.compile(r"\s*#\s*")
+_END = re.compile(r"[\s,]*[})]")
+_BRACES = re.compile(r"\\[{}]|[{}]")
+_QUOTES = re.compile(r'\\.|[{}"]', re.S)
+_MONTHS = "January February March April May June July August September October November December".split()
+_PEOPLE = ("author", "editor")
+#: Fields that are told as paragraphs, and those that are for programs.
+_PARAGRAPHS = ("abstract", "note", "annote", "annotation", "comment")
+_SILENT = frozenset("file owner timestamp date-added date-modified bdsk-url-1 bdsk-url-2 bdsk-file-1 groups".split())
+
+
+class _UnendedError(Exception):
+    """An entry that never ends."""
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document for each entry, and a failure for one that never ends."""
+    text = whole_text(stream.read(), origin.name, options.encoding)
+    abbreviations = {month[:3].lower(): month for month in _MONTHS}
+    given: set[str] = set()
+    at, count, lines, counted, ended = 0, 0, 1, 0, True
+    while (begun := _ENTRY.search(text, at)) is not None:
+        lines, counted = lines + text.count("\n", counted, begun.start()), begun.start()
+        kind = begun[1].lower()
+        # Once an entry has not ended, none is sought beyond the beginning of the next.
+        following = None if ended else _ENTRY.search(text, begun.end())
+        entry = _Entry(text, begun, following.start() if following else len(text))
+        try:
+            fields = {} if kind in ("comment", "preamble") else entry.fields(abbreviations)
+            at = entry.end()
+        except _UnendedError:
+            ended = False
+            count += 1
+            yield ReadFailure(f"{origin.name}:{lines}", "the entry that begins here never ends; close its brace")
+            at = begun.end()
+            continue
+        if kind == "string":
+            abbreviations |= fields
+        elif fields:
+            count += 1
+            default = f"{origin.key}:{lines}"
+            own = entry.key or default
+            yield _document(kind, own, fields, other_key_of_row(own, default, given))
+    if not count:
+        raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
+
+
+class _Entry:
+    """One entry of a file, which is read up to ``limit``."""
+
+    def __init__(self, text: str, begun: re.Match[str], limit: int) -> None:
+        self._text = text
+        self._begun = begun
+        self._limit = limit
+        self._at = begun.end()
+        self.key = ""
+
+    def fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
+        """Its fields as they are written, by their names in small letters; raises _UnendedError."""
+        if self._begun[1].lower() != "string":
+            key = self._next(_KEY)
+            self.key = key[1] if key is not None else ""
+        found: dict[str, str] = {}
+        while (field := self._next(_FIELD)) is not None:
+            parts = [self._value(abbreviations)]
+            while self._next(_JOINED) is not None:
+                parts.append(self._value(abbreviations))
+            found.setdefault(field[1].lower(), "".join(parts))
+        return found
+
+    def end(self) -> int:
+        """The place behind it; raises _UnendedError."""
+        if self._next(_END) is not None or self._begun[2] == "(":
+            return self._at
+        return self._closed(self._begun.end())
+
+    def _next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self._text, self._at, self._limit)
+        if found is not None:
+            self._at = found.end()
+        return found
+
+    def _value(self, abbreviations: Mapping[str, str]) -> str:
+        """A part of a field."""
+        start = self._at + 1
+        if self._text.startswith("{", self._at):
+            self._at = self._closed(start)
+            return self._text[start : self._at - 1]
+        if self._text.startswith('"', self._at):
+            self._at = self._unquoted(start)
+            return self._text[start : self._at - 1]
+        bare = self._next(_BARE)
+        return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
+
+    def _closed(self, at: int) -> int:
+        """The place behind the brace that closes the one before ``at``."""
+        depth = 1
+        for mark in _BRACES.finditer(self._text, at, self._limit):
+            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+            if not depth:
+                return mark.end()
+        raise _UnendedError
+
+    def _unquoted(self, at: int) -> int:
+        """The place behind the quote that closes the one before ``at``."""
+        depth = 0
+        for mark in _QUOTES.finditer(self._text, at, self._limit):
+            if mark[0] == '"' and depth <= 0:
+                return mark.end()
+            depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        raise _UnendedError
+
+
+def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
+    said = {name: _plain(value) for name, value in fields.items() if name not in _SILENT and value.strip()}
+    meta: dict[str, JSON] = {"type": kind}
+    authors: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
+    paragraphs: list[str] = []
+    for name, value in said.items():
+        if name in _PEOPLE:
+            people = [_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
+            meta[name] = [*people]
+            (authors if name == "author" else lines).append((f"{name.title()}s", ", ".join(people)))
+        elif name in _PARAGRAPHS:
+            paragraphs.append(value)
+        elif name != "title":
+            meta[name] = number_or_string(value)
+            lines.append((name, value))
+    title = said.get("title", "")
+    text = entry_text([("Title", title), *authors, *lines], paragraphs)
+    return RawDocument(key, title or None, text, meta, "text", other_key=other_key)
+
+
+def _person(written: str) -> str:
+    """A name in the order in which it is said: ``Hill, Ann`` is ``Ann Hill``."""
+    name = _plain(written)
+    parts = [part.strip() for part in name.split(",")]
+    if written.strip().startswith("{") or len(parts) == 1:
+        return "others" if name == "others" else name
+    return " ".join(filter(None, (parts[-1], parts[0], *parts[1:-1])))
+
+
+def _plain(value: str) -> str:
+    """A value without LaTeX."""
+    if "\\" in value or "$" in value:
+        from .latex import line_of
+
+        value = line_of(value)
+    return " ".join(value.replace("{", "").replace("}", "").replace("~", " ").replace("--", "–").split())

@@ -1,0 +1,101 @@
+"""Address cards: a person or an organisation of an address book is a document.
+
+In: a file of vCards (``.vcf``; 2.1, 3.0 or 4.0), one or many. Out: documents of format ``text``: key the card's
+``UID``, else that of its file and its number there, by which it is named too where another card has its key; title the
+name. The text is lines ``Name: ...``, ``Organization: ...``, ``Telephone (work): ...``, ``E-mail: ...``, ``Address
+(home): ...`` and so on, then the notes. Metadata are ``organization``, ``email``, ``telephone`` and ``categories``.
+Pictures, sounds and keys are left out. A file without a card is a ReaderError.
+
+Source: RFC 6350 (vCard 4.0), 6; RFC 2426 (3.0); vCard 2.1 (versit Consortium, 1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .content_lines import Component, Property, components, parted
+from .field_lines import entry_text
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+#: What the lines of a card are called, in the order in which they are told.
+_TOLD = {
+    "NICKNAME": "Nickname", "ORG": "Organization", "TITLE": "Position", "ROLE": "Role", "TEL": "Telephone",
+    "EMAIL": "E-mail", "IMPP": "Messages", "ADR": "Address", "LABEL": "Address as written", "BDAY": "Birthday",
+    "ANNIVERSARY": "Anniversary", "X-ANNIVERSARY": "Anniversary", "X-ABDATE": "Date", "RELATED": "Related to",
+    "X-ABRELATEDNAMES": "Related to", "X-SPOUSE": "Spouse", "X-ASSISTANT": "Assistant", "X-MANAGER": "Manager",
+    "MEMBER": "Member", "LANG": "Language", "TZ": "Time zone", "URL": "Web", "CATEGORIES": "Categories",
+}  # fmt: skip
+#: Kinds of a number or an address that say nothing to who reads it.
+_SILENT = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
+_STRUCTURED = frozenset({"ADR", "ORG"})
+_LISTS = frozenset({"NICKNAME", "CATEGORIES"})
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield a document for each card."""
+    cards = [each for each in components(stream.read(), origin.name, options.encoding) if each.kind == "VCARD"]
+    if not cards:
+        raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); name its format with AS")
+    count = 0
+    for number, card in enumerate(cards, 1):
+        found = _document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")
+        if found is not None:
+            count += 1
+            yield found
+    if not count:
+        raise ReaderError(f"{origin.name}: has no card that says something; there is nothing to store")
+
+
+def _document(card: Component, default: str) -> RawDocument | None:
+    labels = {each.group: each.text.removeprefix("_$!<").removesuffix(">!$_") for each in card.all("X-ABLABEL")}
+    told = [(line, called, said) for name, called in _TOLD.items() for line in card.all(name) if (said := _said(line))]
+    notes = [each.text for each in card.all("NOTE") if each.text]
+    name = " ".join(card.text("FN").split()) or _name(card.first("N"))
+    organization = next((said for line, _, said in told if line.name == "ORG"), "")
+    title = name or organization or next((said for line, _, said in told if line.name == "EMAIL"), "")
+    if not title and not notes and not told:
+        return None
+    fields = [("Name", title), *((f"{called}{_kind(line, labels)}", said) for line, called, said in told)]
+    meta: dict[str, JSON] = {"organization": organization} if organization else {}
+    for field, each in (("email", "EMAIL"), ("telephone", "TEL")):
+        found = [*dict.fromkeys(said for line, _, said in told if line.name == each)]
+        if found:
+            meta[field] = [*found]
+    categories = [part for line in card.all("CATEGORIES") for part in parted(line.value, ",") if part]
+    if categories:
+        meta["categories"] = [*categories]
+    named = card.text("UID").removeprefix("urn:uuid:")
+    return RawDocument(
+        named or default, title or None, entry_text(fields, notes), meta, "text", other_key=default if named else None
+    )
+
+
+def _said(line: Property) -> str:
+    """What a line says, on one line; empty for what is no text."""
+    if line.parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
+        return ""
+    if line.name in _STRUCTURED or line.name in _LISTS:
+        parts = parted(line.value, ";" if line.name in _STRUCTURED else ",")
+        return ", ".join(" ".join(part.split()) for part in parts if part)
+    said = " ".join(line.text.split())
+    for scheme in ("tel:", "mailto:"):
+        said = said.removeprefix(scheme)
+    if line.name in ("BDAY", "ANNIVERSARY") and len(said) >= 8 and said[:8].isdecimal():
+        said = f"{said[:4]}-{said[4:6]}-{said[6:8]}"
+    return said.removeprefix("_$!<").removesuffix(">!$_")
+
+
+def _kind(line: Property, labels: dict[str, str]) -> str:
+    """Which of several a number or an address is, in brackets."""
+    kinds = [each.lower() for each in line.parameters.get("TYPE", ()) if each.lower() not in _SILENT]
+    label = labels.get(line.group, "") if line.group else ""
+    shown = label or ", ".join(dict.fromkeys(kinds))
+    return f" ({shown})" if shown else ""
+
+
+def _name(line: Property | None) -> str:
+    """A name from its parts: family, given, further, titles before and behind."""
+    family, given, further, before, behind, *_ = [*(parted(line.value, ";") if line else []), *[""] * 5]
+    return " ".join(filter(None, (before, given, further, family, behind)))

@@ -1,0 +1,166 @@
+r"""Content lines: what calendars (RFC 5545) and address cards (RFC 6350; vCard 2.1 and 3.0) are written in.
+
+In: bytes, lines ``NAME;PARAMETER=VALUE:TEXT`` between ``BEGIN:KIND`` and ``END:KIND``, folded, in UTF-8 (or as marked
+or named). Out: :class:`Component` objects, one in another. What is folded within a letter, written as quoted-printable,
+or goes on in a line of its own is put together; what never ends, ends with the file; what is nested deeper than
+:data:`DEEPEST` is left out.
+"""
+
+from __future__ import annotations
+
+import quopri
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from .decoding import clean, marked_encoding, whole_text
+
+#: Components in one another that are read.
+DEEPEST = 20
+
+_FOLD = re.compile(rb"\r?\n[ \t]")
+_LINE = re.compile(r'(?:([\w-]+)\.)?([A-Za-z][\w-]*)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.S)
+_PARAMETER = re.compile(r';((?:[^":;]|"[^"]*")*)')
+_ESCAPE = re.compile(r"\\(.)", re.S)
+
+
+@dataclass(frozen=True)
+class Property:
+    """One content line: its name in capitals, its parameters by theirs, and what it says, as it is written.
+
+    ``group`` is what stands before the name, such as ``item1``; lines of one group belong together.
+    """
+
+    name: str
+    value: str
+    parameters: Mapping[str, tuple[str, ...]]
+    group: str = ""
+
+    @property
+    def text(self) -> str:
+        r"""What it says, without escapes: ``\n`` is an end of line."""
+        return unescaped(self.value).strip()
+
+    def parameter(self, name: str) -> str:
+        """The first value of a parameter; empty where it has none."""
+        return next(iter(self.parameters.get(name, ())), "")
+
+
+@dataclass
+class Component:
+    """What stands between ``BEGIN`` and ``END``: its kind in capitals, its lines, and the components in it."""
+
+    kind: str
+    properties: list[Property] = field(default_factory=list)
+    components: list[Component] = field(default_factory=list)
+
+    def first(self, *names: str) -> Property | None:
+        """The first line of the first of some names that says something."""
+        return next((each for name in names for each in self.all(name) if each.value.strip()), None)
+
+    def all(self, name: str) -> list[Property]:
+        """The lines of a name."""
+        return [each for each in self.properties if each.name == name]
+
+    def text(self, *names: str) -> str:
+        """What the first line of the first of some names says; empty where there is none."""
+        found = self.first(*names)
+        return "" if found is None else found.text
+
+
+def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
+    """Those that stand in no other; raises ReaderError for bytes that are no text."""
+    if marked_encoding(data[:4]) is None and encoding is None:
+        data = _FOLD.sub(b"", data)  # some fold between the bytes of a letter
+        text = whole_text(data, name)
+    else:
+        text = re.sub(r"\n[ \t]", "", whole_text(data, name, encoding))
+    whole = Component("")
+    stack = [whole]
+    for line in _lines(text):
+        kind = line.value.strip().upper()
+        if line.name == "BEGIN":
+            begun = Component(kind)
+            if len(stack) <= DEEPEST:
+                stack[-1].components.append(begun)
+            stack.append(begun)
+        elif line.name == "END":
+            depth = next((at for at in range(len(stack) - 1, 0, -1) if stack[at].kind == kind), len(stack))
+            del stack[depth:]
+        else:
+            stack[-1].properties.append(line)
+    return whole.components
+
+
+def unescaped(value: str) -> str:
+    r"""A value without its escapes.
+
+    >>> unescaped(r"Quay 3\, shed\nRing twice\; wait")
+    'Quay 3, shed\nRing twice; wait'
+    """
+    return _ESCAPE.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
+
+
+def parted(value: str, separator: str) -> list[str]:
+    r"""The parts of a value between separators that are not escaped, without escapes and empty ones kept.
+
+    >>> parted(r"a\;b;;c", ";")
+    ['a;b', '', 'c']
+    """
+    parts: list[str] = []
+    start = 0
+    for mark in re.finditer(rf"\\.|{separator}", value, re.S):
+        if mark[0] == separator:
+            parts.append(value[start : mark.start()])
+            start = mark.end()
+    return [unescaped(part).strip() for part in (*parts, value[start:])]
+
+
+def _lines(text: str) -> Iterator[Property]:
+    """The content lines of a text that is unfolded; a line that is none goes on with what the one before says."""
+    waiting: Property | None = None
+    said: list[str] = []
+    soft = False  # whether the line before goes on, as quoted-printable has it
+    for line in text.split("\n"):
+        found = None if soft else _LINE.fullmatch(line)
+        if found is not None:
+            if waiting is not None:
+                yield _decoded(replace(waiting, value="".join(said)))
+            waiting = Property(found[2].upper(), "", _parameters(found[3]), (found[1] or "").lower())
+            said = [found[4]]
+        elif waiting is not None and (soft or line.strip()):
+            said += [line] if soft else ["\\n", line]
+        if waiting is not None and (soft := _is_quoted(waiting) and line.endswith("=")):
+            said[-1] = said[-1][:-1]
+    if waiting is not None:
+        yield _decoded(replace(waiting, value="".join(said)))
+
+
+def _is_quoted(line: Property) -> bool:
+    return "QUOTED-PRINTABLE" in line.parameters.get("ENCODING", ())
+
+
+def _parameters(written: str) -> dict[str, tuple[str, ...]]:
+    """Parameters by their names; one without a name is a type, or an encoding, as vCard 2.1 writes them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for mark in _PARAMETER.finditer(written):
+        name, equals, said = mark[1].partition("=")
+        if not equals:
+            said = name
+            name = "ENCODING" if said.upper() in ("QUOTED-PRINTABLE", "BASE64", "8BIT", "7BIT") else "TYPE"
+        values = tuple(part.strip().strip('"') for part in re.findall(r'(?:[^",]|"[^"]*")+', said))
+        name = name.strip().upper()
+        values = tuple(part.upper() for part in values) if name == "ENCODING" else values
+        found[name] = found.get(name, ()) + values
+    return found
+
+
+def _decoded(line: Property) -> Property:
+    if not _is_quoted(line):
+        return line
+    data = quopri.decodestring(line.value.encode())
+    try:
+        text = data.decode(line.parameter("CHARSET") or "utf-8")
+    except (LookupError, ValueError):
+        text = data.decode("cp1252", "replace")
+    return replace(line, value=clean(text).replace("\0", "").replace("\n", "\\n"))
