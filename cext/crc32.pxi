@@ -1,9 +1,15 @@
-# CRC-32 as zlib has it, taken eight bytes at a time.
+# CRC-32 as zlib has it, taken eight bytes at a time; where the processor multiplies without carrying, 64 at a time
+# (Gopal and others 2009, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel): the bytes
+# are folded into 16, and the rest of these is found by Barrett's reduction.
 
 cdef extern from *:
     """
     #include <stddef.h>
     #include <stdint.h>
+    #if defined(__x86_64__)
+    #include <immintrin.h>
+    #endif
+
     static uint32_t kv_crc_table[8][256];
 
     static void kv_crc_begin(void) {
@@ -19,9 +25,52 @@ cdef extern from *:
             }
     }
 
+    #if defined(__x86_64__)
+    /* 16 bytes so far, as many bytes further on as the factors say. */
+    __attribute__((target("pclmul,sse4.1"))) static inline __m128i kv_crc_fold(__m128i sum, __m128i factors, __m128i more) {
+        const __m128i low = _mm_clmulepi64_si128(sum, factors, 0x00), high = _mm_clmulepi64_si128(sum, factors, 0x11);
+        return _mm_xor_si128(_mm_xor_si128(low, high), more);
+    }
+
+    /* The register after so many bytes, 64 or more and whole sixteens. */
+    __attribute__((target("pclmul,sse4.1"))) static uint32_t kv_crc_sixteens(
+        uint32_t crc, const uint8_t *at, size_t length
+    ) {
+        const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4);
+        const __m128i by_16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
+        const __m128i by_4 = _mm_set_epi64x(0, 0x0163cd6124);
+        const __m128i barrett = _mm_set_epi64x(0x01f7011641, 0x01db710641);
+        const __m128i halves = _mm_setr_epi32(-1, 0, -1, 0);
+        __m128i sums[4], sum, rest;
+        int lane;
+        for (lane = 0; lane < 4; lane++) sums[lane] = _mm_loadu_si128((const __m128i *) at + lane);
+        sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128((int) crc));
+        for (at += 64, length -= 64; length >= 64; at += 64, length -= 64)
+            for (lane = 0; lane < 4; lane++)
+                sums[lane] = kv_crc_fold(sums[lane], by_64, _mm_loadu_si128((const __m128i *) at + lane));
+        sum = sums[0];
+        for (lane = 1; lane < 4; lane++) sum = kv_crc_fold(sum, by_16, sums[lane]);
+        for (; length; at += 16, length -= 16) sum = kv_crc_fold(sum, by_16, _mm_loadu_si128((const __m128i *) at));
+        sum = _mm_xor_si128(_mm_srli_si128(sum, 8), _mm_clmulepi64_si128(sum, by_16, 0x10));
+        rest = _mm_srli_si128(sum, 4);
+        sum = _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(sum, halves), by_4, 0x00), rest);
+        rest = _mm_clmulepi64_si128(_mm_and_si128(sum, halves), barrett, 0x10);
+        rest = _mm_clmulepi64_si128(_mm_and_si128(rest, halves), barrett, 0x00);
+        return (uint32_t) _mm_extract_epi32(_mm_xor_si128(sum, rest), 1);
+    }
+    #endif
+
     /* The checksum of what had the checksum `before` (of nothing: 0) and these bytes behind it. */
     static uint32_t kv_crc_further(uint32_t before, const uint8_t *at, size_t length) {
         uint32_t crc = ~before;
+    #if defined(__x86_64__)
+        if (length >= 64 && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1")) {
+            const size_t sixteens = length & ~(size_t) 15;
+            crc = kv_crc_sixteens(crc, at, sixteens);
+            at += sixteens;
+            length -= sixteens;
+        }
+    #endif
         for (; length >= 8; at += 8, length -= 8) {
             uint32_t low = crc ^ ((uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 | (uint32_t) at[3] << 24);
             crc = kv_crc_table[7][low & 255] ^ kv_crc_table[6][low >> 8 & 255] ^ kv_crc_table[5][low >> 16 & 255]

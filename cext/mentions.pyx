@@ -3,15 +3,20 @@
 """How a text mentions names: each name's mentions counted by how they are written.
 
 In: a text and its mentions. Out: for each entity three counts, packed into one number. A mention inside a longer one
-("York" in "New York") is told from others, and one in lower case from both. No object is made of a mention.
+("York" in "New York") is told from others, and one in lower case from both. No object is made of a mention. Of stored
+rows of mentions: those that are in no longer one.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeASCII
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
+
+include "sealed.pxi"
+include "whole_numbers.pxi"
 
 cdef enum:
     _LONGEST_WORD = 32  # bytes of a word that may be one of those left out
@@ -107,4 +112,68 @@ def counted_mentions(
         packed = found.get(entity, 0)
         count = <int> (<uint32_t> packed >> shift[which]) & highest[which]
         found[entity] = packed + (1 << shift[which]) if count < highest[which] else packed
+    return found
+
+
+#: A mention: where it begins, its length below 0, and the entity. So they sort as names are read, the longer first.
+ctypedef pair[int64_t, pair[int64_t, int64_t]] Placed
+
+
+cdef bint _read_mentions(const Py_buffer& sealed, vector[Placed]& found) noexcept:
+    """Read a stored row: entity, distance from the mention before, and length, again and again; False where it is none.
+    """
+    cdef const uint8_t* at = <const uint8_t*> sealed.buf
+    cdef const uint8_t* end
+    cdef Py_ssize_t size = _unsealed(at, sealed.len)
+    cdef uint64_t count, number
+    cdef int64_t[3] three
+    cdef int64_t start = 0
+    found.clear()
+    if size < 0:
+        return False
+    end = at + size
+    at = _array_of(at, end, &count)
+    if at == NULL or count % 3:
+        return False
+    for number in range(count):
+        at = _whole_number(at, end, &three[number % 3])
+        if at == NULL:
+            return False
+        if number % 3 == 2:
+            start += three[1]
+            found.push_back(Placed(start, pair[int64_t, int64_t](-three[2], three[0])))
+    return at == end
+
+
+def outermost_mentions(list rows not None) -> list:
+    """Of stored rows of mentions (None: there are none) those that lie in no longer mention, a row each: entity, start
+    and end of each, packed as i64, in order of the text. Raises ValueError for a row that is damaged or none."""
+    cdef Py_buffer buffer
+    cdef vector[Placed] placed
+    cdef vector[int64_t] out
+    cdef size_t number
+    cdef int64_t start, end, reach, last_start, last_end
+    cdef bint sound
+    found = []
+    for value in rows:
+        out.clear()
+        if value is not None:
+            PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+            try:
+                sound = _read_mentions(buffer, placed)
+            finally:
+                PyBuffer_Release(&buffer)
+            if not sound:
+                raise ValueError("a row of mentions is damaged")
+            sort(placed.begin(), placed.end())
+            reach = last_start = last_end = -1
+            for number in range(placed.size()):
+                start = placed[number].first
+                end = start - placed[number].second.first
+                if end > reach or (start == last_start and end == last_end):
+                    reach, last_start, last_end = end, start, end
+                    out.push_back(placed[number].second.second)
+                    out.push_back(start)
+                    out.push_back(end)
+        found.append(PyBytes_FromStringAndSize(<char*> out.data(), 8 * out.size()))
     return found

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 Value = bytes | memoryview
 
 def elements(value: Value, places: Iterable[int]) -> list[bytes | None]: ...
 def with_elements(value: Value, changed: Mapping[int, bytes | None]) -> bytes | None: ...
+def read_numbers(values: list[memoryview | None], out: npt.NDArray[np.int64], nil: int = -1) -> int: ...

@@ -3,16 +3,17 @@
 """Elements of sealed msgpack arrays, read and put in place of others without decoding the rest.
 
 In: a record as stored: a msgpack array, and its checksum. Out: the msgpack of one element, or the record with other
-elements in its place. Only nil, numbers, strings, bytes and arrays of them are known. Bytes that are no such record
-raise ValueError.
+elements in its place; of records of whole numbers alone a table. Only nil, numbers, strings, bytes and arrays of them
+are known. Bytes that are no such record raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 include "sealed.pxi"
+include "whole_numbers.pxi"
 
 cdef enum:
     _NIL = 0xC0
@@ -148,3 +149,47 @@ def with_elements(value, changed) -> bytes | None:
         return None
     _seal(out)
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
+
+
+cdef bint _read_row(const Py_buffer& sealed, int64_t nil, int64_t[:, ::1] out, Py_ssize_t row) noexcept:
+    """Write a record to a row; False where it is none of so many whole numbers and nils."""
+    cdef const uint8_t* at = <const uint8_t*> sealed.buf
+    cdef const uint8_t* end
+    cdef Py_ssize_t size = _unsealed(at, sealed.len), column
+    if size < 1 or at[0] != (0x90 | out.shape[1]):
+        return False
+    end = at + size
+    at += 1
+    for column in range(out.shape[1]):
+        if at < end and at[0] == _NIL:
+            out[row, column] = nil
+            at += 1
+            continue
+        at = _whole_number(at, end, &out[row, column])
+        if at == NULL:
+            return False
+    return at == end
+
+
+def read_numbers(list values not None, int64_t[:, ::1] out not None, int64_t nil = -1) -> int:
+    """Write records of whole numbers to the rows of ``out``, at most 15 numbers each; ``nil`` stands for nil.
+
+    Returns the place of the first that is None, damaged, or no record of so many whole numbers; -1 where all are.
+    Raises ValueError where ``out`` has another number of rows.
+    """
+    cdef Py_buffer buffer
+    cdef Py_ssize_t row
+    cdef bint read
+    if out.shape[0] != len(values) or out.shape[1] > 15:
+        raise ValueError(f"{len(values)} records are not {out.shape[0]} rows of {out.shape[1]} numbers")
+    for row in range(len(values)):
+        if values[row] is None:
+            return row
+        PyObject_GetBuffer(values[row], &buffer, PyBUF_SIMPLE)
+        try:
+            read = _read_row(buffer, nil, out, row)
+        finally:
+            PyBuffer_Release(&buffer)
+        if not read:
+            return row
+    return -1

@@ -28,6 +28,7 @@ from kvstore.structures.indexes.index import IndexRecord
 from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.indexes import IndexWriter
 from kvstore.structures.indexes.vector_index import VECTORS
+from kvstore_cext.vector_rows import gather_rows
 
 #: So small that a file is made for the first chunk, and the graph is walked, not compared.
 TINY = {"exact_below": 1, "ef_search": 10}
@@ -328,7 +329,14 @@ def test_questions_verify_a_block_of_vectors_once_and_check_verifies_it_again(
         verified.append(len(content))
         return zlib.crc32(content)
 
+    def gathered(blocks: Any, size: int, encoding: bytes, rows: int, quantised: bool, noted: Any, *wanted: Any) -> int:
+        before = noted.copy()
+        unsound = gather_rows(blocks, size, encoding, rows, quantised, noted, *wanted)
+        verified.extend([size] * int((noted != before).sum()))
+        return unsound
+
     monkeypatch.setattr("kvstore.structures.vectors.vectors.zlib", SimpleNamespace(crc32=crc32))
+    monkeypatch.setattr("kvstore.structures.vectors.vectors.gather_rows", gathered)
     found_in(filled, unit(5), top=40)
     assert verified
     verified.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import struct
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -23,10 +24,12 @@ from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
 from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, checksums
 from kvstore_cext.compact import change_blocks, last_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.hierarchy import Places
-from kvstore_cext.msgpack_rows import elements, with_elements
+from kvstore_cext.mentions import outermost_mentions
+from kvstore_cext.msgpack_rows import elements, read_numbers, with_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 from kvstore_cext.row_products import row_dots, row_products, some_row_dots
+from kvstore_cext.vector_rows import gather_rows
 from kvstore_cext.word_scores import WordScores, chunks_among
 from kvstore_cext.words import WordSet, count_terms, count_tokens, name_pieces, words_of
 
@@ -477,7 +480,13 @@ def any_row(chance: Chance) -> None:
     packed = chance.draw.choice([packed, b"\xdc\x00\x03\x01\xdb\x00\x00\x00\x02ab\xdd\x00\x00\x00\x01\xc4\x01x"])
     value = sealed(bytes(chance.bytes_of(packed)))
     changed = {chance.draw.randrange(6): chance.draw.choice([None, b"\x07", b"", "text"])}
-    for call in (lambda: elements(value, [chance.number(), chance.number()]), lambda: with_elements(value, changed)):
+    for call in (
+        lambda: elements(value, [chance.number(), chance.number()]),
+        lambda: with_elements(value, changed),
+        lambda: read_numbers([memoryview(value)], np.zeros((1, chance.size() % 17), np.int64)),
+        lambda: outermost_mentions([memoryview(value), None]),
+        lambda: outermost_mentions([memoryview(sealed(bytes(chance.bytes_of(b"\x93\x01\xcd\x01\x00\x05"))))]),
+    ):
         with contextlib.suppress(REFUSED):
             call()
 
@@ -490,6 +499,23 @@ def any_products(chance: Chance) -> None:
         row_dots(chance.array("f4", n, k), chance.array("f4", k), chance.array("f4", n))
         with contextlib.suppress(REFUSED):
             some_row_dots(chance.array("f4", n, k), chance.array("i8", m), chance.array("f4", k), chance.array("f4", m))
+
+
+def any_vector_rows(chance: Chance) -> None:
+    rows, dimension, count = chance.draw.randrange(5), chance.draw.randrange(9), chance.draw.randrange(4)
+    quantised = chance.draw.random() < 0.5
+    size = 16 + rows * (8 + (4 + dimension if quantised else 4 * dimension)) + chance.draw.choice([0, 0, 3, -1])
+    body = struct.pack("<HHI", rows, 0, dimension) + bytes(max(0, size - 16))
+    block = (b"vec1" + zlib.crc32(body).to_bytes(4, "little") + body)[: max(0, size)]
+    blocks = [
+        chance.draw.choice([memoryview(block), memoryview(bytes(chance.bytes_of(block))), None]) for _ in range(2)
+    ]
+    for noted in (np.zeros(2, np.uint64), chance.array("u8", chance.draw.randrange(4))):
+        with contextlib.suppress(REFUSED), np.errstate(all="ignore"):
+            gather_rows(
+                blocks, size, b"vec1", rows, quantised, noted, np.sort(chance.small("i8", count, 3)),
+                chance.small("i8", count, 5), chance.small("i8", count, 4), np.zeros((count, dimension), np.float32),
+            )  # fmt: skip
 
 
 def any_places(chance: Chance) -> None:
@@ -660,6 +686,7 @@ ANY = [
     any_word_scores,
     any_row,
     any_products,
+    any_vector_rows,
     any_places,
     any_push,
     any_layers,

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kvstore.errors import CorruptionError
+from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures.names.mentions import HeadingOccurrence, Mentions, MentionWriter, Occurrence
+from kvstore.systems.passage_graph.rows import nested
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)
@@ -50,3 +53,26 @@ def test_mentions_are_those_put_last(
             assert mentions.in_headings(number) == in_headings.get(number, [])
         scanned = dict(mentions.scan())
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30), st.integers(1, 12)), max_size=40))
+def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows: list[tuple[int, int, int]]) -> None:
+    with environment.write() as view:
+        view.clear("mentions")
+        writer = MentionWriter(view)
+        writer.put_chunk(2, map(Occurrence._make, rows))
+        writer.flush()
+    told = nested((start, start + length, entity) for entity, start, length in rows)
+    with environment.snapshot() as snapshot:
+        none, found = Mentions(snapshot).outermost_in([1, 2])
+    assert not len(none)
+    assert sorted(map(tuple, found.tolist())) == sorted((e, a, z) for (a, z, e), inside in told if not inside)
+
+
+def test_damaged_mentions_are_told(environment: Environment) -> None:
+    for value in (b"damaged", records.pack([1, 2]), records.pack("names")):
+        with environment.write() as view:
+            view.put("mentions", records.u64(1), value)
+        with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="table mentions"):
+            Mentions(snapshot).outermost_in([1])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import msgpack
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.storage import records
-from kvstore_cext.msgpack_rows import elements, with_elements
+from kvstore_cext.msgpack_rows import elements, read_numbers, with_elements
 
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, -1, -32, -33, -129])
 VALUES = st.none() | NUMBERS | st.floats(allow_nan=False) | st.text(max_size=300) | st.binary(max_size=300)
@@ -42,3 +43,17 @@ def test_other_bytes_are_refused_or_read(payload: bytes) -> None:
                 read()
             except ValueError as error:
                 assert str(error)
+
+
+@given(rows=st.lists(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4), max_size=9))
+def test_records_of_numbers_are_read_as_a_table(rows: list[list[int | None]]) -> None:
+    values = [memoryview(records.pack(row)) for row in rows]
+    found = np.full((len(rows), 4), 77)
+    assert read_numbers([*values], found, 5) == -1
+    assert found.tolist() == [[5 if number is None else number for number in row] for row in rows]
+    for wrong in (None, memoryview(records.pack([1, 2, 3])), memoryview(records.pack([1, 2, 3, "4"])), memoryview(b"")):
+        assert read_numbers([*values, wrong], np.zeros((len(rows) + 1, 4), np.int64)) == len(rows)
+    damaged = bytes(records.pack([1, 2, 3, 4])[:-1]) + b"\x00"
+    assert read_numbers([memoryview(damaged)], np.zeros((1, 4), np.int64)) == 0
+    with pytest.raises(ValueError, match="are not 1 rows"):
+        read_numbers([], np.zeros((1, 4), np.int64))

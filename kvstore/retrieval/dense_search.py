@@ -60,8 +60,7 @@ def cosines_of(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.floa
 
 
 def _read(state: State, chunks: Ids) -> Matrix:
-    records = state.chunks.get_many(chunks.tolist())
-    return state.vectors.gather([(record.block, record.row) for record in records])
+    return state.vectors.gather(state.chunks.vector_places(chunks.tolist()))
 
 
 def nearest_to(query: Query, top: int, *, exact: bool = False) -> Nearest:

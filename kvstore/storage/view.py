@@ -191,14 +191,15 @@ class LmdbView:
         newer, older = changes.newer, changes.older
         found: list[memoryview | None] = []
         try:
-            for key in keys:
-                if key in newer or key in older:
-                    change = newer[key] if key in newer else older[key]
-                    needed = handle is not None and needs_stored(change)
-                    stored = transaction.get(key, db=handle) if needed else None
-                    found.append(value_in(table, key, change, stored))
-                else:
-                    found.append(None if handle is None else transaction.get(key, db=handle))
+            # A cursor finds what is near what it found last without going down the tree again.
+            with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
+                for key in keys:
+                    if key in newer or key in older:
+                        change = newer[key] if key in newer else older[key]
+                        stored = cursor.get(key) if cursor is not None and needs_stored(change) else None
+                        found.append(value_in(table, key, change, stored))
+                    else:
+                        found.append(None if cursor is None else cursor.get(key))
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
         return found

@@ -10,6 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.msgpack_rows import read_numbers
+
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View, WriteView
@@ -51,10 +56,13 @@ class Chunks:
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
         """The record of each of some chunk ids, or None where there is a hole."""
         keys = list(map(records.u64, chunks))
-        return [
-            None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
-            for key, value in zip(keys, self._view.get_many(tables.CHUNKS, keys), strict=True)
-        ]
+        values = self._view.get_many(tables.CHUNKS, keys)
+        there = [place for place, value in enumerate(values) if value is not None]
+        found: list[ChunkRecord | None] = [None] * len(values)
+        decoded = _decoded([keys[place] for place in there], [values[place] for place in there])
+        for place, numbers in zip(there, decoded.tolist(), strict=True):
+            found[place] = ChunkRecord._make(numbers)
+        return found
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         """Whether there is a chunk of each of some ids."""
@@ -66,19 +74,39 @@ class Chunks:
 
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
         """The records of chunks that must exist; raises CorruptionError where one does not."""
+        return list(map(ChunkRecord._make, self._rows(chunks).tolist()))
+
+    def vector_places(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
+        """Block and row of the vector of each of some chunks that must exist, shape (n, 2)."""
+        return self._rows(chunks)[:, _VECTOR_PLACE]
+
+    def _rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
+        """The records of chunks that must exist, a row each."""
         keys = list(map(records.u64, chunks))
-        found = []
-        for key, value in zip(keys, self._view.get_many(tables.CHUNKS, keys), strict=True):
-            if value is None:
-                raise CorruptionError(f"chunk {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
-            found.append(ChunkRecord._make(records.unpack(value, tables.CHUNKS, key)))
-        return found
+        return _decoded(keys, self._view.get_many(tables.CHUNKS, keys))
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
         """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
         end = None if stop is None else records.u64(stop)
         for key, value in self._view.scan(tables.CHUNKS, records.u64(start), end):
             yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+
+
+#: The columns of block and row.
+_VECTOR_PLACE = [ChunkRecord._fields.index("block"), ChunkRecord._fields.index("row")]
+
+
+def _decoded(keys: Sequence[bytes], values: list[memoryview | None]) -> npt.NDArray[np.int64]:
+    """The records of chunks, a row each; raises CorruptionError where one is not there, or is damaged."""
+    found = np.empty((len(values), len(ChunkRecord._fields)), np.int64)
+    unread = read_numbers(values, found)
+    if unread >= 0:
+        key, value = keys[unread], values[unread]
+        if value is None:
+            raise CorruptionError(f"chunk {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
+        records.unpack(value, tables.CHUNKS, key)
+        raise CorruptionError(f"table {tables.CHUNKS}, key {key.hex()}: not the record of a chunk; run CHECK REPAIR")
+    return found
 
 
 class ChunkWriter(Chunks):

@@ -12,6 +12,12 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.mentions import outermost_mentions
+
+from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
@@ -63,11 +69,19 @@ class Mentions:
         values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
-    def places_in(self, chunk: int) -> Iterator[tuple[int, int, int]]:
-        """The same as :meth:`in_chunk` as plain numbers, for many chunks at a time: entity, start and length."""
-        key = records.u64(chunk)
-        value = self._view.get(tables.MENTIONS, key)
-        return iter(()) if value is None else _numbers(value, key)
+    def outermost_in(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
+        """Of each of some chunks the occurrences that lie in no longer one, in order of the text: entity, start and
+        end, shape (n, 3)."""
+        keys = list(map(records.u64, chunks))
+        values = self._view.get_many(tables.MENTIONS, keys)
+        try:
+            found = outermost_mentions(values)
+        except ValueError as error:
+            for key, value in zip(keys, values, strict=True):
+                if value is not None:
+                    records.unpack(value, tables.MENTIONS, key)
+            raise CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR") from error
+        return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in found]
 
     def in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""

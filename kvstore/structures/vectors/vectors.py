@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvstore_cext.row_products import row_dots, some_row_dots
+from kvstore_cext.vector_rows import gather_rows
 
 from ...errors import CorruptionError, InputError
 from ...storage import records
@@ -28,6 +29,8 @@ from ..documents.allowed import ChunkSet
 
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.uint64]
+#: Blocks and rows of vectors: pairs, or an array of shape (n, 2).
+VectorPlaces = Sequence[tuple[int, int]] | npt.NDArray[np.int64]
 
 #: Encoding names, of float32 and of quantised rows: each changes whenever its layout does.
 ENCODING, QUANTISED = b"vec1", b"vecq"
@@ -137,10 +140,23 @@ class VerifiedBlocks:
 
     def note(self, number: int, checksum: int) -> None:
         """Note that a block was verified."""
+        self.put(np.array([number]), np.array([checksum | _NOTED], np.uint64))
+
+    def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """The checksums of some blocks, ascending, plus 2^32; 0 of one that was not verified."""
         noted = self._noted
-        if number >= len(noted):
-            self._noted = np.concatenate((noted, np.zeros(number + 1024, np.uint64)))
-        self._noted[number] = checksum | _NOTED
+        found = np.zeros(len(numbers), np.uint64)
+        known = int(np.searchsorted(numbers, len(noted)))
+        found[:known] = noted[numbers[:known]]
+        return found
+
+    def put(self, numbers: npt.NDArray[np.int64], noted: npt.NDArray[np.uint64]) -> None:
+        """Note what some blocks have, ascending, as :meth:`of` gives it."""
+        known = self._noted
+        if len(numbers) and numbers[-1] >= len(known):
+            known = np.concatenate((known, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
+        known[numbers] = noted
+        self._noted = known
 
 
 class Vectors:
@@ -162,17 +178,23 @@ class Vectors:
         self._encoding = QUANTISED if space.quantised else ENCODING
         self._kind = _QuantisedBlock if space.quantised else _VectorBlock
 
-    def gather(self, places: Sequence[tuple[int, int]]) -> Matrix:
-        """The vectors at (block, row) places, in that order; shape (n, dimension)."""
-        result = np.empty((len(places), self.dimension), np.float32)
-        order = sorted(range(len(places)), key=places.__getitem__)
-        current, block = -1, None
-        for index in order:
-            number, row = places[index]
-            if block is None or number != current:
-                current, block = number, self._block(number)
-            result[index] = block.vectors(slice(row, row + 1))[0]
-        return result
+    def gather(self, places: VectorPlaces) -> Matrix:
+        """The vectors at (block, row) places, in that order; shape (n, dimension). Each block is read once."""
+        wanted = np.array(places, np.int64).reshape(len(places), 2)
+        order = np.lexsort((wanted[:, 1], wanted[:, 0]))
+        blocks, rows = wanted[order].T
+        numbers, of_number = np.unique(blocks, return_inverse=True)
+        values = self._view.get_many(self.space.blocks, list(map(records.u32, numbers.tolist())))
+        noted = np.zeros(len(numbers), np.uint64) if self._verified is None else self._verified.of(numbers)
+        found = np.empty((len(places), self.dimension), np.float32)
+        shape = self._size, self._encoding, self._rows, self.space.quantised
+        unsound = gather_rows(values, *shape, noted, of_number, np.ascontiguousarray(rows), order, found)
+        if unsound >= 0:
+            number = int(numbers[unsound])
+            raise self._not_stored(number) if values[unsound] is None else self._damaged(number)
+        if self._verified is not None:
+            self._verified.put(numbers, noted)
+        return found
 
     def ids_at(self, places: Sequence[tuple[int, int]]) -> list[int]:
         """The ids of the vectors at (block, row) places."""
@@ -205,9 +227,7 @@ class Vectors:
     def _block(self, number: int) -> _VectorBlock:
         value = self._view.get(self.space.blocks, records.u32(number))
         if value is None:
-            raise CorruptionError(
-                f"table {self.space.blocks}: vector block {number} is referred to but not stored; run CHECK"
-            )
+            raise self._not_stored(number)
         return self._open(value, number)
 
     def _open(self, value: memoryview | bytes, number: int) -> _VectorBlock:
@@ -219,7 +239,15 @@ class Vectors:
                     if not known and self._verified is not None:
                         self._verified.note(number, checksum)
                     return self._kind(value, self.dimension, self._rows)
-        raise CorruptionError(
+        raise self._damaged(number)
+
+    def _not_stored(self, number: int) -> CorruptionError:
+        return CorruptionError(
+            f"table {self.space.blocks}: vector block {number} is referred to but not stored; run CHECK"
+        )
+
+    def _damaged(self, number: int) -> CorruptionError:
+        return CorruptionError(
             f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
         )
 
@@ -312,6 +340,18 @@ class VectorWriter(Vectors):
                 self._write.delete(self.space.free_rows, key)
         self._dirty.clear()
         self._space = None
+
+    def gather(self, places: VectorPlaces) -> Matrix:
+        if not self._dirty:
+            return super().gather(places)
+        blocks = [(self._dirty.get(int(number)), int(row)) for number, row in places]
+        found = np.empty((len(places), self.dimension), np.float32)
+        stored = [place for place, (block, _) in enumerate(blocks) if block is None]
+        found[stored] = super().gather([places[place] for place in stored])
+        for place, (block, row) in enumerate(blocks):
+            if block is not None:
+                found[place] = block.vectors(slice(row, row + 1))[0]
+        return found
 
     def _block(self, number: int) -> _VectorBlock:
         return self._dirty.get(number) or super()._block(number)

@@ -115,7 +115,7 @@ def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float], nea
     for number, of_hop in enumerate(kept, 1):
         with query.trace.step(f"paths after hop {number}") as step:
             paths = sorted(of_hop.values(), key=lambda path: -path.score)
-            step.detail = "; ".join(f"{path.score:.3f} {_told(query, found, path)}" for path in paths)
+            step.detail = "; ".join(f"{path.score:.3f} {_told(found, path)}" for path in paths)
             step.count = len(paths)
     return [path for of_hop in kept for path in of_hop.values()]
 
@@ -164,11 +164,11 @@ def _place(query: Query, chunk: int) -> str:
 def _path_text(query: Query, found: UnitGraph, path: UnitPath, chunk: int) -> str:
     """A path as far as a chunk, in words."""
     end = next(place for place, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
-    return _told(query, found, path, end)
+    return _told(found, path, end)
 
 
-def _told(query: Query, found: UnitGraph, path: UnitPath, end: int | None = None) -> str:
+def _told(found: UnitGraph, path: UnitPath, end: int | None = None) -> str:
     parts = []
     for entity, row in zip(path.entities[:end], path.rows[:end], strict=True):
-        parts += [query.view.entities.get(entity).key, quoted(found.text(row))]
+        parts += [found.key(entity), quoted(found.text(row))]
     return " → ".join(parts)

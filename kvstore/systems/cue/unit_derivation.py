@@ -52,11 +52,6 @@ class UnitPart(NamedTuple):
     places: list[list[UnitPlace]]
     written: list[int]
 
-    @property
-    def counts(self) -> list[int]:
-        """How many units each chunk has."""
-        return [len(places) or written for places, written in zip(self.places, self.written, strict=True)]
-
 
 def encoded(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     """A part as plain data: of each chunk a list of distances and lengths, or how many texts a model wrote.
@@ -80,19 +75,31 @@ def encoded(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
 def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
     """The part that is plain data; ``starts`` are those of the chunks."""
     part = UnitPart([], [])
-    for row, last in zip(rows, starts, strict=True):
-        places: list[UnitPlace] = []
-        numbers = iter(() if isinstance(row, int) else row)
-        for distance in numbers:
-            start, length, subject = last + distance, next(numbers), None
-            if length < 0:
-                first = start + next(numbers)
-                length, subject = -length, (first, first + next(numbers))
-            last = start + length
-            places.append(UnitPlace(start, last, subject))
-        part.places.append(places)
+    for row, start in zip(rows, starts, strict=True):
+        part.places.append(decoded_places(row, start))
         part.written.append(row if isinstance(row, int) else 0)
     return part
+
+
+def decoded_places(row: Any, last: int) -> list[UnitPlace]:
+    """The places of the units of one chunk, of which the start is given, in plain data as :func:`encoded` makes it."""
+    places: list[UnitPlace] = []
+    numbers = iter(() if isinstance(row, int) else row)
+    for distance in numbers:
+        start, length, subject = last + distance, next(numbers), None
+        if length < 0:
+            first = start + next(numbers)
+            length, subject = -length, (first, first + next(numbers))
+        last = start + length
+        places.append(UnitPlace(start, last, subject))
+    return places
+
+
+def count_of(row: Any) -> int:
+    """How many units a chunk has, in plain data; the places are looked at only where subjects may stand among them."""
+    if isinstance(row, int):
+        return row
+    return len(row) // 2 if min(row, default=0) >= 0 else len(decoded_places(row, 0))
 
 
 def shown(piece: str) -> str:

@@ -66,7 +66,8 @@ class UnitGraph:
         self._words: dict[int, int] = {}
         self._texts: dict[int, str] = {}
         self._above = lru_cache(None)(self._headed)
-        self._key = lru_cache(None)(lambda entity: view.entities.get(entity).key)
+        #: What an entity is called.
+        self.key: Callable[[int], str] = lru_cache(None)(lambda entity: view.entities.get(entity).key)
 
     def of_entities(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, UnitRows]:
         """The rows of the units of some entities, by entity; of ``most`` passages of each that is read now."""
@@ -84,6 +85,8 @@ class UnitGraph:
                 )
                 passages[entity] = {chunk: of_chunk[chunk] for chunk in self._nearest(list(of_chunk), most)}
             self._read({chunk for found in passages.values() for chunk in found})
+            every = (of_chunk for found in passages.values() for of_chunk in found.items())
+            self._units.read_names(chunk for chunk, how in every if not how & _TITLE)
             for entity, found in passages.items():
                 rows = [row for chunk, how in found.items() for row in self._naming(entity, chunk, how)]
                 self._of_entity[entity] = np.array(rows, np.int64)
@@ -98,7 +101,7 @@ class UnitGraph:
         """The entities that a unit names, in the order of their names."""
         if row not in self._entities:
             (named,) = self._units.entities_of([self.ids[row]])
-            self._entities[row] = sorted(named, key=self._key)
+            self._entities[row] = sorted(named, key=self.key)
         return self._entities[row]
 
     def words(self, row: int) -> int:
@@ -139,10 +142,9 @@ class UnitGraph:
 
     def _headed(self, chunk: int) -> tuple[str | None, list[str]]:
         """The title and the headings above a chunk."""
-        stored = self._query.view.chunks.get(chunk)
-        documents = self._query.view.documents
-        headings = heading_path(documents.outline(stored.document), stored.section) if stored.section >= 0 else []
-        return documents.get(stored.document).title, headings
+        document, section = self._units.stands_in(self._of_chunk[chunk][0])
+        outline = self._query.view.documents.outline(document.id) if section >= 0 else []
+        return document.title, heading_path(outline, section)
 
     def _naming(self, entity: int, chunk: int, features: int) -> list[int]:
         """The rows of a chunk's units that name an entity, or whose title does."""

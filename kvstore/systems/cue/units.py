@@ -7,12 +7,13 @@ they follow from the mentions of a unit's chunk that lie in its span, and from t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...structures.derived_parts import DerivedPart, vector_id, vector_owner
 from ...structures.documents.chunks import ChunkRecord
@@ -24,11 +25,13 @@ from ...text.normalize import fold
 from ..chunked_text import stored_text
 from ..kept_derivations import KeptDerivation, stored_derivations
 from ..passage_graph.rows import names_of_heading, nested, written_as
-from .unit_derivation import UNIT_DERIVATION, UnitPart, UnitPlace, decoded, shown_at
+from .unit_derivation import UNIT_DERIVATION, UnitPlace, count_of, decoded_places, shown_at
 from .written_units import WRITTEN_UNITS, unit_source
 
 #: Documents whose units are kept, as long as no more are asked for together.
 _DOCUMENTS_KEPT = 512
+#: Chunks of which it is kept where names stand in them.
+_CHUNKS_KEPT = 2048
 #: Who wrote a unit that is a sentence of the text.
 RULE = "rule"
 
@@ -49,24 +52,24 @@ class StoredUnit(NamedTuple):
 
 
 class _UnitsOfDocument:
-    """The units of a document: places by chunk, where each chunk's begin, and where the vectors stand."""
+    """The units of a document: of each chunk how many, where the first of it is among all, and places when they are
+    asked for; and where the vectors stand."""
 
     def __init__(
-        self, state: State, record: DocumentRecord, chunks: Sequence[ChunkRecord], found: DerivedPart | None
+        self, state: State, record: DocumentRecord, stored: Sequence[ChunkRecord], found: DerivedPart | None
     ) -> None:
         self.record = record
+        self.stored = stored
         self.chunks = list(record.chunk_ids())
-        self.ordinals = {chunk: ordinal for ordinal, chunk in enumerate(self.chunks)}
-        self.spans = [UnitPlace(chunk.start, chunk.end) for chunk in chunks]
-        part = UnitPart([[] for _ in self.chunks], [0] * len(self.chunks))
-        if found is not None:
-            part = decoded(found.part, [span.start for span in self.spans])
-        self.part = part
+        self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
+        self._rows = [0] * len(self.chunks) if found is None else found.part
+        self.counts = list(map(count_of, self._rows))
         self.vectors = [] if found is None else found.places
-        self.first = [0, *accumulate(part.counts)]
+        self.first = [0, *accumulate(self.counts)]
+        self._places: dict[int, list[UnitPlace]] = {}
         #: By chunk, the model that wrote its units, and these.
         self.written: dict[int, tuple[str, Sequence[str]]] = {}
-        if any(part.written):
+        if any(isinstance(row, int) and row for row in self._rows):
             value = WRITTEN_UNITS.stored(state, self.record.key)
             text = stored_text(state, self.record, {})
             found_of = ((n, value.of(unit_source(text, n))) for n in range(len(self.chunks)) if value is not None)
@@ -75,6 +78,26 @@ class _UnitsOfDocument:
     def chunk_of(self, number: int) -> int:
         """The ordinal of the chunk of a unit."""
         return bisect_right(self.first, number) - 1
+
+    def places(self, ordinal: int) -> list[UnitPlace]:
+        """The places of the units of a chunk; none where a model wrote them."""
+        found = self._places.get(ordinal)
+        if found is None:
+            found = self._places[ordinal] = decoded_places(self._rows[ordinal], self.stored[ordinal].start)
+        return found
+
+    def units(self, ordinal: int) -> list[StoredUnit]:
+        """The units of a chunk, in order of the text."""
+        return [self.unit(ordinal, number) for number in range(self.counts[ordinal])]
+
+    def unit(self, ordinal: int, number: int) -> StoredUnit:
+        """A unit of a chunk."""
+        if places := self.places(ordinal):
+            source, (start, end, subject) = RULE, places[number]
+        else:
+            source, (start, end), subject = self.written[ordinal][0], self.stored[ordinal][1:3], None
+        id = vector_id(self.record.id, self.first[ordinal] + number)
+        return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
 
 
 class Units:
@@ -85,7 +108,7 @@ class Units:
         self._parts = state.derived_parts(UNIT_DERIVATION)
         self._documents: dict[int, _UnitsOfDocument] = {}
         self._title_names = lru_cache(512)(self._read_title_names)
-        self._mentions = lru_cache(2048)(self._read_mentions)
+        self._name_places: dict[int, npt.NDArray[np.int64]] = {}
         self._text = lru_cache(512)(state.documents.text)
 
     @cached_property
@@ -112,10 +135,7 @@ class Units:
         """The units of each chunk, in order of the text."""
         stored = self._state.chunks.get_many(chunks)
         documents = self._of_documents(record.document for record in stored)
-        return [
-            list(self._of_chunk(documents[record.document], chunk, record.ordinal))
-            for chunk, record in zip(chunks, stored, strict=True)
-        ]
+        return [documents[record.document].units(record.ordinal) for record in stored]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Some units."""
@@ -125,12 +145,17 @@ class Units:
         for number, text in owners:
             document = documents[number]
             ordinal = document.chunk_of(text)
-            found.append(self._unit(document, ordinal, text - document.first[ordinal]))
+            found.append(document.unit(ordinal, text - document.first[ordinal]))
         return found
 
     def texts(self, ids: Iterable[int]) -> list[str]:
         """Units as a reader sees them."""
         return [self._said(unit) for unit in self.get(ids)]
+
+    def stands_in(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
+        """The document of a unit, and the section of its outline (-1: before the first heading)."""
+        document = self._document(unit.document)
+        return document.record, document.stored[document.ordinals[unit.chunk]].section
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of units, shape (n, dimension), of unit length."""
@@ -171,7 +196,7 @@ class Units:
         it as a name wherever it does, so that no text need be read."""
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._named(unit)]
-        places = self._mentions(units[0].chunk, units[0].document).get(entity, [])
+        places = [(start, end) for _, start, end in self._places_in(units[0], entity)]
         if not written:
             places = [place for place in places if self._is_written(units[0].document, place)]
         return [unit for unit in units if any(_within(place, _spans(unit)) for place in places)]
@@ -198,33 +223,23 @@ class Units:
         number, text = vector_owner(id)
         return self._document(number).record.key, text
 
-    def _of_chunk(self, document: _UnitsOfDocument, chunk: int, ordinal: int) -> Iterable[StoredUnit]:
-        return (self._unit(document, ordinal, number) for number in range(document.part.counts[ordinal]))
-
-    def _unit(self, document: _UnitsOfDocument, ordinal: int, number: int) -> StoredUnit:
-        places = document.part.places[ordinal]
-        id = vector_id(document.record.id, document.first[ordinal] + number)
-        place = places[number] if places else document.spans[ordinal]
-        source = RULE if places else document.written[ordinal][0]
-        start, end, subject = place
-        return StoredUnit(id, document.record.id, document.chunks[ordinal], number, start, end, source, subject)
-
     def _said(self, unit: StoredUnit) -> str:
         document = self._document(unit.document)
         ordinal = document.ordinals[unit.chunk]
-        if not document.part.places[ordinal]:
+        places = document.places(ordinal)
+        if not places:
             return document.written[ordinal][1][unit.ordinal]
-        return shown_at(self._text(unit.document), document.part.places[ordinal][unit.ordinal])
+        return shown_at(self._text(unit.document), places[unit.ordinal])
 
     def _named(self, unit: StoredUnit) -> Iterable[int]:
         """The entities that a unit names in what it says."""
         if unit.source == RULE:
             spans = _spans(unit)
-            return (
+            return {
                 entity
-                for entity, places in self._mentions(unit.chunk, unit.document).items()
-                if any(_within(place, spans) and self._is_written(unit.document, place) for place in places)
-            )
+                for entity, start, end in self._places_in(unit)
+                if _within((start, end), spans) and self._is_written(unit.document, (start, end))
+            }
         said = self._said(unit)
         found = list(mentions_in(self._state.filter, fold(said), self._state.settings.name_words))
         text = said.encode()
@@ -232,22 +247,24 @@ class Units:
         outer = (place for place, inside in nested(places) if not inside)
         return (entity for start, end, entity in outer if written_as(text[start:end]) == (True, False))
 
-    def _read_mentions(self, chunk: int, document_number: int) -> dict[int, list[tuple[int, int]]]:
-        """Where the names in a chunk stand that are in no longer one, in bytes of the document, by entity.
+    def read_names(self, chunks: Iterable[int]) -> None:
+        """Read together where names stand in some chunks whose units were read."""
+        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_places]
+        if len(missing) + len(self._name_places) > _CHUNKS_KEPT:
+            self._name_places = {}
+        self._name_places.update(zip(missing, self._state.mentions.outermost_in(missing), strict=True))
 
-        The same that :func:`~kvstore.systems.passage_graph.rows.nested` tells, from the places alone.
-        """
-        found: dict[int, list[tuple[int, int]]] = {}
-        document = self._document(document_number)
-        base = document.spans[document.ordinals[chunk]].start
-        reach, last = -1, (-1, -1)
-        places = self._state.mentions.places_in(chunk)
-        for start, length, entity in sorted((start, -length, entity) for entity, start, length in places):
-            place = (base + start, base + start - length)
-            if place[1] > reach or place == last:
-                reach, last = place[1], place
-                found.setdefault(entity, []).append(place)
-        return found
+    def _places_in(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """Where the names in the chunk of a unit stand that are in no longer one, or one of them: entity, and bytes of
+        the document."""
+        if unit.chunk not in self._name_places:
+            self.read_names([unit.chunk])
+        found = self._name_places[unit.chunk]
+        if entity is not None:
+            found = found[found[:, 0] == entity]
+        document = self._document(unit.document)
+        base = document.stored[document.ordinals[unit.chunk]].start
+        return ((named, base + start, base + end) for named, start, end in found.tolist())
 
     def _is_written(self, document: int, place: tuple[int, int]) -> bool:
         """Whether a name is written as one: with a capital or a digit."""

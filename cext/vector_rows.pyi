@@ -1,0 +1,17 @@
+"""What the kernel offers to Python; see vector_rows.pyx."""
+
+import numpy as np
+import numpy.typing as npt
+
+def gather_rows(
+    blocks: list[memoryview | None],
+    size: int,
+    encoding: bytes,
+    rows_of_block: int,
+    quantised: bool,
+    noted: npt.NDArray[np.uint64],
+    places: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    out: npt.NDArray[np.float32],
+) -> int: ...

@@ -1,0 +1,95 @@
+"""Vectors of many blocks, gathered in any order: what was put, before and after it is written, and damage is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kvstore.errors import CorruptionError
+from kvstore.storage import records
+from kvstore.storage.environment import Environment
+from kvstore.structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, VectorSpace, VectorWriter, VerifiedBlocks
+from kvstore_cext.vector_rows import gather_rows
+
+DIMENSION = 300
+QUANTISED = VectorSpace("units", "units_vectors", "units_vector_space", quantised=True)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    with Environment.open(tmp_path / "store", durability="relaxed") as opened:
+        yield opened
+
+
+def made(count: int) -> Matrix:
+    rows = np.random.default_rng(count).standard_normal((count, DIMENSION)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(written=st.integers(0, 60), further=st.integers(0, 20), quantised=st.booleans(), data=st.data())
+def test_vectors_are_gathered_in_any_order(
+    environment: Environment, written: int, further: int, quantised: bool, data: st.DataObject
+) -> None:
+    space = QUANTISED if quantised else CHUNK_VECTORS
+    vectors = made(written + further)
+    wanted = data.draw(st.lists(st.integers(0, len(vectors) - 1), max_size=90)) if len(vectors) else []
+    places: list[tuple[int, int]] = []
+    with environment.write() as view:
+        view.clear(space.blocks)
+        view.clear(space.free_rows)
+        writer = VectorWriter(view, DIMENSION, space)
+        for number, vector in enumerate(vectors):
+            if number == written:
+                writer.flush()
+            places.append(writer.add(number + 1, vector, 1 + max((block for block, _ in places), default=0)))
+        before = writer.gather([places[row] for row in wanted])
+        writer.flush()
+    with environment.snapshot() as snapshot:
+        verified = VerifiedBlocks()
+        for _ in range(2):
+            stored = Vectors(snapshot, DIMENSION, space, verified)
+            found = stored.gather(np.array([places[row] for row in wanted], np.int64).reshape(-1, 2))
+            assert found.tobytes() == before.tobytes()
+    if quantised:
+        assert np.allclose(before, vectors[wanted], atol=2e-3)
+    else:
+        assert before.tobytes() == vectors[wanted].tobytes()
+
+
+def test_a_block_that_is_damaged_or_not_there_is_told(environment: Environment) -> None:
+    with environment.write() as view:
+        writer = VectorWriter(view, DIMENSION)
+        places = [writer.add(number, vector, 1) for number, vector in enumerate(made(3), 1)]
+        writer.flush()
+    with environment.snapshot() as snapshot:
+        stored = Vectors(snapshot, DIMENSION)
+        with pytest.raises(CorruptionError, match="vector block 7 is referred to but not stored"):
+            stored.gather([*places, (7, 0)])
+        with pytest.raises(CorruptionError, match="vector block 1 is damaged"):
+            Vectors(snapshot, DIMENSION - 1).gather(places)
+    with environment.write() as view:
+        value = view.get(CHUNK_VECTORS.blocks, records.u32(1))
+        assert value is not None
+        view.put(CHUNK_VECTORS.blocks, records.u32(1), bytes(value[:-1]) + bytes([value[-1] ^ 1]))
+    with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="vector block 1 is damaged"):
+        Vectors(snapshot, DIMENSION).gather(places)
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    one, block = np.zeros(1, np.int64), memoryview(bytes(64))
+    for blocks, size, encoding, rows, order in [
+        ([], 64, b"vec1", one, one),
+        ([block], 64, b"vec1", np.zeros(2, np.int64), one),
+        ([block], 64, b"vec", one, one),
+        ([block], 20, b"vec1", one, one),
+    ]:
+        with pytest.raises(ValueError, match="places|no block"):
+            gather_rows(
+                blocks, size, encoding, 1, False, np.zeros(1, np.uint64), one, rows, order, np.zeros((1, 4), np.float32)
+            )
