@@ -126,14 +126,18 @@ def encoded_text(text: bytes) -> bytes:
     return DEFLATED + packed if len(packed) < len(text) else PLAIN + text
 
 
-def decoded_text(stored: memoryview, key: bytes) -> bytes:
-    """The text that :func:`encoded_text` stored under ``key``; raises CorruptionError for anything else."""
+def decoded_text(stored: memoryview, key: bytes, most: int | None = None) -> bytes:
+    """The text that :func:`encoded_text` stored under ``key``, or at least its first ``most`` bytes; raises
+    CorruptionError for anything else."""
     encoding, body = bytes(stored[:1]), bytes(stored[1:])
     if encoding == PLAIN:
         return body
     try:
         if encoding in (ZLIB, DEFLATED):
-            return zlib.decompress(body, zlib.MAX_WBITS if encoding == ZLIB else _RAW)
+            window = zlib.MAX_WBITS if encoding == ZLIB else _RAW
+            if most is not None:
+                return zlib.decompressobj(window).decompress(body, max(1, most))
+            return zlib.decompress(body, window)
     except zlib.error:
         pass
     raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")
@@ -267,7 +271,8 @@ class Documents:
             value = _present(document, value)
             text: bytes | memoryview | None = _long_text(value)
             if text is None:
-                text = decoded_text(records.unseal(value, tables.TEXTS, key), key)
+                last = max((end for _, end in places[document]), default=0)
+                text = decoded_text(records.unseal(value, tables.TEXTS, key), key, last)
             found[document] = [_slice(document, text, start, end) for start, end in places[document]]
         return found
 

@@ -16,6 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.msgpack_rows import read_numbers
+
 from ...columnar import Columnar, NamedRows
 from ...errors import CorruptionError
 from ...storage import index_file, records
@@ -145,6 +150,18 @@ class GenerationRows:
             None if value is None else records.unpack(value, table, key)
             for key, value in zip(whole, found, strict=True)
         ]
+
+    def numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """Of rows of so many whole numbers: the places of the keys that have one, and these, -1 for nil."""
+        found = self._source.get_many(table, [self._prefix + key for key in keys])
+        there = [place for place, value in enumerate(found) if value is not None]
+        rows = np.empty((len(there), columns), np.int64)
+        unread = read_numbers([found[place] for place in there], rows)
+        if unread >= 0:
+            key = self._prefix + keys[there[unread]]
+            records.unpack(found[there[unread]], table, key)
+            raise CorruptionError(f"table {table}, key {key.hex()}: not {columns} numbers; run CHECK REPAIR")
+        return there, rows
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         """The keys with ``start <= key < stop`` and their values, in key order."""

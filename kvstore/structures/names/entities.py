@@ -84,7 +84,8 @@ class EntityRecord:
     @property
     def name(self) -> str:
         """The form it was introduced in most often; the first in code-point order among equals."""
-        return _most_frequent(self.forms)
+        # Most have one slot.
+        return self.row[0] if len(self.row) == 3 else _most_frequent(self.forms)
 
     @property
     def kind(self) -> str:

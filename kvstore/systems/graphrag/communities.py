@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ...errors import CorruptionError
 from ...storage import records
+from ...structures import tables
 from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, written_text
@@ -199,6 +200,8 @@ class Communities:
     def written(self, community: int) -> WrittenText | None:
         """What a language model wrote of it; None where nothing did, or a document that it was written from is gone
         or has changed."""
+        if not self._has_written:
+            return None
         found = written_text(self._state.lmdb, self.get(community).content)
         return found if found is not None and self.has_all(self.sources(community)) else None
 
@@ -333,6 +336,17 @@ class Communities:
         return self._state.counters.change == self.change and not self._state.lmdb.writable
 
     @cached_property
+    def _has_written(self) -> bool:
+        """Whether a model has written anything at all."""
+        return self._state.lmdb.count(tables.WRITTEN) > 0
+
+    @property
+    def as_built(self) -> bool:
+        """Whether nothing has changed since it was built, and no model has written on it: all that it says is the same
+        for every state of which this is true."""
+        return self._is_of_this_state and not self._has_written
+
+    @cached_property
     def _known(self) -> _KnownOfState:
         if self._state.lmdb.writable:
             return _KnownOfState(self._count)
@@ -446,9 +460,9 @@ class Communities:
 
     def _finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
         """The finest community of each of some entities, and how many passages each had: none of one that is newer."""
-        found = self._rows.get_many(ENTITY_COMMUNITIES, list(map(records.u32, entities)))
-        rows = [(NOWHERE, 0) if row is None else (NOWHERE if row[0] is None else row[0], row[1]) for row in found]
-        finest, degrees = np.array(rows, np.int64).reshape(len(rows), 2).T
+        there, rows = self._rows.numbers(ENTITY_COMMUNITIES, list(map(records.u32, entities)), 2)
+        finest, degrees = np.full(len(entities), NOWHERE), np.zeros(len(entities), np.int64)
+        finest[there], degrees[there] = rows.T
         if finest.max(initial=NOWHERE) >= len(self.tree):
             raise _lacking(int(finest.max()))
         return finest, degrees

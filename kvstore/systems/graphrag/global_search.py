@@ -143,7 +143,7 @@ class _Tree:
         self.deepest = max(self.deepest, int(self._communities.tree.levels[found].max(initial=0)))
         scores = self._communities.cosines(found, self._query.vector).astype(np.float64).round(6)
         if self._rarities:
-            first = np.lexsort((found, -scores))[:_READ]
+            first = _best_places(found, scores, _READ)
             scores[first] += [self._share(terms) for terms in self._terms(found[first].tolist())]
         return scores
 
@@ -160,7 +160,19 @@ class _Tree:
         return self._communities.living(found) if self._possible is None else found[self._possible[found]]
 
     def _terms(self, found: Sequence[int]) -> list[str]:
-        """The terms of reports, see :func:`_framed`; kept for other questions as long as they say the same."""
+        """The terms of reports, see :func:`_framed`. Where all that they say may answer, and is as it was built, those
+        that are known need not be looked at again."""
+        if self._query.allowed is not None or not self._communities.as_built:
+            return self._terms_said(found)
+        known: dict[int, str] = self._communities.memory("terms of reports as built", dict)
+        if len(known) + len(found) > _TERMS_KEPT:
+            known.clear()
+        missing = [one for one in found if one not in known]
+        known.update(zip(missing, self._terms_said(missing), strict=True))
+        return [known[one] for one in found]
+
+    def _terms_said(self, found: Sequence[int]) -> list[str]:
+        """The terms of reports; kept for other questions as long as they say the same."""
         communities = self._communities
         communities.read(found)
         titles = communities.titles(found)
@@ -192,6 +204,15 @@ def _framed(text: str, stem: Callable[[str], str]) -> str:
     return "".join(f" {term} " * count for term, count in term_counts(text, stem).items())
 
 
+def _best_places(communities: Partition, scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.intp]:
+    """The places of communities that have the greatest scores, best first, equals by number."""
+    if not 0 < most < len(scores):
+        return np.lexsort((communities, -scores))[:most]
+    last = len(scores) - most
+    near = np.flatnonzero(scores >= np.partition(scores, last)[last])
+    return near[np.lexsort((communities[near], -scores[near]))[:most]]
+
+
 def _selected(tree: _Tree, levels: int, most: int) -> tuple[list[tuple[int | None, float]], int]:
     """The communities that say most with their scores, best first, ``most`` of them, and how many there are: from the
     coarsest down as long as one below says as much; None stands for what is in no community."""
@@ -209,7 +230,7 @@ def _selected(tree: _Tree, levels: int, most: int) -> tuple[list[tuple[int | Non
         here, scores = below[better], scores_below[better]
     every, scores = map(np.concatenate, zip(*kept, (here, scores), strict=True))
     scores = scores * tree.weights(every)
-    first = np.lexsort((every, -scores))[:most]
+    first = _best_places(every, scores, most)
     order: list[tuple[int | None, float]] = list(zip(every[first].tolist(), scores[first].tolist(), strict=True))
     if tree.loose:
         score = tree.score_of_loose()
