@@ -20,7 +20,7 @@ KERNELS := pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
 TYPING := build/typing
 SANITIZED := build/sanitized
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft chnsw edge_filter entity_filter filter_damage \
-	lexical_search msgpack_rows packed_numbers pagerank recognition row_products words))
+	lexical_search mentions msgpack_rows packed_numbers pagerank recognition row_products vector_rows words))
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
