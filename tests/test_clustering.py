@@ -153,6 +153,14 @@ def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch
     assert (found == exact).mean() > 0.9
 
 
+def test_rows_of_a_large_cell_are_compared_a_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clouds(700)
+    nearest, near = nearest_rows(vectors), near_rows(vectors, 5)
+    monkeypatch.setattr(rows_module, "_PRODUCTS", 700 * 9)
+    assert all((one == other).all() for one, other in zip(nearest_rows(vectors), nearest, strict=True))
+    assert (np.sort(near_rows(vectors, 5)) == np.sort(near)).all()
+
+
 def test_near_rows_are_those_of_largest_cosine() -> None:
     vectors = clouds(400)
     products = vectors @ vectors.T

@@ -11,7 +11,7 @@ no order of adding shows. Rows are brought to length one when they are compared,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ RowPlaces = npt.NDArray[np.int64]
 _COMPARED = 20_000
 #: One row in so many begins a cell, and a row is in so many cells.
 _CELL, _CELLS = 256, 3
-#: Rows compared at once, and how many of those proposed are multiplied again.
-_AT_ONCE, _PROPOSED = 1024, 4
+#: Rows compared at once, products at once (a cell may have a large part of all rows), and how many of those proposed
+#: are multiplied again.
+_AT_ONCE, _PRODUCTS, _PROPOSED = 1024, 1 << 25, 4
 #: Components are whole numbers of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
 
@@ -46,9 +47,9 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
     else:
         cells = _cells(rows, order, drawn)
     for members in cells:
-        units = _units(rows[members])
-        for start in range(0, len(members), _AT_ONCE):
-            _take_nearest(units, members, start, nearest, cosines)
+        units = _units(rows, members)
+        for asked in _portions(len(members)):
+            _take_nearest(units, members, asked, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal = np.flatnonzero(which == group)
         nearest[equal[0]], nearest[equal[1:]] = equal[1], equal[:-1]
@@ -62,19 +63,25 @@ def near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
     found = np.full((len(rows), most), -1, np.int64)
     cosines = np.full((len(rows), most), -np.inf, np.float32)
     for members in [every] if len(every) <= _COMPARED else _cells(rows, every, _drawn(rows)):
-        units = _units(rows[members])
-        for start in range(0, len(members), _AT_ONCE):
-            _take_near(units, members, start, found, cosines)
+        units = _units(rows, members)
+        for asked in _portions(len(members)):
+            _take_near(units, members, asked, found, cosines)
     return found
 
 
-def _take_near(units: Matrix, among: RowPlaces, start: int, found: RowPlaces, cosines: Matrix) -> None:
-    """Take note of the rows of ``among`` (ascending, each with its unit vector) that are nearer to those from ``start``
-    on than some of those found."""
+def _portions(count: int) -> Iterator[slice]:
+    """Rows that are compared at once with as many as there are."""
+    step = max(1, min(_AT_ONCE, _PRODUCTS // max(count, 1)))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _take_near(units: Matrix, among: RowPlaces, part: slice, found: RowPlaces, cosines: Matrix) -> None:
+    """Take note of the rows of ``among`` (ascending, each with its unit vector) that are nearer to a ``part`` of them
+    than some of those found."""
     if len(among) < 2:
         return
-    asked = among[start : start + _AT_ONCE]
-    products = _products(units, start)
+    asked = among[part]
+    products = _products(units, part)
     # Itself, and what another cell has brought, is not found again.
     for column in (asked, *found[asked].T):
         places = np.minimum(np.searchsorted(among, column), len(among) - 1)
@@ -90,11 +97,11 @@ def _take_near(units: Matrix, among: RowPlaces, start: int, found: RowPlaces, co
     found[asked] = np.where(cosines[asked] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
 
 
-def _units(rows: npt.NDArray[Any]) -> Matrix:
-    """The rows at length one, in fixed point."""
-    units: Matrix = np.empty(rows.shape, np.float32)
-    for start in range(0, len(rows), _AT_ONCE):
-        part = rows[start : start + _AT_ONCE].astype(np.float64)
+def _units(rows: npt.NDArray[Any], places: RowPlaces) -> Matrix:
+    """The rows at some places at length one, in fixed point."""
+    units: Matrix = np.empty((len(places), rows.shape[1]), np.float32)
+    for start in range(0, len(places), _AT_ONCE):
+        part = rows[places[start : start + _AT_ONCE]].astype(np.float64)
         squares = np.zeros(len(part))
         for column in part.T:  # in one order, whatever the shape
             squares += column * column
@@ -108,7 +115,7 @@ def _drawn(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """A number for each row that follows from its components alone."""
     drawn = np.empty(len(rows), np.uint64)
     for start in range(0, len(rows), _AT_ONCE):
-        units = _units(rows[start : start + _AT_ONCE])
+        units = _units(rows, np.arange(start, min(start + _AT_ONCE, len(rows))))
         mixed = np.zeros(len(units), np.uint64)
         for column in units.T:
             mixed = (mixed ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -123,25 +130,25 @@ def _cells(rows: npt.NDArray[Any], places: RowPlaces, drawn: npt.NDArray[np.uint
     if len(begins) <= _CELLS:
         return [places]
     cells = np.empty((len(places), _CELLS), np.int64)
-    centres = _units(rows[begins]).T
+    centres = _units(rows, begins).T
     for start in range(0, len(places), _AT_ONCE):
-        products = _units(rows[places[start : start + _AT_ONCE]]) @ centres
+        products = _units(rows, places[start : start + _AT_ONCE]) @ centres
         cells[start : start + _AT_ONCE] = _largest(products, _CELLS)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(begins)))
     return np.split(places[order // _CELLS], bounds)
 
 
-def _take_nearest(units: Matrix, among: RowPlaces, start: int, nearest: RowPlaces, cosines: RowPlaces) -> None:
-    """Take note of the nearest of ``among`` (ascending, each with its unit vector) to each of those from ``start`` on,
-    where it is nearer than what was met before."""
+def _take_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPlaces, cosines: RowPlaces) -> None:
+    """Take note of the nearest of ``among`` (ascending, each with its unit vector) to each of a ``part`` of them, where
+    it is nearer than what was met before."""
     if len(among) < 2:
         return
-    asked = among[start : start + _AT_ONCE]
-    products = _products(units, start)
-    products[np.arange(len(asked)), start + np.arange(len(asked))] = -np.inf
+    asked = among[part]
+    products = _products(units, part)
+    products[np.arange(len(asked)), part.start + np.arange(len(asked))] = -np.inf
     places = _largest(products, min(_PROPOSED, len(among) - 1))
-    rows = units[start : start + _AT_ONCE].astype(np.float64)
+    rows = units[part].astype(np.float64)
     for place in places.T:
         column = among[place]
         # Products of whole numbers below 2^20 add up exactly in double precision, in any order.
@@ -151,10 +158,10 @@ def _take_nearest(units: Matrix, among: RowPlaces, start: int, nearest: RowPlace
         nearest[asked[better]], cosines[asked[better]] = column[better], rounded[better]
 
 
-def _products(units: Matrix, start: int) -> Matrix:
-    """The products of the rows from ``start`` on with all."""
+def _products(units: Matrix, part: slice) -> Matrix:
+    """The products of a part of the rows with all."""
     # Of a copy: a matrix times itself is added up in another order, and equals would be told apart by that.
-    found: Matrix = units[start : start + _AT_ONCE].copy() @ units.T
+    found: Matrix = units[part].copy() @ units.T
     return found
 
 
