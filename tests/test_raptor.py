@@ -14,7 +14,7 @@ import kvstore
 from kvstore.errors import InputError
 from kvstore.retrieval.evidence import Hit
 from kvstore.retrieval.overview import asks_overview
-from kvstore.systems.raptor import summary
+from kvstore.systems.raptor import summary, topic_building, topics
 from kvstore.text.words import token_count
 
 SUBJECTS = ["herons", "glaciers", "turbines", "violins", "orchards", "lanterns"]
@@ -299,6 +299,35 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
     for subject in ("ships", "roses"):
         store.delete_where(f"key LIKE '{subject}%'")
     assert {span.document[:-1] for hit in found() for span in hit.spans} == {"coins"}
+
+
+@pytest.mark.parametrize("mode", ["collapsed", "traversal"])
+@pytest.mark.parametrize("options", ["size = 4", "size = 4, soft = 0.3", "size = 3, relatedness = 1"])
+def test_stored_sums_of_vectors_say_what_all_vectors_do(
+    make_store: Callable[..., kvstore.Store], mode: str, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers(stored_above: int) -> list[list[tuple[object, ...]]]:
+        monkeypatch.setattr(topic_building, "MOST_ADDED", stored_above)
+        monkeypatch.setattr(topics, "MOST_ADDED", stored_above)
+        store = make_store(f"above {stored_above}", settings={"chunk_tokens": 40})
+        for subject in SUBJECTS[:3]:
+            for number in range(6):
+                store.put(f"{subject}{number}", f"Ada Brandt saw {number} {subject}. {subject} are {subject} to her.")
+        store.execute(f"CREATE INDEX topics WITH ({options})")
+        found = []
+        for change in (None, "glaciers1", "harbour", None):
+            if change == "harbour":
+                store.put(change, "Ada Brandt saw the harbour. It had herons.")
+            elif change is not None:
+                store.delete(change)
+            for question in SUBJECTS[:3]:
+                wanted = {"mode": mode, "width": 9}
+                hits = store.retrieve(f"What are {question}?", using="raptor", top=60, options=wanted).hits
+                assert any(hit.path.startswith("topic") for hit in hits)
+                found.append([(hit.score, hit.document, hit.chunk, hit.text, hit.path) for hit in hits])
+        return found
+
+    assert answers(1) == answers(1000)
 
 
 def _related(hit: Hit) -> bool:

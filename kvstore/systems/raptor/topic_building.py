@@ -12,7 +12,8 @@ A second tree has topics of what is related: its finest are the sentences that n
 upwards alike (the idea is that of SiReRAG, Zhang et al., ICLR 2025).
 
 Of a large store there are more topics than chunks. No more is held of them than which are grouped, as arrays, and of
-the level below the places of its sentences; what a sentence says is read again where it is weighed again.
+the level below the places of its sentences; what a sentence says is read again where it is weighed again. Texts and
+vectors are copied to nameless files (:mod:`...storage.scratch_file`), and vectors held while they are grouped.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...retrieval.cover import told_sentences
+from ...storage.scratch_file import ScratchFile
 from ...structures.clustering.affinity import Partition, affinity_of_vectors, numbered
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
@@ -45,6 +47,8 @@ _NAMES = 12
 _SHOWN = 6_000
 #: Chunks whose vectors are read together.
 _TOGETHER = 4096
+#: The vectors of so many chunks are read and added up for a question; of topics with more the sum is stored.
+MOST_ADDED = 8
 #: Changes with what a model is shown, and with what it is asked.
 _PROMPT = b"topic 1"
 
@@ -62,8 +66,9 @@ class Topic(NamedTuple):
     """A group of chunks or of topics. Level 0 is the finest; ``children`` are chunks there, and topics above.
 
     ``chunks`` and ``documents`` count all that is below. ``title`` are places of telling words, ``summary`` of
-    sentences, ``shown`` of what a model is shown, of which ``content`` is the digest. Topics are numbered from the
-    finest level, in the order of the first chunk below each.
+    sentences, ``shown`` of what a model is shown, of which ``content`` is the digest. ``total`` is the sum of the
+    vectors of all chunks below, packed float32, where these are more than :data:`MOST_ADDED` and are not those of one
+    topic below it. Topics are numbered from the finest level, in the order of the first chunk below each.
 
     Those of the second tree follow, in the order of names. They have ``entities`` (ids) in place of a title: at level 0
     those that its sentences name, and above the ones of most passages. The ``children`` at level 0 are the chunks that
@@ -79,6 +84,7 @@ class Topic(NamedTuple):
     summary: Sequence[TextPlace]
     shown: Sequence[TextPlace]
     content: bytes
+    total: bytes = b""
     entities: Sequence[int] = ()
 
     @property
@@ -89,15 +95,18 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True)
 class Passages:
-    """Chunks in canonical order: ids, the documents they are of, and where they begin there; the bytes of all their
-    texts ``joined``, where each ends in those, and whether it is plain text."""
+    """Chunks in canonical order: ids, the documents they are of, and where they begin there; all their ``texts``, where
+    each ends in those, and whether it is plain text; and their unit ``vectors`` of so many dimensions, packed float32.
+    """
 
     chunks: Partition
     documents: Partition
     starts: Partition
-    joined: bytearray
+    texts: ScratchFile
     ends: Partition
     plain: npt.NDArray[np.bool_]
+    vectors: ScratchFile
+    dimension: int
 
     @staticmethod
     def of(state: State) -> tuple[Passages, Matrix]:
@@ -110,7 +119,8 @@ class Passages:
         del keyed
         columns = tuple(array("q") for _ in range(5))
         chunks, documents, starts, ends, plain = columns
-        texts = bytearray()
+        folder = None if state.open_indexes is None else state.open_indexes.environment.path
+        texts, rows = ScratchFile(folder), ScratchFile(folder)
         vectors: Matrix = np.empty((count, state.settings.dimension), np.float32)
         places: list[tuple[int, int]] = []
         for document in order:
@@ -118,7 +128,7 @@ class Passages:
             text = state.documents.text(document)
             ids = list(record.chunk_ids())
             for stored in state.chunks.get_many(ids):
-                texts += text[stored.start : stored.end]
+                texts.append(text[stored.start : stored.end])
                 starts.append(stored.start)
                 ends.append(len(texts))
                 places.append((stored.block, stored.row))
@@ -126,10 +136,14 @@ class Passages:
             documents.extend([document] * len(ids))
             plain.extend([record.format == "text"] * len(ids))
             if len(places) >= _TOGETHER or document == order[-1]:
-                vectors[len(chunks) - len(places) : len(chunks)] = state.vectors.gather(places)
+                read = vectors[len(chunks) - len(places) : len(chunks)]
+                read[:] = state.vectors.gather(places)
+                rows.append(read.tobytes())
                 places.clear()
-        numbers = [np.frombuffer(column, np.int64) for column in columns]
-        return Passages(numbers[0], numbers[1], numbers[2], texts, numbers[3], numbers[4].astype(np.bool_)), vectors
+        places_of = [np.frombuffer(column, np.int64) for column in columns]
+        plainly = places_of[4].astype(np.bool_)
+        dimension = state.settings.dimension
+        return Passages(*places_of[:3], texts, places_of[3], plainly, rows, dimension), vectors  # type: ignore[call-arg,arg-type]
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -138,11 +152,23 @@ class Passages:
         """The text of a passage, or some bytes of it."""
         first = int(self.ends[passage - 1]) if passage else 0
         last = int(self.ends[passage]) if end is None else first + end
-        return bytes(self.joined[first + start : last])
+        return self.texts.read(first + start, last)
 
     def size(self, passage: int) -> int:
         """How many bytes a passage has."""
         return int(self.ends[passage] - (self.ends[passage - 1] if passage else 0))
+
+    def total(self, passages: Sequence[int]) -> bytes:
+        """The sum of the vectors of some passages, packed float32; empty where they are few."""
+        if len(passages) <= MOST_ADDED:
+            return b""
+        size = 4 * self.dimension
+        total = np.zeros(self.dimension)
+        for start in range(0, len(passages), _TOGETHER):
+            part = passages[start : start + _TOGETHER]
+            rows = b"".join([self.vectors.read(one * size, one * size + size) for one in part])
+            total += np.frombuffer(rows, np.float32).reshape(-1, self.dimension).sum(axis=0, dtype=np.float64)
+        return total.astype("<f4").tobytes()
 
     def told(self, passage: int) -> Iterator[TopicSentence]:
         """The sentences of a passage."""
@@ -555,5 +581,6 @@ def _topic(passages: Passages, draft: _TopicDraft) -> Topic:
         [passages.span(*sentence[:3]) for sentence in draft.summary],
         [passages.span(*place) for place in draft.shown],
         digest.digest(),
+        passages.total(draft.passages) if len(draft.members) > 1 else b"",
         draft.entities,
     )

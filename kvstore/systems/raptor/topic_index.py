@@ -62,7 +62,7 @@ class TopicIndex(GenerationIndex[Topics]):
         "soft": Option(0.0, 0, 1, "how much less near a second topic of the same parent may be for a chunk to join it"),
         "relatedness": Option(0, 0, 1, "a second tree, over the sentences that name one entity (0: none)"),
     }
-    version = 2
+    version = 3
     tables = (TOPICS_TABLE, TREES_TABLE)
     outlined = True
 
@@ -72,6 +72,9 @@ class TopicIndex(GenerationIndex[Topics]):
             counters = state.counters
             passages, vectors = Passages.of(state)
             names = NamePlaces.of(state, passages) if related else None
+            opened = state.open_indexes
+        if opened is not None:
+            opened.environment.release_pages()  # all of the file was read
         method, size, levels = record.choice("method"), record.count("size"), record.count("levels")
         kept = vectors if related or soft else None
         rounds = partitions_of(vectors, method, size, levels)

@@ -1,14 +1,14 @@
 """The trees of topics of a generation as arrays: which topic is part of which, and which chunks the finest ones have.
 
 In: topics, one after another, or the rows of the table ``topic_trees``. Out: these rows, or :class:`StoredTopicTrees`;
-topics are places in its arrays. It takes some 15 bytes a topic and 20 a chunk, and is read once for all states that
+topics are places in its arrays. It takes some 20 bytes a topic and 20 a chunk, and is read once for all states that
 read the generation.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,7 @@ class TreeColumns:
         """Take note of the next topic."""
         self._levels.append(topic.level)
         self._parents.append(_NONE if topic.parent is None else topic.parent)
-        self._counts.append(0 if topic.level else len(topic.children))
+        self._counts.append(topic.chunks)
         if not topic.level:
             self._chunks.extend(topic.children)
 
@@ -51,11 +51,12 @@ class TreeColumns:
         chunks = 0
         for block, first in enumerate(range(0, len(self._levels), _BLOCK)):
             part = slice(first, first + _BLOCK)
-            last = chunks + sum(self._counts[part])
+            counts = np.array(self._counts[part], "<u4")
+            last = chunks + int(counts[np.array(self._levels[part]) == 0].sum())
             columns = (
                 np.array(self._levels[part], "u1"),
                 np.array(self._parents[part], "<u4"),
-                np.array(self._counts[part], "<u4"),
+                counts,
                 np.array(self._chunks[chunks:last], "<u8"),
             )
             chunks = last
@@ -63,17 +64,19 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """Of each topic its level and the one above it (:data:`ROOT`: none), and of each of the finest its chunks.
+    """Of each topic its level, the one above it (:data:`ROOT`: none) and how many chunks are below it (``sizes``), and
+    of each of the finest its chunks.
 
     The first ``similar`` topics are of the tree of what is alike, those behind them of what is related.
     """
 
-    def __init__(self, levels: npt.NDArray[np.uint8], parents: Partition, counts: Partition, chunks: Ids, similar: int):
+    def __init__(self, levels: npt.NDArray[np.uint8], parents: Partition, sizes: Partition, chunks: Ids, similar: int):
         self.levels = levels
         self.parents = parents
+        self.sizes = sizes
         self.similar = similar
         self._chunks = chunks
-        self._stops = np.cumsum(counts)
+        self._stops = np.cumsum(np.where(levels == 0, sizes, 0))
 
     @classmethod
     def of(cls, rows: GenerationRows) -> StoredTopicTrees:
@@ -86,7 +89,8 @@ class StoredTopicTrees:
         parents = np.where(above == _NONE, ROOT, above.astype(np.int64))
         tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.head["similar"]))
         below = np.flatnonzero(parents != ROOT)
-        if len(tree) != rows.head["topics"] or len(chunks) != counts.sum() or (parents[below] <= below).any():
+        whole = len(tree) == rows.head["topics"] and len(chunks) == counts[levels == 0].sum()
+        if not whole or (parents[below] <= below).any():
             raise CorruptionError("index topics: its trees are damaged; DROP INDEX topics, and make it anew")
         if (parents >= len(tree)).any() or (levels[parents[below]] != levels[below] + 1).any():
             raise CorruptionError("index topics: its trees contradict each other; DROP INDEX topics, and make it anew")
@@ -129,11 +133,16 @@ class StoredTopicTrees:
         for child in self.children(topic):
             yield from self.finest(child)
 
-    def leaves_of(self, chunk: int, *, related: bool) -> list[int]:
-        """The finest topics of a tree that have a chunk, ascending."""
+    def leaves_of(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
+        """The finest topics of a tree that have each of some chunks, ascending."""
+        if related and self.similar == len(self):
+            return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
-        first, last = np.searchsorted(ids, np.uint64(chunk)), np.searchsorted(ids, np.uint64(chunk), "right")
-        return [leaf for leaf in leaves[first:last].tolist() if self.is_related(leaf) == related]
+        wanted = np.array(chunks, np.uint64)
+        bounds = zip(np.searchsorted(ids, wanted).tolist(), np.searchsorted(ids, wanted, "right").tolist(), strict=True)
+        return [
+            [leaf for leaf in leaves[first:last].tolist() if self.is_related(leaf) == related] for first, last in bounds
+        ]
 
     def largest(self, most: int) -> Partition:
         """Topics of the tree of what is alike, ascending, that share no chunk: the finest level of at most so many, or
@@ -143,11 +152,25 @@ class StoredTopicTrees:
             found = np.flatnonzero(levels == level)
             if len(found) <= most:
                 return found
-        sizes = np.diff(self._stops, prepend=0)
-        for level in range(int(levels.max(initial=0))):
-            below = np.flatnonzero(levels == level)
-            np.add.at(sizes, self.parents[below], sizes[below])
-        return np.sort(found[np.argsort(-sizes[found], kind="stable")[:most]])
+        return np.sort(found[np.argsort(-self.sizes[found], kind="stable")[:most]])
+
+    @cached_property
+    def parts_chunks(self) -> bool:
+        """Whether no chunk is in two of the finest topics of the tree of what is alike."""
+        ids, leaves = self._leaves_by_chunk
+        ids = ids[leaves < self.similar]
+        return not (ids[1:] == ids[:-1]).any()
+
+    @cached_property
+    def branching(self) -> Partition:
+        """Of each topic the one that has the same chunks and is made of several, or of chunks: itself, or below it."""
+        found = np.arange(len(self))
+        only = np.flatnonzero(self._children.counts == 1)
+        below = self._children.of_all(only)
+        for level in range(1, int(self.levels.max(initial=0)) + 1):
+            here = self.levels[only] == level
+            found[only[here]] = found[below[here]]
+        return found
 
     @cached_property
     def known_chunks(self) -> Ids:

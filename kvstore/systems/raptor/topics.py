@@ -25,10 +25,12 @@ from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import summary_sentence
-from .topic_building import TITLE_WORDS, TextPlace, Topic
+from .topic_building import MOST_ADDED, TITLE_WORDS, TextPlace, Topic
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
+#: Where in a row the sum of vectors is.
+_TOTAL = 6
 #: As many newer chunks are placed by one search each; more by one pass over all vectors.
 _SEARCHED = 32
 #: Neighbours looked at of a newer chunk, which may be newer themselves.
@@ -47,9 +49,10 @@ class Topics:
         self._rows = rows
         self._state = state
         self._read: dict[int, Topic] = {}
-        #: Of documents and chunks that were asked for whether they are there.
+        #: Of documents and chunks that were asked for whether they are there; of finest topics whether they changed.
         self._documents: dict[int, bool] = {}
         self._chunks: dict[int, bool] = {}
+        self._finest: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return len(self.tree)
@@ -85,11 +88,16 @@ class Topics:
     def read(self, topics: Sequence[int]) -> Mapping[int, Topic]:
         """Some topics as they were when they were made, and perhaps others; see :meth:`get`."""
         missing = [topic for topic in topics if topic not in self._read]
-        for topic, row in zip(missing, self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, missing))), strict=True):
-            if row is None:
-                raise _lacking(topic)
+        for topic, row in zip(missing, self._stored_rows(missing), strict=True):
             self._read[topic] = self._topic(topic, row)
         return self._read
+
+    def _stored_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
+        rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
+        for topic, row in zip(topics, rows, strict=True):
+            if row is None:
+                raise _lacking(topic)
+            yield row
 
     def is_related(self, topic: int) -> bool:
         """Whether it is of the tree of what is related."""
@@ -106,6 +114,30 @@ class Topics:
             for finest in self.tree.finest(topic)
         )
 
+    def size(self, topic: int) -> int:
+        """How many living chunks are below it."""
+        return len(self.chunks(topic)) if self._changed else int(self.tree.sizes[topic])
+
+    def summands(self, topic: int) -> tuple[list[int], list[int]]:
+        """What adds up to the sum of the vectors of the living chunks below it: topics with a stored sum, and chunks.
+
+        A topic of which something has come or gone is the sum of those below it, where these share no chunk. Topics
+        with the same chunks have the same summands.
+        """
+        topic = int(self.tree.branching[topic])
+        if self.tree.sizes[topic] > MOST_ADDED:
+            if not self.stale(topic):
+                return [topic], []
+            if self.tree.levels[topic] and self.tree.parts_chunks and not self.is_related(topic):
+                below = [self.summands(child) for child in self.tree.children(topic)]
+                topics, chunks = ([one for part in parts for one in part] for parts in zip(*below, strict=True))
+                return topics, chunks
+        return [], self.chunks(topic)
+
+    def totals(self, topics: Sequence[int]) -> list[Matrix]:
+        """The stored sum of the vectors of all chunks that were below each of some topics when they were made."""
+        return [np.frombuffer(row[_TOTAL], "<f4") for row in self._stored_rows(topics)]
+
     def chunks(self, topic: int) -> list[int]:
         """The living chunks below it, newer ones last."""
         found: dict[int, None] = {}
@@ -117,15 +149,24 @@ class Topics:
 
     def topics_of(self, chunk: int) -> list[int]:
         """The topics that a chunk is below, the finest first; of several finest ones the first leads upwards."""
-        finest = self.tree.leaves_of(chunk, related=False)
-        if not finest and chunk in self._placed:
-            finest = [self._placed[chunk]]
-        return [*finest, *self._above(finest[:1])]
+        return self.topics_of_each([chunk])[0]
 
-    def related_of(self, chunk: int) -> list[int]:
-        """The topics of what is related that a chunk is below: those of its names, and all above any of these."""
-        leaves = self.tree.leaves_of(chunk, related=True) or self._related_newer.get(chunk, ())
-        return [*leaves, *self._above(leaves)]
+    def topics_of_each(self, chunks: Sequence[int]) -> list[list[int]]:
+        """The topics that each of some chunks is below; see :meth:`topics_of`."""
+        found = self._leaves(chunks)
+        for chunk, finest in zip(chunks, found, strict=True):
+            if not finest and chunk in self._placed:
+                finest.append(self._placed[chunk])
+        return [[*finest, *self._above(finest[:1])] for finest in found]
+
+    def related_of_each(self, chunks: Sequence[int]) -> list[list[int]]:
+        """The topics of what is related that each of some chunks is below: those of its names, and all above any of
+        these."""
+        found = []
+        for chunk, finest in zip(chunks, self.tree.leaves_of(chunks, related=True), strict=True):
+            leaves = finest or self._related_newer.get(chunk, ())
+            found.append([*leaves, *self._above(leaves)])
+        return found
 
     def newer(self) -> list[int]:
         """The chunks that came after it was made."""
@@ -168,10 +209,7 @@ class Topics:
 
     def stale(self, topic: int) -> bool:
         """Whether a chunk below it is gone, or a newer one belongs there."""
-        return any(
-            finest in self._newer_of or not all(map(self._is_there, self.tree.chunks(finest)))
-            for finest in self.tree.finest(topic)
-        )
+        return self._changed and any(map(self._has_changed, self.tree.finest(topic)))
 
     def described_texts(self) -> str:
         """How many of the texts that a model may write are there, by which models; empty where none is."""
@@ -227,12 +265,19 @@ class Topics:
             found = self._documents[document] = self._state.documents.has(document)
         return found
 
+    def _has_changed(self, finest: int) -> bool:
+        found = self._finest.get(finest)
+        if found is None:
+            found = finest in self._newer_of or not all(map(self._is_there, self.tree.chunks(finest)))
+            self._finest[finest] = found
+        return found
+
     def _is_there(self, chunk: int) -> bool:
-        if not self._changed:
+        if not self._lost:
             return True
         found = self._chunks.get(chunk)
         if found is None:
-            found = self._chunks[chunk] = self._state.chunks.find(chunk) is not None
+            found = self._chunks[chunk] = self._state.chunks.has_many([chunk])[0]
         return found
 
     def _text(self, span: TextPlace) -> str:
@@ -241,6 +286,13 @@ class Topics:
     @cached_property
     def _changed(self) -> bool:
         return self._state.counters.change != self.change or self._state.lmdb.writable
+
+    @cached_property
+    def _lost(self) -> bool:
+        """Whether a chunk that the topics were made of is gone."""
+        if not self._changed:
+            return False
+        return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer) < len(self.tree.known_chunks)
 
     @cached_property
     def _newer(self) -> list[int]:
@@ -280,15 +332,17 @@ class Topics:
         records = self._state.chunks.get_many(self._newer)
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
         near = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
-        placed = ((chunk, self._leaves(older)) for chunk, older in zip(self._newer, near, strict=True))
-        return {chunk: leaves[0] for chunk, leaves in placed if leaves}
+        placed = [(chunk, older) for chunk, older in zip(self._newer, near, strict=True) if older is not None]
+        leaves = self._leaves([older for _, older in placed])
+        return {chunk: finest[0] for (chunk, _), finest in zip(placed, leaves, strict=True) if finest}
 
     def _nearest(self, vector: Matrix) -> int | None:
         """The older chunk nearest to a vector."""
         count = _NEIGHBOURS
         while True:
             ranking, _ = nearest_chunks(self._state, vector, count)
-            older = next((chunk for chunk, _ in ranking if self._leaves(chunk)), None)
+            near = [chunk for chunk, _ in ranking]
+            older = next((chunk for chunk, finest in zip(near, self._leaves(near), strict=True) if finest), None)
             if older is not None or len(ranking) < count:
                 return older
             count *= 8
@@ -307,11 +361,12 @@ class Topics:
             values = products[np.arange(len(vectors)), best]
             better = values > cosines
             cosines[better], chunks[better] = values[better], ids[best[better]]
-        return [chunk if self._leaves(chunk) else None for chunk in chunks.tolist()]
+        near: list[int] = chunks.tolist()
+        return [chunk if finest else None for chunk, finest in zip(near, self._leaves(near), strict=True)]
 
-    def _leaves(self, chunk: int | None) -> list[int]:
-        """The finest topics that a chunk had when they were made."""
-        return [] if chunk is None else self.tree.leaves_of(chunk, related=False)
+    def _leaves(self, chunks: Sequence[int]) -> list[list[int]]:
+        """The finest topics that each of some chunks had when they were made."""
+        return self.tree.leaves_of(chunks, related=False)
 
     @property
     def _of_entity(self) -> Mapping[int, int]:
@@ -338,6 +393,6 @@ def topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[
 
 def read_topic(place: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
     """The topic of a row, with its place in the trees: level, parent and children."""
-    chunks, documents, title, summary, shown, content, *entities = row
+    chunks, documents, title, summary, shown, content, total, *entities = row
     title, summary, shown = ([TextPlace(*span) for span in spans] for spans in (title, summary, shown))
-    return Topic(*place, chunks, documents, title, summary, shown, content, *entities)
+    return Topic(*place, chunks, documents, title, summary, shown, content, total, *entities)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain, groupby, islice
+from math import isnan, nan
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
-from ...structures.documents.chunks import GROUP, AbstractRecord
+from ...structures.documents.chunks import GROUP, AbstractRecord, ChunkRecord
 from ...structures.documents.documents import DocumentRecord, heading_path
 from ...structures.indexes.index_reading import bound_index
 from ...structures.vectors.vectors import Matrix
@@ -38,13 +39,13 @@ _DECIMALS = 6
 
 
 class _TreeNode(ABC):
-    """A chunk, an abstract or a topic: its height and its cosine with the question.
+    """A chunk, an abstract or a topic: its height and, once it is weighed, its cosine with the question.
 
     The best comes first; equals by document key and place, what is below before what is above.
     """
 
     level: int
-    cosine: float
+    cosine: float = nan
 
     @abstractmethod
     def children(self) -> Sequence[_TreeNode]:
@@ -62,136 +63,107 @@ class _TreeNode(ABC):
         """The key of its document, or of the first that it is about, and the number of its first chunk there."""
         ...
 
-    @property
-    def order(self) -> tuple[float, str, int, int]:
-        return (-self.cosine, *self.place, self.level)
-
 
 class _DocumentTree:
-    """The abstract tree of a document, and the cosines of its nodes with a question."""
+    """The abstract tree of a document; ``sums`` are those of the vectors of the first chunks, none to all, and of
+    others before them."""
 
-    def __init__(self, query: Query, record: DocumentRecord) -> None:
-        self.query = query
+    def __init__(self, trees: _Trees, record: DocumentRecord, ids: list[int], sums: npt.NDArray[np.float64]) -> None:
+        self.trees = trees
+        self.view = trees.query.view
         self.record = record
-        self.ids = list(record.chunk_ids())
-        self.places = {chunk: place for place, chunk in enumerate(self.ids)}
-
-    @cached_property
-    def vectors(self) -> Matrix:
-        return self.query.view.vectors_of(self.record)
-
-    @cached_property
-    def _sums(self) -> npt.NDArray[np.float64]:
-        return np.vstack([np.zeros(self.vectors.shape[1]), np.cumsum(self.vectors.astype(np.float64), axis=0)])
-
-    def cosine(self, first: int, last: int) -> float:
-        """The cosine of the centroid of some chunks, by their places."""
-        return _cosine(self._sums[last + 1] - self._sums[first], self.query)
+        self.ids = ids
+        self.places = {chunk: place for place, chunk in enumerate(ids)}
+        self.sums = sums
 
     def heading(self, section: int) -> str:
-        return " > ".join(heading_path(self.query.view.documents.outline(self.record.id), section))
+        return " > ".join(heading_path(self.view.documents.outline(self.record.id), section))
 
 
-def _cosine(centre: npt.NDArray[np.float64], query: Query) -> float:
-    length = float(np.linalg.norm(centre))
-    return round(float(centre @ query.vector.astype(np.float64)) / length, _DECIMALS) if length else 0.0
+class _DocumentNode(_TreeNode):
+    """A chunk or an abstract: the places of its first and last chunk in the document."""
 
-
-@dataclass(frozen=True)
-class _ChunkNode(_TreeNode):
     tree: _DocumentTree
-    chunk: int
-    level = -1
+    first: int
+    last: int
 
-    @cached_property
-    def cosine(self) -> float:  # type: ignore[override]
-        place = self.tree.places[self.chunk]
-        return self.tree.cosine(place, place)
+    @property
+    def centre(self) -> npt.NDArray[np.float64]:
+        """The sum of the vectors of its chunks."""
+        found: npt.NDArray[np.float64] = self.tree.sums[self.last + 1] - self.tree.sums[self.first]
+        return found
 
     @property
     def place(self) -> tuple[str, int]:
-        return self.tree.record.key, self.tree.places[self.chunk]
+        return self.tree.record.key, self.first
+
+
+class _ChunkNode(_DocumentNode):
+    level = -1
+
+    def __init__(self, tree: _DocumentTree, chunk: int) -> None:
+        self.tree = tree
+        self.chunk = chunk
+        self.first = self.last = tree.places[chunk]
 
     def children(self) -> Sequence[_TreeNode]:
         return ()
 
     def hit(self, rank: int) -> Hit:
-        view, record = self.tree.query.view, self.tree.record
-        stored = view.chunks.get(self.chunk)
-        text = view.documents.text_slice(record.id, stored.start, stored.end)
+        record = self.tree.record
+        stored = self.tree.view.chunks.get(self.chunk)
+        text = self.tree.view.documents.text_slice(record.id, stored.start, stored.end)
         place = (record.key, stored.ordinal, text, f"cosine {self.cosine:.3f}", stored.start, stored.end)
         return Hit(rank, self.cosine, *place, self.tree.heading(stored.section), record.title)
 
 
-@dataclass(frozen=True)
-class _AbstractNode(_TreeNode):
-    tree: _DocumentTree
-    number: int
-
-    @cached_property
-    def _record(self) -> AbstractRecord:
-        return self.tree.query.view.abstracts.get(self.number)
-
-    @cached_property
-    def _ends(self) -> tuple[int, int]:
-        return self.tree.places[self._record.first_chunk], self.tree.places[self._record.last_chunk]
-
-    @cached_property
-    def level(self) -> int:  # type: ignore[override]
-        return self._record.level
-
-    @cached_property
-    def cosine(self) -> float:  # type: ignore[override]
-        return self.tree.cosine(*self._ends)
-
-    @property
-    def place(self) -> tuple[str, int]:
-        return self.tree.record.key, self._ends[0]
+class _AbstractNode(_DocumentNode):
+    def __init__(self, tree: _DocumentTree, number: int, record: AbstractRecord) -> None:
+        self.tree = tree
+        self.level = record.level
+        self.first, self.last = tree.places[record.first_chunk], tree.places[record.last_chunk]
+        self.parent = record.parent
+        self._number = number
+        self._record = record
 
     def children(self) -> Sequence[_TreeNode]:
         if self.level:
-            return [_AbstractNode(self.tree, child) for child in self._record.children]
-        return [_ChunkNode(self.tree, chunk) for chunk in self.tree.ids[self._ends[0] : self._ends[1] + 1]]
+            return self.tree.trees.abstracts([(self.tree, child) for child in self._record.children])
+        return [self.tree.trees.chunk(self.tree, chunk) for chunk in self.tree.ids[self.first : self.last + 1]]
 
     def hit(self, rank: int) -> Hit:
-        view, record = self.tree.query.view, self.tree.record
-        first, last = self._ends
+        view, record = self.tree.view, self.tree.record
+        first, last = self.first, self.last
         starts = [chunk.start for chunk in view.chunks.get_many(self.tree.ids[first : last + 1])]
         spans = tuple(
             TextSpan(record.key, first + bisect_right(starts, start) - 1, start, end)
             for start, end in self._record.summary
         )
-        number = record.abstract_ordinal(self.number)
+        number = record.abstract_ordinal(self._number)
         path = f"abstract {number}, of chunks {first} to {last}: cosine {self.cosine:.3f}"
         heading = self.tree.heading(self._record.section)
         return _summary(rank, self.cosine, view.abstracts.text(self._record), path, heading, record.title, spans)
 
 
-@dataclass(frozen=True)
 class _TopicNode(_TreeNode):
-    trees: _Trees
-    topics: Topics
-    number: int
+    def __init__(self, trees: _Trees, topics: Topics, number: int) -> None:
+        self.level = 1_000 + int(topics.tree.levels[number])  # above any abstract
+        self.topics = topics
+        self.number = number
+        self._trees = trees
 
     @cached_property
-    def level(self) -> int:  # type: ignore[override]
-        return 1_000 + int(self.topics.tree.levels[self.number])  # above any abstract
-
-    @cached_property
-    def _chunks(self) -> list[int]:
-        return self.topics.chunks(self.number)
-
-    @cached_property
-    def cosine(self) -> float:  # type: ignore[override]
-        return _cosine(self.trees.vectors(self._chunks).astype(np.float64).sum(axis=0), self.trees.query)
+    def size(self) -> int:
+        """How many chunks are below it."""
+        return self.topics.size(self.number)
 
     @property
     def broad(self) -> bool:
-        return len(self._chunks) > _BROADEST
+        return self.size > _BROADEST
 
     @cached_property
     def _spans(self) -> tuple[TextSpan, ...]:
-        view = self.trees.query.view
+        view = self._trees.query.view
         spans = self.topics.spans(self.number)
         chunks = view.chunks.get_many(span.chunk for span in spans)
         return tuple(
@@ -206,14 +178,14 @@ class _TopicNode(_TreeNode):
     def children(self) -> Sequence[_TreeNode]:
         below = self.topics.children(self.number)
         if below:
-            return [_TopicNode(self.trees, self.topics, child) for child in below]
-        return [self.trees.chunk(chunk) for chunk in self._chunks]
+            return [self._trees.topic(self.topics, child) for child in below]
+        return self._trees.chunks(self.topics.chunks(self.number))
 
     def hit(self, rank: int) -> Hit | None:
         if not self._spans or self.broad:
             return None
         title = self.topics.title(self.number) or None
-        of = f"topic of {len(self._chunks)} chunks"
+        of = f"topic of {self.size} chunks"
         if self.topics.is_related(self.number):
             of += " on what is related"
         path = f"{of}: cosine {self.cosine:.3f}"
@@ -229,48 +201,127 @@ def _summary(
 
 
 class _Trees:
-    """The trees of the documents that are met."""
+    """The trees of the documents that are met, and their nodes, each of which is one object."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
+        self._view = query.view
         self._trees: dict[int, _DocumentTree] = {}
-        self._vectors: dict[int, Matrix] = {}  # of chunks below topics, of which each may be below many
+        self._records: dict[int, ChunkRecord] = {}
+        self._vectors: dict[int, Matrix] = {}  # of chunks, each of which may be below many topics
+        self._chunks: dict[int, _ChunkNode] = {}
+        self._abstracts: dict[int, _AbstractNode] = {}
+        self._topics: dict[int, _TopicNode] = {}
 
-    def of(self, document: int) -> _DocumentTree:
-        if document not in self._trees:
-            self._trees[document] = _DocumentTree(self.query, self.query.view.documents.get(document))
-        return self._trees[document]
+    def chunks(self, chunks: Sequence[int]) -> list[_ChunkNode]:
+        """The nodes of some chunks; what is not known of their documents is read at once."""
+        self._find(chunks)
+        owners = [self._records[chunk].document for chunk in chunks]
+        self._read(owners)
+        return [self.chunk(self._trees[owner], chunk) for owner, chunk in zip(owners, chunks, strict=True)]
 
-    def vectors(self, chunks: Sequence[int]) -> Matrix:
-        """The vectors of some chunks."""
-        new = [chunk for chunk in chunks if chunk not in self._vectors]
-        if new:
-            view = self.query.view
-            rows = [(record.block, record.row) for record in view.chunks.get_many(new)]
-            self._vectors.update(zip(new, view.vectors.gather(rows), strict=True))
-        return np.array([self._vectors[chunk] for chunk in chunks])
+    def chunk(self, tree: _DocumentTree, chunk: int) -> _ChunkNode:
+        if chunk not in self._chunks:
+            self._chunks[chunk] = _ChunkNode(tree, chunk)
+        return self._chunks[chunk]
 
-    def chunk(self, chunk: int) -> _ChunkNode:
-        return _ChunkNode(self.of(self.query.view.chunks.get(chunk).document), chunk)
+    def abstracts(self, places: Sequence[tuple[_DocumentTree, int]]) -> list[_AbstractNode]:
+        """The nodes of some abstracts."""
+        new = {number: tree for tree, number in places if number not in self._abstracts}
+        for (number, tree), record in zip(new.items(), self._view.abstracts.get_many(new), strict=True):
+            self._abstracts[number] = _AbstractNode(tree, number, record)
+        return [self._abstracts[number] for _, number in places]
+
+    def abstracts_above(self, chunks: Sequence[_ChunkNode]) -> list[list[_AbstractNode]]:
+        """The abstracts above each of some chunks, the nearest first."""
+        found: list[list[_AbstractNode]] = [[] for _ in chunks]
+        above = [(place, chunk.tree, chunk.chunk // GROUP) for place, chunk in enumerate(chunks)]
+        while above:
+            nodes = self.abstracts([(tree, number) for _, tree, number in above])
+            for (place, _, _), node in zip(above, nodes, strict=True):
+                found[place].append(node)
+            above = [
+                (place, tree, node.parent)
+                for (place, tree, _), node in zip(above, nodes, strict=True)
+                if node.parent is not None
+            ]
+        return found
+
+    def topic(self, topics: Topics, number: int) -> _TopicNode:
+        if number not in self._topics:
+            self._topics[number] = _TopicNode(self, topics, number)
+        return self._topics[number]
+
+    def weigh(self, nodes: Iterable[_TreeNode]) -> None:
+        """Compare nodes with the question that were not compared before."""
+        new = [node for node in nodes if isnan(node.cosine)]
+        inside = [node for node in new if isinstance(node, _DocumentNode)]
+        topics = [node for node in new if isinstance(node, _TopicNode)]
+        centres = np.array([node.centre for node in inside]).reshape(-1, self._view.vectors.dimension)
+        if topics:
+            centres = np.concatenate((centres, self._totals(topics)))
+        lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres))
+        cosines = centres @ self.query.vector.astype(np.float64) / np.where(lengths == 0, 1, lengths)
+        for node, cosine in zip([*inside, *topics], np.round(cosines, _DECIMALS).tolist(), strict=True):
+            node.cosine = cosine
+
+    def _totals(self, nodes: Sequence[_TopicNode]) -> npt.NDArray[np.float64]:
+        """The sums of the vectors of the chunks below some topics, shape (topics, dimension)."""
+        topics = nodes[0].topics
+        branching = topics.tree.branching[[node.number for node in nodes]]
+        distinct, which = np.unique(branching, return_inverse=True)
+        summands = list(map(topics.summands, distinct.tolist()))
+        below = list(dict.fromkeys(topic for some, _ in summands for topic in some))
+        chunks = list(dict.fromkeys(chunk for _, some in summands for chunk in some))
+        self._read_vectors(chunks)
+        rows = np.array([*topics.totals(below), *(self._vectors[chunk] for chunk in chunks)])
+        of_topic = {topic: place for place, topic in enumerate(below)}
+        of_chunk = {chunk: place for place, chunk in enumerate(chunks, len(below))}
+        places = [[*map(of_topic.__getitem__, one), *map(of_chunk.__getitem__, other)] for one, other in summands]
+        starts = np.cumsum([0, *map(len, places[:-1])])
+        totals: npt.NDArray[np.float64] = np.add.reduceat(rows[[*chain(*places)]], starts, axis=0, dtype=np.float64)
+        return totals[which]
+
+    def _read(self, documents: Sequence[int]) -> None:
+        """Read documents that are not known, and the vectors of their chunks."""
+        records = self._view.documents.get_many(one for one in documents if one not in self._trees)
+        ids = {document: list(record.chunk_ids()) for document, record in records.items()}
+        every = [*chain(*ids.values())]
+        self._read_vectors(every)
+        sums = np.zeros((len(every) + 1, self._view.vectors.dimension))
+        if every:
+            np.cumsum(np.array([self._vectors[chunk] for chunk in every]), axis=0, dtype=np.float64, out=sums[1:])
+        first = 0
+        for document, record in records.items():
+            last = first + len(ids[document])
+            self._trees[document] = _DocumentTree(self, record, ids[document], sums[first : last + 1])
+            first = last
+
+    def _read_vectors(self, chunks: Iterable[int]) -> None:
+        new = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._vectors]
+        self._find(new)
+        rows = [(self._records[chunk].block, self._records[chunk].row) for chunk in new]
+        self._vectors.update(zip(new, self._view.vectors.gather(rows), strict=True))
+
+    def _find(self, chunks: Iterable[int]) -> None:
+        new = [chunk for chunk in chunks if chunk not in self._records]
+        self._records.update(zip(new, self._view.chunks.get_many(new), strict=True))
 
 
 def collapsed(query: Query, strategy: str) -> Evidence:
     """Chunks and what stands above them in one ranking."""
     trees, topics, nearest = _near(query)
     with query.trace.step("collapse tree") as step:
-        nodes: dict[tuple[str, int], _TreeNode] = {}
-        for node in nearest:
-            nodes["chunk", node.chunk] = node
-            above: int | None = node.chunk // GROUP
-            while above is not None and ("abstract", above) not in nodes:
-                nodes["abstract", above] = _AbstractNode(node.tree, above)
-                above = query.view.abstracts.get(above).parent
-            for topic in () if topics is None else (*topics.topics_of(node.chunk), *topics.related_of(node.chunk)):
-                if ("topic", topic) not in nodes and topics is not None:
-                    nodes["topic", topic] = _TopicNode(trees, topics, topic)
+        nodes: dict[_TreeNode, None] = {}
+        above = zip(nearest, trees.abstracts_above(nearest), _topics_above(topics, nearest), strict=True)
+        for node, abstracts, numbers in above:
+            nodes.update(dict.fromkeys((node, *abstracts)))
+            if topics is not None:
+                nodes.update(dict.fromkeys(trees.topic(topics, number) for number in numbers))
         step.detail = f"of {len(nearest)} nearest chunks and what stands above them"
         step.count = len(nodes)
-    found = [node for node in nodes.values() if not (isinstance(node, _TopicNode) and node.broad)]
+    found = [node for node in nodes if not (isinstance(node, _TopicNode) and node.broad)]
+    trees.weigh(found)
     return _evidence(query, strategy, found)
 
 
@@ -280,20 +331,20 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
     trees, topics, nearest = _near(query)
     kept: list[_TreeNode] = []
     with query.trace.step("go down") as step:
-        roots: dict[tuple[str, int], _TreeNode] = {}
-        for node in nearest:
-            above = [] if topics is None else topics.topics_of(node.chunk)
+        roots: dict[_TreeNode, None] = {}
+        for node, above in zip(nearest, _topics_above(topics, nearest), strict=True):
             root = node.tree.record.root
             if above and topics is not None:
-                related = (topic for topic in topics.related_of(node.chunk) if topics.tree.parent(topic) is None)
-                for topic in (above[-1], *related):
-                    roots["topic", topic] = _TopicNode(trees, topics, topic)
+                for topic in above:
+                    if topics.tree.parent(topic) is None:
+                        roots[trees.topic(topics, topic)] = None
             elif root is not None:  # newer chunks may be like none that topics were made of
-                roots["abstract", root] = _AbstractNode(node.tree, root)
-        level = list(roots.values())
+                roots.update(dict.fromkeys(trees.abstracts([(node.tree, root)])))
+        level = list(roots)
         counts: list[str] = []
         while level:
-            best = sorted(level, key=lambda node: node.order)[:width]
+            trees.weigh(level)
+            best = list(islice(_in_order(level), width))
             kept += best
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
@@ -306,22 +357,36 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
 def _near(query: Query) -> tuple[_Trees, Topics | None, list[_ChunkNode]]:
     """The chunks near a question, and what may stand above them; no topics where not all documents may answer: they
     say what others say."""
-    view = query.view
     trees = _Trees(query)
     chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
-    owners = [record.document for record in view.chunks.get_many(chunks)]
-    topics = bound_index(view, TOPICS) if query.allowed is None else None
-    return trees, topics, [_ChunkNode(trees.of(owner), chunk) for owner, chunk in zip(owners, chunks, strict=True)]
+    topics = bound_index(query.view, TOPICS) if query.allowed is None else None
+    return trees, topics, trees.chunks(chunks)
+
+
+def _topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[list[int]]:
+    """The topics above each of some chunks: those of what is alike, then those of what is related."""
+    if topics is None:
+        return [[] for _ in nearest]
+    chunks = [node.chunk for node in nearest]
+    both = zip(topics.topics_of_each(chunks), topics.related_of_each(chunks), strict=True)
+    return [[*alike, *related] for alike, related in both]
+
+
+def _in_order(nodes: Iterable[_TreeNode]) -> Iterator[_TreeNode]:
+    """The best first; of what a topic is about is read where another node is as near."""
+    for _, equals in groupby(sorted(nodes, key=lambda node: -node.cosine), key=lambda node: node.cosine):
+        several = list(equals)
+        yield from sorted(several, key=lambda node: (*node.place, node.level)) if len(several) > 1 else several
 
 
 def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Evidence:
     """The nodes that are shown, best first, within the length asked for."""
-    found = sorted(nodes, key=lambda node: node.order)
+    found = list(nodes)
     hits: list[Hit] = []
     shown: list[TextSpan] = []
     room = query.within
     with query.trace.step("read chunks") as step:
-        for node in found:
+        for node in _in_order(found):
             if len(hits) == query.top:
                 break
             hit = node.hit(len(hits) + 1)
