@@ -217,6 +217,38 @@ def test_the_keys_that_occur_in_a_text_are_those_with_an_occurrence(text: str, n
     assert occurring_keys(data, keys, 2) == [key for key in keys if occurrences(data, key, 2)]
 
 
+HEADED = {
+    "underlined": (
+        "Screen\n======\n\nAll about it.\n\nWindows\n-------\nA window has a number.\n\n"
+        "  *****\n  KEYS\n  *****\n"
+        "  Ctrl-A is one.\n\nName      Number\n----------------\nAnn       12\n",
+        ["Screen", "Screen > Windows", "Screen > Windows > KEYS"],
+    ),
+    "numbered": (
+        "          1.  Introduction\n\nYou dream.\n\n          2.  Rooms\n\nThey have walls.\n\n"
+        "2.1.  Doorways\n\nOpen.\n\n"
+        "7.  Not in order\n\nText.\n\n2.2.  Traps (^')\n\nMind them.\n",
+        ["1. Introduction", "2. Rooms", "2. Rooms > 2.1. Doorways", "2. Rooms > 2.2. Traps (^')"],
+    ),
+    "a list": ("1. Apples\n\n2. Pears\n\n3. Plums and quinces\n", [None]),
+    "versions": ("1.1  Doors close\n\n1.0  Doors open\n\n0.9  Nothing\n", [None]),
+    "asked": (
+        "Q: The screen is black when\n   I press the button.\nA: Turn it on.\n\nQ. I have lost my key\n\n"
+        "A. Ask at the desk.\n\n"
+        "Q: This is no question.\n\nIt has no answer.\n",
+        ["The screen is black when I press the button.", "I have lost my key"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HEADED)
+def test_headings_of_plain_text_open_sections(kind: str, store: kvstore.Store) -> None:
+    text, headings = HEADED[kind]
+    store.put("plain", text)
+    found = store.execute("SELECT heading FROM chunks ORDER BY ordinal").fetchall()
+    assert [*dict.fromkeys(heading for (heading,) in found)] == headings
+
+
 def test_a_question_opens_a_section_where_no_heading_does(store: kvstore.Store) -> None:
     text = "The W7\n\nQ: Why does it leak?\nA: Use less soap.\n\nQ2. Why does it smell?\nA: Air the drum.\n"
     store.put("plain", text)

@@ -1,7 +1,8 @@
 """The blocks of a text: headings, paragraphs, list items, tables and code, with where each stands.
 
-In: plain text (paragraphs only) or CommonMark with tables; lines end with ``\\n``. Out: :class:`Block` spans in
-characters, in order, that together hold everything but blank lines. Any string is legal input.
+In: plain text (paragraphs, and of them the headings that :mod:`.plain_headings` finds) or CommonMark with tables; lines
+end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together hold everything but blank lines. Any
+string is legal input.
 
 A chunk is a piece of such a text, and may begin and end inside a block; :func:`parts` says what stands where in it. In
 stored Markdown, code stands between fences, whose opening one has a blank line before it; a table is lines that begin
@@ -18,6 +19,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
+
+from .plain_headings import plain_headings
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -86,10 +89,7 @@ _ENTRY = re.compile(
     re.MULTILINE,
 )
 _TERM_WORDS = 12
-#: A question of a list of questions and answers that no heading marks: behind a mark in plain text, bold in Markdown.
-_MARKED_QUESTION = re.compile(
-    r"(?:(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]|\d{1,3}[.)])[ \t]+(?P<title>[^\n]{2,300}\?)[ \t]*(?:\n|\Z)"
-)
+#: A question of a list of questions and answers that no heading marks, bold in Markdown.
 _BOLD_QUESTION = re.compile(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
 #: The level of the section that such a question opens: below all that headings open.
 _QUESTION_LEVEL = 6
@@ -247,19 +247,21 @@ def blocks(text: str, format: str) -> list[Block]:
 
 
 def _paragraphs(text: str) -> Iterator[Block]:
+    spans: list[tuple[int, int]] = []
     start = 0
     for end in [*(match.start() for match in _BLANK_LINES.finditer(text)), len(text)]:
         piece = text[start:end]
         if piece.strip():
             first = start + len(piece) - len(piece.lstrip())
-            last = first + len(piece.strip())
-            question = _MARKED_QUESTION.match(text, first, last)
-            if question is not None:
-                yield Block("heading", first, question.end("title"), _QUESTION_LEVEL, plain(question["title"]))
-                first = question.end()
-            if first < last:
-                yield Block("prose", first, last)
+            spans.append((first, first + len(piece.strip())))
         start = end
+    for (first, last), heading in zip(spans, plain_headings(text, spans), strict=True):
+        if heading is not None:
+            yield Block("heading", heading.start, heading.end, heading.level, " ".join(heading.title.split()))
+            first = heading.after
+        rest = text[first:last]
+        if rest.strip():
+            yield Block("prose", last - len(rest.lstrip()), last)
 
 
 @lru_cache(maxsize=1)
