@@ -42,6 +42,15 @@ def test_a_document_cites_nothing_and_its_marks_are_not_shown(ask: Callable[...,
     assert titled.text == "The tender Heron: It was built in 1902. [1]"
 
 
+def test_links_of_notes_and_stars_are_shown_as_people_read_them(ask: Callable[..., kvstore.Answer]) -> None:
+    notes = "The phone is set to day mode with *21#, says [[people/Kees|Kees]] of the [[Front desk]]."
+    told = ask(notes, "How is the phone set to day mode?", format="markdown").text
+    assert told.startswith("The phone is set to day mode with *21#, says Kees of the Front desk.")
+    code = "The wrapper passes *all* of `**options` on to the printer, 2 * 3 of them at most."
+    told = ask(code, "What does the wrapper pass on to the printer?", format="markdown").text
+    assert told.startswith("The wrapper passes all of **options on to the printer, 2 * 3 of them at most.")
+
+
 def test_a_sentence_brings_the_one_that_it_points_back_to(ask: Callable[..., kvstore.Answer]) -> None:
     text = (
         "The pump is primed with oil. However, this must never be done while the turbine is running hot. Bread is nice."

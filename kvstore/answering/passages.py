@@ -20,7 +20,7 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import heading_path
 from ..structures.state import State
-from ..text.blocks import blocks, is_lead_in, parts, plain
+from ..text.blocks import blocks, is_lead_in, parts, plain, without_wiki_links
 from ..text.mail import is_mail_head, mail_fields
 from ..text.sentences import sentences
 from ..text.words import FUNCTION_WORDS
@@ -31,6 +31,9 @@ _MARKER = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 _QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 #: The hyphen of a word that a formatter parted, at the end of a line.
 _PARTED = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
+#: Code in a line, and a star outside it that emphasises nothing: between two things, or before a number.
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_STAR = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
 #: A term before its definition, as Markdown made from a definition list has it, or a speaker before a turn.
 _TERM = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
 _SPEAKER = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
@@ -261,8 +264,15 @@ def _reads(snippet: Snippet) -> bool:
 
 
 def shown(piece: str) -> str:
-    """A piece of a document on one line, as people read it."""
-    return plain(_PARTED.sub("", _QUOTE.sub("", piece)))
+    """A piece of a document on one line, as people read it.
+
+    >>> shown("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
+    'Dial *21#, says Kees; **options are not needed for 2 * 3.'
+    """
+    piece = without_wiki_links(_PARTED.sub("", _QUOTE.sub("", piece)))
+    if "*" in piece:
+        piece = _STAR.sub(r"\\*", _CODE_SPAN.sub(lambda code: code[2].replace("*", r"\*"), piece))
+    return plain(piece)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ _SENTENCE_WORDS, _SENTENCE_CHARACTERS = 60, 600
 _LINK = re.compile(
     r"""!?(?<![\w\])])\[([^\[\]\n]*)\](?:\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:\s+["'][^"'\n]*["'])?\)|\[[^\[\]\n]*\])"""
 )
+#: A link of a wiki or of a vault of notes: where it leads, and what it shows where that is something else.
+_WIKI_LINK = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
 #: A word in braces, as transcripts mark what is none.
 _BRACED = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
@@ -219,9 +221,19 @@ def without_links(text: str) -> str:
     >>> without_links("[Code of Conduct](CODE.md#top), [notes][1]")
     'Code of Conduct, notes'
     """
+    text = without_wiki_links(text)
     if "](" not in text and "][" not in text:
         return text
     return _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # an image may be what a link shows
+
+
+def without_wiki_links(text: str) -> str:
+    """A text in which links between notes are what they show.
+
+    >>> without_wiki_links("See [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]].")
+    'See Waste, Kees and [[ -f x ]].'
+    """
+    return _WIKI_LINK.sub(r"\1", text) if "[[" in text else text
 
 
 def without_braces(text: str) -> str:

@@ -24,13 +24,15 @@ _SET_OFF = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE
 
 
 #: What of Markdown only says how the text around it is shown: groups of these, or all of them. Marks of headings and
-#: quotations, fences and rules of tables; of emphasis; of links; strokes before signs that mean themselves.
+#: quotations, fences and rules of tables; of emphasis; of links; of links between notes; strokes before signs that mean
+#: themselves.
 _SIGNS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         rb"^(?:#{1,6} +|(?:> ?)+|```[^\n]*\n?|\|(?: *:?-+:? *\|)+\n?)",
         rb"(?<![\w*])(\*{1,3})(?=[^\s*])[^*\n]{1,1000}(?<=[^\s*])(\1)(?![\w*])",
         rb"(!?\[)[^\]\[\n]{1,500}(\](?:\([^()\s]{0,2000}\)|\[[^\]\n]{0,200}\]))",
+        rb"(!?\[\[(?:[^\[\]|\n]{1,500}\|)?)(?=[^\s\[\]|])[^\[\]|\n]{1,500}(?<!\s)(\]\])",
         rb"\\(?=[!-/:-@\[-`{-~])",
     )
 )
@@ -89,8 +91,8 @@ def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
 def without_signs(text: str) -> str:
     """A text without the signs of Markdown, for an excerpt.
 
-    >>> without_signs("## Lamps\\n> Trim the *wick*, says [Ann](a.md).")
-    'Lamps\\nTrim the wick, says Ann.'
+    >>> without_signs("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
+    'Lamps\\nTrim the wick, says Ann to Bo.'
     """
     data = text.encode()
     kept, done = bytearray(), 0
