@@ -522,6 +522,7 @@ def test_files_whose_names_say_no_format_are_read_by_how_they_begin(store: kvsto
         "LICENSE": "Anyone may copy the drawings of the pump.",
         "MPL-1.1": "        PUMP LICENSE\n        Version 1.1\n\nDisputes are settled in Port Ellen.",
         "README.Debian": "The pump is packaged.",
+        "get.py.README": "Getting pumps\n=============\n\nThe pump is got.",
         "mail/cur/1258471718.M1P2.host:2,S": mail,
         "mail/new/1258471719.M1P2.host": mail.replace("<1@", "<2@"),
         "site/page.php?id=3": "<!DOCTYPE html>\n<html><body><h1>Harbour</h1><p>Open at noon.</p></body></html>",
@@ -538,7 +539,7 @@ def test_files_whose_names_say_no_format_are_read_by_how_they_begin(store: kvsto
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     report = store.ingest(folder)
-    assert (report.added, report.failures) == (7, [])
+    assert (report.added, report.failures) == (8, [])
     assert report.skipped_by == {"no suffix": 5, "suffix .2": 1, "suffix .css": 1}
     keys = store.keys()
     assert {key: (store.get(key).format, store.get(key).title) for key in keys} == {  # type: ignore[union-attr]
@@ -547,6 +548,7 @@ def test_files_whose_names_say_no_format_are_read_by_how_they_begin(store: kvsto
         "LICENSE": ("text", None),
         "MPL-1.1": ("text", "PUMP LICENSE, Version 1.1"),
         "README.Debian": ("text", None),
+        "get.py.README": ("text", "Getting pumps"),
         "pump.1": ("markdown", "pump(1): lifts water"),
         "site/page.php?id=3": ("markdown", "Harbour"),
     }

@@ -88,7 +88,7 @@ def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None
     message = refused(data, key)
     assert "0xE9" in message
     assert "offset 2000003 " in message
-    assert "WITH (encoding = 'latin-1')" in message
+    assert "save it as UTF-8" in message and "WITH (encoding = 'cp1252')" in message
     *_, last = rows(data, key, encoding="latin-1")
     assert isinstance(last, RawDocument)
     assert "café" in last.text[-20:]
@@ -462,6 +462,13 @@ def test_what_was_left_out_of_a_page_is_told() -> None:
     assert (kept.left_out, kept.text) == ((), "Home Boats\n\n# Lamps\n\nThey burn.\n")
     with pytest.raises(InputError, match="'keep' or 'drop'"):
         one(page, "a.html", navigation="some")
+
+
+def test_a_date_at_the_right_side_of_a_page_is_no_title() -> None:
+    rule = "=-" * 39
+    text = f"{' ' * 67}jw 21.10.93\n\n   screen: questions that are often asked\n{rule}\n\nQ: Does it blink?\nA: No.\n"
+    assert one(text, "FAQ.txt").title is None
+    assert one(f"{' ' * 26}The harbour of Tolland\n\n{'It is deep. ' * 6}\n", "a.txt").title == "The harbour of Tolland"
 
 
 def test_html_titles() -> None:

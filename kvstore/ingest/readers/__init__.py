@@ -65,7 +65,7 @@ __all__ = [
 
 #: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
 #: ingest reads again what older readers have read.
-READING = 7
+READING = 8
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20

@@ -19,10 +19,11 @@ LOOKED_AT = 8192
 
 _WORD = re.compile(r"\.[^\W\d_]\w*")
 _KEPT_COPY = re.compile(r".*~|#.*")
-_CONVENTIONAL = re.compile(
+_OF_CONVENTION = (
     r"(?:README|LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|AUTHORS|CONTRIBUTORS|CHANGES|CHANGELOG|HISTORY|NEWS|INSTALL|TODO"
-    r"|FAQ|THANKS)[.-].*"
+    r"|FAQ|THANKS)"
 )
+_CONVENTIONAL = re.compile(rf"{_OF_CONVENTION}[.-].*|.+\.{_OF_CONVENTION}")
 #: The folders of a Maildir that hold messages.
 _MAILDIR = frozenset({"cur", "new"})
 
@@ -61,8 +62,8 @@ def is_hidden(name: str) -> bool:
 def may_be_read(relative: str) -> bool:
     """Whether a file of this path has to be looked at, because its name says nothing of its format.
 
-    >>> [may_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian")]
-    [True, True, True, True]
+    >>> [may_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")]
+    [True, True, True, True, True]
     >>> [may_be_read(name) for name in ("style.css", "notes~", "12.M1.host")]
     [False, False, False]
     """

@@ -113,7 +113,10 @@ def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
 
 def _undecodable(name: str, encoding: str, error: UnicodeError, before: int) -> ReaderError:
     label = encoding.upper()
-    remedy = "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line -o encoding=latin-1"
+    remedy = (
+        "save it as UTF-8, or, if all files that are named are in one encoding, name that: WITH (encoding = 'cp1252'),"
+        " on the command line -o encoding=cp1252"
+    )
     if not isinstance(error, UnicodeDecodeError):
         return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
     byte = error.object[error.start]

@@ -22,6 +22,8 @@ _PARAGRAPHS = 3
 _LINES, _CHARACTERS, _WORDS = 3, 160, 12
 #: Columns that a line in the middle of a page is set in, or set in further than what follows.
 _CENTRED, _FURTHER = 8, 4
+#: Columns of what is wide enough to have sides.
+_PAGE = 60
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _UNDERLINE = re.compile(r"\s*([=*~#^\"_-])\1{2,}\s*")
@@ -53,12 +55,13 @@ def title_of(text: str) -> str | None:
     found = [
         match[0].expandtabs().split("\n") for match in islice(_PARAGRAPH.finditer(text[:_BEGINNING]), _PARAGRAPHS + 1)
     ]
+    width = max((len(line.rstrip()) for lines in found for line in lines), default=0)
     for lines, after in zip(found[:_PARAGRAPHS], [*found[1:], [""]], strict=False):
         if len(lines) > 1 and _UNDERLINE.fullmatch(lines[0]):
             lines = lines[1:]
         if len(lines) > 1 and _UNDERLINE.fullmatch(lines[1]):
             return _title(lines[:1])
-        if all(line.strip() == "" or _UNDERLINE.fullmatch(line) for line in lines):
+        if all(_UNDERLINE.fullmatch(line) or _stands_aside(line, width) for line in lines):
             continue
         further = max(_indent(line) for line in lines) >= min(_CENTRED, _indent(after[0]) + _FURTHER)
         if (further and len(lines) <= _LINES) or (len(lines) == 1 and _says_what(lines[0])):
@@ -66,6 +69,11 @@ def title_of(text: str) -> str | None:
         if not any(_COLUMNS.search(line.strip()) for line in lines):
             return None
     return None
+
+
+def _stands_aside(line: str, width: int) -> bool:
+    """Whether a line is set to the right side of a page, as dates and authors are, which no title is."""
+    return width >= _PAGE and _indent(line) + len(line.rstrip()) > 1.5 * width
 
 
 def _says_what(line: str) -> bool:
