@@ -424,7 +424,7 @@ def test_keys_of_documents_that_fulfil_a_condition(store: kvstore.Store) -> None
 def test_origins_are_set_without_storing_documents_again(store: kvstore.Store) -> None:
     store.put("tea", TEA, origin="notes")
     store.put("milk", "Milk goes into tea.")
-    changed = store.execute("SELECT key, changed FROM documents").fetchall()
+    changed = dict(store.execute("SELECT key, changed FROM documents").fetchall())
     assert store.set_origins({"tea": "notes", "milk": "letters", "cocoa": "letters"}) == 1
     with store.transaction() as transaction:
         transaction.put("sugar", "Sugar is sweet.")
@@ -443,7 +443,7 @@ def test_origins_are_set_without_storing_documents_again(store: kvstore.Store) -
         {"$origin": {"$empty": True}},
     ):
         assert store.keys(where=condition) == ["tea"], condition
-    assert ("tea", changed[-1][1]) in store.execute("SELECT key, changed FROM documents").fetchall()
+    assert ("tea", changed["tea"]) in store.execute("SELECT key, changed FROM documents").fetchall()
     with pytest.raises(errors.ArgumentError, match="an origin is a text or None, not 7"):
         store.set_origins({"tea": 7})
 
