@@ -2238,7 +2238,7 @@ def calendar(*lines: str, product: str) -> list[str]:
     return [
         "BEGIN:VCALENDAR", f"PRODID:{product}", "VERSION:2.0", "BEGIN:VTIMEZONE", "TZID:Europe/London",
         "BEGIN:STANDARD", "DTSTART:19701025T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0000", "TZNAME:GMT",
-        "END:STANDARD", "END:VTIMEZONE", "BEGIN:VEVENT", "UID:lights@example.org", *lines, "BEGIN:VALARM",
+        "END:STANDARD", "END:VTIMEZONE", "BEGIN:VEVENT", f"UID:{product}", *lines, "BEGIN:VALARM",
         "ACTION:DISPLAY", "TRIGGER:-PT10M", "END:VALARM", "END:VEVENT", "END:VCALENDAR",
     ]  # fmt: skip
 
@@ -2387,7 +2387,7 @@ def _() -> bytes:
 
 @producer(".bib", "Google Scholar")
 def _() -> bytes:
-    return f"@article{{a,\n  title={{{TITLE}}},\n  abstract={{{accented(SAID)}}},\n  publisher={{}}\n}}\n".encode()
+    return f"@article{{thornbury1716lights,\n  title={{{TITLE}}},\n  abstract={{{accented(SAID)}}},\n  publisher={{}}\n}}\n".encode()
 
 
 @producer(".bib", "the ACM")

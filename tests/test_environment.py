@@ -890,6 +890,33 @@ def test_closing_waits_for_snapshots_and_says_when_it_cannot(environment: Enviro
             use()
 
 
+class _InterruptedEnd:
+    """A transaction at whose end Ctrl-C comes."""
+
+    def __init__(self, transaction: Any) -> None:
+        self._transaction = transaction
+
+    def abort(self) -> None:
+        self._transaction.abort()
+        raise KeyboardInterrupt
+
+
+def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Environment) -> None:
+    snapshot: Any = environment.snapshot()
+    snapshot._transaction = _InterruptedEnd(snapshot._transaction)
+    with pytest.raises(KeyboardInterrupt):
+        snapshot.close()
+    assert environment.gate.open == 0
+    # Nor where it comes before the end is told: then it is told when nothing holds the snapshot any more.
+    snapshot = environment.snapshot()
+    with mock.patch.object(Environment, "ended", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        snapshot.close()
+    del snapshot
+    gc.collect()
+    assert environment.gate.open == 0
+    environment.close(timeout=0.05)
+
+
 def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None:
     put(environment, b"key", b"value")
     snapshot = environment.snapshot()

@@ -395,9 +395,10 @@ class Environment:
         self._file.committed(created)
 
     def ended(self, view: LmdbView) -> None:
-        """Forget a view whose transaction is over."""
+        """Forget a view whose transaction is over; does nothing for one that is forgotten."""
+        if not self.gate.forget(view):
+            return
         self._views.discard(view)
-        self.gate.leave()
         if view.shared_lock is not None:
             release(view.shared_lock)
         if view.writable:

@@ -10,8 +10,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from ..errors import KvstoreError
+
+
+class Counted(Protocol):
+    """What is open as long as it is counted."""
+
+    counted: bool
 
 
 class TransactionGate:
@@ -35,6 +42,16 @@ class TransactionGate:
         with self.condition:
             self.open -= 1
             self.condition.notify_all()
+
+    def forget(self, one: Counted) -> bool:
+        """Count a transaction as ended that is counted; returns whether it was."""
+        with self.condition:
+            if not one.counted:
+                return False
+            self.open -= 1
+            one.counted = False  # nothing comes between this line and the one before, not even an interrupt
+            self.condition.notify_all()
+            return True
 
     @contextmanager
     def alone(self, wait: float, error: type[KvstoreError], purpose: str) -> Iterator[None]:

@@ -157,6 +157,8 @@ class LmdbView:
     writable = False
     #: Descriptor of the writer's lock, shared by a reader that cannot register itself with LMDB.
     shared_lock: int | None = None
+    #: Whether its owner counts it as open.
+    counted = True
 
     def __init__(
         self, owner: TransactionOwner, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
@@ -366,6 +368,7 @@ class LmdbView:
     def _after_fork(self) -> None:
         # Dropped, not ended: ending it would free the parent's place in the table of readers.
         self._transaction = None
+        self.counted = False
         self._handles = {}
 
 
@@ -425,8 +428,10 @@ class ReadTransaction(LmdbView):
             transaction, self._transaction = self._transaction, None
             if transaction is None:
                 return
-            transaction.abort()
-            self._owner.ended(self)
+            try:
+                transaction.abort()
+            finally:  # an interrupt is raised when it is over
+                self._owner.ended(self)
 
     def __enter__(self) -> Self:
         return self
@@ -439,3 +444,5 @@ class ReadTransaction(LmdbView):
     def __del__(self) -> None:
         if getattr(self, "_transaction", None) is not None:
             self.close()
+        elif self.counted and hasattr(self, "_owner"):  # interrupted before its end was told
+            self._owner.ended(self)

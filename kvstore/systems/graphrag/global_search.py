@@ -167,9 +167,13 @@ class _Tree:
         known: dict[int, str] = self._communities.memory("terms of reports as built", dict)
         if len(known) + len(found) > _TERMS_KEPT:
             known.clear()
-        missing = [one for one in found if one not in known]
-        known.update(zip(missing, self._terms_said(missing), strict=True))
-        return [known[one] for one in found]
+        # Of one's own: another thread may clear what is kept.
+        told = {one: terms for one in found if (terms := known.get(one)) is not None}
+        missing = [one for one in found if one not in told]
+        new = dict(zip(missing, self._terms_said(missing), strict=True))
+        known.update(new)
+        told |= new
+        return [told[one] for one in found]
 
     def _terms_said(self, found: Sequence[int]) -> list[str]:
         """The terms of reports; kept for other questions as long as they say the same."""

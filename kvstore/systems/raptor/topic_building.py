@@ -140,10 +140,9 @@ class Passages:
                 read[:] = state.vectors.gather(places)
                 rows.append(read.tobytes())
                 places.clear()
-        places_of = [np.frombuffer(column, np.int64) for column in columns]
-        plainly = places_of[4].astype(np.bool_)
-        dimension = state.settings.dimension
-        return Passages(*places_of[:3], texts, places_of[3], plainly, rows, dimension), vectors  # type: ignore[call-arg,arg-type]
+        ids_of, documents_of, starts_of, ends_of, plain_of = (np.frombuffer(column, np.int64) for column in columns)
+        shape = (plain_of.astype(np.bool_), rows, state.settings.dimension)
+        return Passages(ids_of, documents_of, starts_of, texts, ends_of, *shape), vectors
 
     def __len__(self) -> int:
         return len(self.chunks)
