@@ -15,7 +15,7 @@ from typing import Protocol
 from ..errors import KvstoreError
 
 
-class Counted(Protocol):
+class CountedTransaction(Protocol):
     """What is open as long as it is counted."""
 
     counted: bool
@@ -43,7 +43,7 @@ class TransactionGate:
             self.open -= 1
             self.condition.notify_all()
 
-    def forget(self, one: Counted) -> bool:
+    def forget(self, one: CountedTransaction) -> bool:
         """Count a transaction as ended that is counted; returns whether it was."""
         with self.condition:
             if not one.counted:
