@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 from .decoding import whole_text
-from .field_lines import entry_text
+from .field_lines import MONTHS, entry_text
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, other_key_of_row
 from .scalars import number_or_string
 
@@ -30,7 +30,6 @@ _JOINED = re.compile(r"\s*#\s*")
 _END = re.compile(r"[\s,]*[})]")
 _BRACES = re.compile(r"\\[{}]|[{}]")
 _QUOTES = re.compile(r'\\.|[{}"]', re.S)
-_MONTHS = "January February March April May June July August September October November December".split()
 _PEOPLE = ("author", "editor")
 #: Fields that are told as paragraphs, and those that are for programs.
 _PARAGRAPHS = ("abstract", "note", "annote", "annotation", "comment")
@@ -44,7 +43,7 @@ class _UnendedError(Exception):
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document for each entry, and a failure for one that never ends."""
     text = whole_text(stream.read(), origin.name, options.encoding)
-    abbreviations = {month[:3].lower(): month for month in _MONTHS}
+    abbreviations = {month[:3].lower(): month for month in MONTHS}
     given: set[str] = set()
     at, count, lines, counted, ended = 0, 0, 1, 0, True
     while (begun := _ENTRY.search(text, at)) is not None:

@@ -17,20 +17,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .content_lines import Component, Property, components, parted
-from .field_lines import entry_text
+from .content_lines import Component, Property, components
+from .field_lines import MONTHS, entry_text
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 _TYPES = {"VEVENT": "appointment", "VTODO": "task", "VJOURNAL": "note"}
 _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
 _WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAYS = {day[:2].upper(): day for day in _WEEK}
-_MONTHS = "January February March April May June July August September October November December".split()
 _NUMBERS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
 _DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
 _DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
@@ -63,7 +61,7 @@ def _document(
     location = ", ".join(line.strip() for line in entry.text("LOCATION").split("\n") if line.strip())
     organizer = next(map(_person, entry.all("ORGANIZER")), "")
     attendees = [person for each in entry.all("ATTENDEE") if (person := _person(each))]
-    categories = [part for each in entry.all("CATEGORIES") for part in parted(each.value, ",") if part]
+    categories = entry.listed("CATEGORIES")
     status = entry.text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
     facts = {
@@ -99,11 +97,10 @@ def _paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[
     text = entry.text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP.search(text):
         return [text] if text else []
-    from .html import page
+    from .html import markup_blocks
     from .markdown_blocks import one_line
 
-    blocks = page(text.encode(), origin.name, replace(options, encoding="utf-8", navigation="keep"))[1]
-    return [line for block in blocks if (line := one_line([block]))]
+    return [line for block in markup_blocks(text, origin.name, options) if (line := one_line([block]))]
 
 
 class _Moment:
@@ -120,7 +117,7 @@ class _Moment:
     @property
     def day_shown(self) -> str:
         day = self.day
-        return f"{_WEEK[day.weekday()]}, {day.day} {_MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
+        return f"{_WEEK[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
 
     @property
     def hour_shown(self) -> str:
@@ -189,7 +186,7 @@ def _rule(rule: str) -> str:
         words += f" on day {parts['BYMONTHDAY'].replace(',', ', ')}"
     until = _time(Property("UNTIL", parts.get("UNTIL", ""), {}))
     if until is not None:
-        words += f", until {until.day.day} {_MONTHS[until.day.month - 1]} {until.day.year}"
+        words += f", until {until.day.day} {MONTHS[until.day.month - 1]} {until.day.year}"
     elif parts.get("COUNT"):
         words += f", {parts['COUNT']} times"
     return words

@@ -49,7 +49,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _document(card: Component, default: str) -> RawDocument | None:
-    labels = {each.group: each.text.removeprefix("_$!<").removesuffix(">!$_") for each in card.all("X-ABLABEL")}
+    labels = {each.group: _bare(each.text) for each in card.all("X-ABLABEL")}
     told = [(line, called, said) for name, called in _TOLD.items() for line in card.all(name) if (said := _said(line))]
     notes = [each.text for each in card.all("NOTE") if each.text]
     name = " ".join(card.text("FN").split()) or _name(card.first("N"))
@@ -63,8 +63,7 @@ def _document(card: Component, default: str) -> RawDocument | None:
         found = [*dict.fromkeys(said for line, _, said in told if line.name == each)]
         if found:
             meta[field] = [*found]
-    categories = [part for line in card.all("CATEGORIES") for part in parted(line.value, ",") if part]
-    if categories:
+    if categories := card.listed("CATEGORIES"):
         meta["categories"] = [*categories]
     named = card.text("UID").removeprefix("urn:uuid:")
     return RawDocument(
@@ -84,7 +83,12 @@ def _said(line: Property) -> str:
         said = said.removeprefix(scheme)
     if line.name in ("BDAY", "ANNIVERSARY") and len(said) >= 8 and said[:8].isdecimal():
         said = f"{said[:4]}-{said[4:6]}-{said[6:8]}"
-    return said.removeprefix("_$!<").removesuffix(">!$_")
+    return _bare(said)
+
+
+def _bare(label: str) -> str:
+    """A label without the marks that Apple's address book puts around its own."""
+    return label.removeprefix("_$!<").removesuffix(">!$_")
 
 
 def _kind(line: Property, labels: dict[str, str]) -> str:

@@ -67,6 +67,10 @@ class Component:
         found = self.first(*names)
         return "" if found is None else found.text
 
+    def listed(self, name: str) -> list[str]:
+        """What the lines of a name list between commas."""
+        return [part for line in self.all(name) for part in parted(line.value, ",") if part]
+
 
 def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
     """Those that stand in no other; raises ReaderError for bytes that are no text."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+#: What entries call the months, whatever the locale of the process.
+MONTHS = "January February March April May June July August September October November December".split()
 #: Words of a field that stands in a line among others.
 _SHORT = 10
 

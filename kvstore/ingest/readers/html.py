@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from typing import BinaryIO
 
@@ -68,6 +69,11 @@ def page(data: bytes, name: str, options: ReadOptions) -> tuple[LexborHTMLParser
     _refuse_depth(markup, name)
     tree = LexborHTMLParser(markup)
     return tree, *_content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
+
+
+def markup_blocks(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+    """The blocks of markup that a document of another format holds; nothing is left out as navigation."""
+    return page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
 
 
 def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:

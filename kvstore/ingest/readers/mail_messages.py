@@ -17,7 +17,6 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Container, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from email import policy
 from email.header import decode_header, make_header
 from email.message import Message
@@ -251,9 +250,9 @@ def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBloc
     if not text.strip():
         return []
     if part.get_content_type() == "text/html":
-        from .html import page
+        from .html import markup_blocks
 
-        return page(text.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
+        return markup_blocks(text, name, options)
     if str(part.get_param("format") or "").lower() == "flowed":
         text = _unflowed(text, str(part.get_param("delsp") or "").lower() == "yes")
     return list(_plain_blocks(text.split("\n")))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
@@ -41,9 +40,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     language = _language(metadata)
-    shown = replace(options, encoding="utf-8", navigation="keep")
     blocks = [
-        block for cell in cells if isinstance(cell, dict) for block in _blocks(cell, language, origin.name, shown)
+        block for cell in cells if isinstance(cell, dict) for block in _blocks(cell, language, origin.name, options)
     ]
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
@@ -107,9 +105,9 @@ def _output(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator
         text = _joined(data.get("text/plain", data.get("text")))
         markup = _joined(data.get("text/html", data.get("html")))
         if markup.strip() and (not text.strip() or _ONLY_AN_OBJECT.fullmatch(text.strip())):
-            from .html import page
+            from .html import markup_blocks
 
-            yield from page(markup.encode(), name, options)[1]
+            yield from markup_blocks(markup, name, options)
             return
     if text.strip():
         yield code_block(_TERMINAL_COLOUR.sub("", text))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from io import BytesIO
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
@@ -521,9 +520,9 @@ def _markup(element: Element, origin: Origin, options: ReadOptions) -> list[Mark
             return [paragraph(" ".join(part.split())) for part in written.split("\n\n") if part.strip()]
     if not written.strip():
         return []
-    from .html import page
+    from .html import markup_blocks
 
-    return page(written.encode(), origin.name, replace(options, encoding="utf-8", navigation="keep"))[1]
+    return markup_blocks(written, origin.name, options)
 
 
 def _as_text(element: Element | None, origin: Origin, options: ReadOptions) -> str:
