@@ -13,10 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.msgpack_rows import read_numbers
-
 from ...errors import CorruptionError
-from ...storage import records
+from ...storage import number_records, records
 from ...storage.environment import View, WriteView
 from .. import tables
 from .documents import Documents, heading_path
@@ -59,7 +57,7 @@ class Chunks:
         values = self._view.get_many(tables.CHUNKS, keys)
         there = [place for place, value in enumerate(values) if value is not None]
         found: list[ChunkRecord | None] = [None] * len(values)
-        decoded = _decoded([keys[place] for place in there], [values[place] for place in there])
+        decoded = _decoded([values[place] for place in there], [keys[place] for place in there])
         for place, numbers in zip(there, decoded.tolist(), strict=True):
             found[place] = ChunkRecord._make(numbers)
         return found
@@ -83,7 +81,7 @@ class Chunks:
     def _rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """The records of chunks that must exist, a row each."""
         keys = list(map(records.u64, chunks))
-        return _decoded(keys, self._view.get_many(tables.CHUNKS, keys))
+        return _decoded(self._view.get_many(tables.CHUNKS, keys), keys)
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
         """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
@@ -96,17 +94,9 @@ class Chunks:
 _VECTOR_PLACE = [ChunkRecord._fields.index("block"), ChunkRecord._fields.index("row")]
 
 
-def _decoded(keys: Sequence[bytes], values: list[memoryview | None]) -> npt.NDArray[np.int64]:
+def _decoded(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """The records of chunks, a row each; raises CorruptionError where one is not there, or is damaged."""
-    found = np.empty((len(values), len(ChunkRecord._fields)), np.int64)
-    unread = read_numbers(values, found)
-    if unread >= 0:
-        key, value = keys[unread], values[unread]
-        if value is None:
-            raise CorruptionError(f"chunk {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
-        records.unpack(value, tables.CHUNKS, key)
-        raise CorruptionError(f"table {tables.CHUNKS}, key {key.hex()}: not the record of a chunk; run CHECK REPAIR")
-    return found
+    return number_records.unpack(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
 
 
 class ChunkWriter(Chunks):
