@@ -76,9 +76,9 @@ cdef inline int free_bytes(const uint8_t* page) noexcept nogil:
 
 
 cdef void pack_records(uint8_t* page) noexcept nogil:
-    """Close the gaps between the records."""
+    """Close the gaps between the records; what is free then is zeros."""
     cdef uint8_t copy[_PAGE_BYTES]
-    cdef uint32_t top = _PAGE_BYTES, slot, offset
+    cdef uint32_t top = _PAGE_BYTES, first = _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS), slot, offset
     cdef size_t size
     memcpy(copy, page, _PAGE_BYTES)
     for slot in range(kv_get16(page + _LP_SLOTS)):
@@ -88,6 +88,7 @@ cdef void pack_records(uint8_t* page) noexcept nogil:
             top -= <uint32_t> size
             memcpy(page + top, copy + offset, size)
             kv_put16(page + _LP_HEADER + 2 * slot, top)
+    memset(page + first, 0, top - first)
     kv_put16(page + _LP_TOP, top)
 
 
@@ -104,14 +105,21 @@ cdef uint8_t* take_space(uint8_t* page, uint32_t slot, size_t size) noexcept nog
     return page + top
 
 
-cdef void give_space(uint8_t* page, uint32_t slot) noexcept nogil:
-    """Empty ``slot``, and forget empty slots at the end."""
+cdef void clear_slot(uint8_t* page, uint32_t slot) noexcept nogil:
+    """Empty ``slot``; nothing of its record stays, which has a name in it."""
     cdef uint32_t offset = kv_get16(page + _LP_HEADER + 2 * slot)
-    cdef uint32_t slots = kv_get16(page + _LP_SLOTS)
-    kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) - record_size(page + offset))
+    cdef uint32_t size = <uint32_t> record_size(page + offset)
+    memset(page + offset, 0, size)
+    kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) - size)
     kv_put16(page + _LP_HEADER + 2 * slot, 0)
     if offset == kv_get16(page + _LP_TOP):
-        kv_put16(page + _LP_TOP, offset + record_size(page + offset))
+        kv_put16(page + _LP_TOP, offset + size)
+
+
+cdef void give_space(uint8_t* page, uint32_t slot) noexcept nogil:
+    """Empty ``slot``, and forget empty slots at the end."""
+    cdef uint32_t slots = kv_get16(page + _LP_SLOTS)
+    clear_slot(page, slot)
     while slots and kv_get16(page + _LP_HEADER + 2 * (slots - 1)) == 0:
         slots -= 1
     kv_put16(page + _LP_SLOTS, slots)
@@ -197,10 +205,7 @@ cdef class BlockStore:
         memcpy(copy, self.record(reference), old)
         if <size_t> free_bytes(page) + old >= size:
             # The slot stays, even where it is the last: its offset is written again by take_space.
-            if kv_get16(page + _LP_HEADER + 2 * slot) == kv_get16(page + _LP_TOP):
-                kv_put16(page + _LP_TOP, kv_get16(page + _LP_TOP) + old)
-            kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) - old)
-            kv_put16(page + _LP_HEADER + 2 * slot, 0)
+            clear_slot(page, slot)
             record[0] = take_space(page, slot, size)
             memcpy(record[0], copy, min(old, size))
             if size < old:

@@ -435,6 +435,29 @@ def test_a_tree_that_is_none_is_told(themed: Store, damage: tuple[str, int, int]
     themed.drop_index("communities")
 
 
+def test_words_of_what_is_deleted_are_in_no_file_once_the_store_is_compacted(make_store: MakeStore) -> None:
+    store = make_store()
+    with store.transaction() as transaction:
+        for key, text in theme_documents(10).items():
+            transaction.put(key, text)
+    secret, name = "xylophonist", "Quizzenburg"
+    store.put("secret", f"Captain Orlov and Professor {name} had a {secret} in the year 1904, and no other.")
+    store.create_index("communities", SMALL)
+    store.delete("secret")
+    asked = store.retrieve(f"Who had a {secret}?", using="global")
+    assert secret not in repr(asked.hits)
+    store.compact()
+    written = b"".join(file.read_bytes() for file in store.path.iterdir()).lower()
+    assert secret.encode() not in written and name.lower().encode() not in written
+    assert store.check() == []
+    assert repr(store.retrieve(f"Who had a {secret}?", using="global").hits) == repr(asked.hits)
+    store.refresh("communities")
+    store.compact()
+    with store.state() as state:
+        communities = communities_of(state)
+        assert communities is not None and any(communities.terms_as_built(range(len(communities))))
+
+
 def test_a_snapshot_keeps_its_communities(themed: Store) -> None:
     with themed.snapshot() as snapshot, snapshot.state() as state:
         communities = communities_of(state)

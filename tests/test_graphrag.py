@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from model_server import Planned, Server, stream
-from theme_texts import THEMES, theme_documents
+from theme_texts import THEMES, theme_documents, theme_text
 
 from kvstore import Store
 from kvstore.errors import InputError
@@ -140,7 +140,9 @@ def test_a_community_of_many_costs_global_no_more_reads(make_store: Callable[...
     assert measured(town, "global", [question])["reads"] < 60 * reports
 
 
-def test_global_reads_its_reports_together_and_once(themed: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_reads_its_reports_together_and_once_and_none_as_they_were_built(
+    themed: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[int] = []
     text_slices = Documents.text_slices
 
@@ -150,10 +152,23 @@ def test_global_reads_its_reports_together_and_once(themed: Store, monkeypatch: 
 
     monkeypatch.setattr(Documents, "text_slices", listen)
     assert measured(themed, "global", [QUESTION])["reads"] < 200
+    read.clear()
+    themed.retrieve(QUESTION, using="global", top=1)
+    assert sum(read) < 10
+    themed.put("harbour-1", theme_text("harbour", 90))
+    assert measured(themed, "global", [QUESTION])["reads"] < 300
     assert sum(read) > 20
     read.clear()
     themed.retrieve("Which orchard did Farmer Quill write of?", using="global", top=1)
     assert sum(read) < 10
+
+
+def test_global_says_the_same_by_terms_that_are_stored_and_by_reports_that_are_read(themed: Store) -> None:
+    questions = (QUESTION, "Which orchard did Farmer Quill write of?", "What is all of this about?")
+    stored = [_said(themed.retrieve(question, using="global")) for question in questions]
+    themed.put("passing", "A visitor saw nothing here.")
+    themed.delete("passing")  # the store has changed since the communities were built
+    assert [_said(themed.retrieve(question, using="global")) for question in questions] == stored
 
 
 def test_global_has_every_theme_for_a_question_on_all(themed: Store) -> None:

@@ -1,5 +1,5 @@
-"""COMPACT: the change buffer is merged, vectors go into as few blocks as hold them, then the data file loses what
-is empty in it.
+"""COMPACT: the change buffer is merged, vectors go into as few blocks as hold them, what indexes still quote of
+documents that have changed is removed, then the data file loses what is empty in it.
 
 In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
 the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. What stands
@@ -36,6 +36,8 @@ def compact(environment: Environment, dimension: int) -> CompactReport:
     """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
     before = environment.statistics().bytes
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
+        pass
+    while environment.write_with_growth(_forget_quoted):
         pass
     environment.write_with_growth(WriteTransaction.merge_buffer)
     return replace(environment.compact(), bytes_before=before)
@@ -86,6 +88,14 @@ def _occupied(environment: Environment) -> int:
     kinds = ("branch_pages", "leaf_pages", "overflow_pages")
     with environment.snapshot() as snapshot:
         return sum(table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.tables().values())
+
+
+def _forget_quoted(view: WriteView) -> bool:
+    """Remove some of what indexes quote of documents that have changed; False when there was none to remove."""
+    from ..structures.indexes.generation_building import forget_quoted
+    from ..systems import generation_kinds
+
+    return forget_quoted(view, generation_kinds())
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:

@@ -26,6 +26,7 @@ from ...settings import FixedSettings
 from ...storage import index_file, records
 from ...storage.view import WriteView
 from .. import tables
+from ..counters import Counters
 from ..open_indexes import OpenIndexes
 from ..state import State
 from ..vectors.vectors import Matrix
@@ -265,6 +266,23 @@ def _unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> l
         return [(b"", None)]
     number = record.state["generation"]
     return [(b"", records.u32(number)), (records.u32(number + 1), None)]
+
+
+def forget_quoted(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
+    """Remove some rows that hold words of documents and that nobody reads since the store has changed; False when there
+    was none to remove."""
+    change = Counters.load(view).change
+    forgotten = False
+    for kind in kinds:
+        record = Indexes(view).get(kind)
+        if record is not None and record.state and record.state["change"] != change:
+            number = record.state["generation"]
+            for table in kind.quoting:
+                found = view.scan(table, records.u32(number), records.u32(number + 1))
+                keys = [bytes(key) for key, _ in islice(found, _REMOVED)]
+                _remove(table, keys, view)
+                forgotten = forgotten or bool(keys)
+    return forgotten
 
 
 def _remove(table: str, keys: Sequence[bytes], view: WriteView) -> None:

@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.msgpack_rows import read_numbers
-
 from ...columnar import Columnar, NamedRows
 from ...errors import CorruptionError
-from ...storage import index_file, records
+from ...storage import index_file, number_records, records
 from ...storage.engine_tables import LmdbTable
 from .index import BuildTools, Index, IndexRecord, IndexStatus, States
 from .indexes import Indexes
@@ -153,15 +151,11 @@ class GenerationRows:
 
     def numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
         """Of rows of so many whole numbers: the places of the keys that have one, and these, -1 for nil."""
-        found = self._source.get_many(table, [self._prefix + key for key in keys])
+        named = [self._prefix + key for key in keys]
+        found = self._source.get_many(table, named)
         there = [place for place, value in enumerate(found) if value is not None]
-        rows = np.empty((len(there), columns), np.int64)
-        unread = read_numbers([found[place] for place in there], rows)
-        if unread >= 0:
-            key = self._prefix + keys[there[unread]]
-            records.unpack(found[there[unread]], table, key)
-            raise CorruptionError(f"table {table}, key {key.hex()}: not {columns} numbers; run CHECK REPAIR")
-        return there, rows
+        values, named = [found[place] for place in there], [named[place] for place in there]
+        return there, number_records.unpack(values, table, named, columns)
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         """The keys with ``start <= key < stop`` and their values, in key order."""
@@ -180,12 +174,14 @@ class GenerationRows:
 class GenerationIndex(Index, Generic[Bound]):
     """A kind of index in generations; ``Bound`` is what one state may use of it.
 
-    ``tables`` are its own. Another ``version`` than that of the generation in use is as none. ``building`` is what SHOW
+    ``tables`` are its own; of these ``quoting`` hold words of documents, and are read only while nothing has changed
+    since they were made. Another ``version`` than that of the generation in use is as none. ``building`` is what SHOW
     INDEXES adds while one is made. One that is ``outlined`` is drawn by EXPAND.
     """
 
     version: int = 1
     tables: tuple[str, ...]
+    quoting: tuple[str, ...] = ()
     outlined: bool = False
     building: str = "the generation before is read meanwhile"
 

@@ -7,10 +7,10 @@ after the generation by being numbered behind it: such a one is placed on the sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,14 @@ from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
 from .community_building import NOWHERE, home_weights, homes_of
 from .community_reports import NAMED, PASSAGES, Finding, SentencePlace
-from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, VECTORS
+from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, TERMS, VECTORS
 from .entity_graph import strengths
 from .stored_tree import StoredTree
 
 Made = TypeVar("Made")
 
-#: Names of members that make a title.
-_TITLE = 3
+#: Names of members that make a title, and the strongest members that are looked at for them.
+_TITLE, TITLED = 3, 12
 _REMEDY = "DROP INDEX communities, and make it anew"
 #: Whether a community is alive, where that is not known yet; else 0 or 1.
 _UNKNOWN = -1
@@ -170,21 +170,16 @@ class Communities:
         known = self._known.titles
         missing = [community for community in dict.fromkeys(communities) if community not in known]
         members = [
-            [entity for entity, _ in islice(self._living_members(row), 4 * _TITLE)]
+            [entity for entity, _ in islice(self._living_members(row), TITLED)]
             for row in self._rows.get_many(MEMBERS, list(map(records.u32, missing)))
         ]
         # Few names are parts of others: mostly the first are enough.
         first = list(dict.fromkeys(entity for found in members for entity in found[: _TITLE + 1]))
         names = dict(zip(first, (record.name for record in self._state.entities.get_many(first)), strict=True))
         for community, found in zip(missing, members, strict=True):
-            title: list[str] = []
-            for entity in found:
-                name = names[entity] if entity in names else self._state.entities.get(entity).name
-                if not any(name in other or other in name for other in title):
-                    title.append(name)
-                if len(title) == _TITLE:
-                    break
-            known[community] = ", ".join(title)
+            known[community] = title_of(
+                names[entity] if entity in names else self._state.entities.get(entity).name for entity in found
+            )
         return [known[community] for community in communities]
 
     def summary(self, community: int) -> list[SentencePlace]:
@@ -204,6 +199,14 @@ class Communities:
             return None
         found = written_text(self._state.lmdb, self.get(community).content)
         return found if found is not None and self.has_all(self.sources(community)) else None
+
+    def terms_as_built(self, communities: Sequence[int]) -> list[str]:
+        """The terms of titles and reports as they were built, which is what they say while :attr:`as_built`; raises
+        CorruptionError where they are not stored."""
+        found: list[str | None] = self._rows.get_many(TERMS, list(map(records.u32, communities)))
+        if None in found:
+            raise _lacking(communities[found.index(None)])
+        return cast(list[str], found)
 
     def text_at(self, place: SentencePlace) -> str:
         """The text at a place of a document that the state has."""
@@ -298,6 +301,8 @@ class Communities:
                 yield f"index communities: community {number} is not one of those below its parent {parent.id}"
             if self._rows.get(MEMBERS, records.u32(number)) is None:
                 yield f"index communities: the members of community {number} are not stored"
+            if self._is_of_this_state and self._rows.get(TERMS, records.u32(number)) is None:
+                yield f"index communities: the terms of community {number} are not stored"
 
     def cosines(self, communities: Partition, vector: Matrix) -> Matrix:
         """The cosines of communities with a unit vector."""
@@ -478,6 +483,17 @@ class Communities:
                 for community in self._down_to(home):
                     found.setdefault(community, []).append((chunk, share))
         return found
+
+
+def title_of(names: Iterable[str]) -> str:
+    """The title of a community whose strongest members have these names: the first that are no parts of each other."""
+    title: list[str] = []
+    for name in names:
+        if not any(name in other or other in name for other in title):
+            title.append(name)
+        if len(title) == _TITLE:
+            break
+    return ", ".join(title)
 
 
 def _largest_first(values: Matrix, first: int) -> Iterator[int]:

@@ -21,9 +21,10 @@ from .community_building import build_communities
 from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions
 from .community_reports import community_reports
 from .community_rows import COMMUNITIES as COMMUNITY_TABLE
-from .community_rows import ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, TABLES, community_rows
+from .community_rows import ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, TABLES, TERMS, community_rows
 from .community_writing import report_prompt
 from .leiden import require_leiden
+from .report_terms import built_terms
 
 #: Reports between two words of progress.
 _TOLD = 256
@@ -34,8 +35,9 @@ class CommunityIndex(GenerationIndex[Communities]):
 
     name = "communities"
     description = "entities that belong together, at several levels, and what they are about"
-    version = 1
+    version = 2
     tables = TABLES
+    quoting = (TERMS,)
     outlined = True
     options: Mapping[str, Option | Choice] = {
         "method": Choice(AFFINITY, (AFFINITY, LEIDEN), "how entities are grouped; leiden needs the extra communities"),
@@ -60,14 +62,16 @@ class CommunityIndex(GenerationIndex[Communities]):
         with states() as state:
             change, chunk_stop = state.counters.change, state.counters.next_chunk
             tree = build_communities(state, options)
-            reports = []
-            for report in community_reports(state, tree):
-                reports.append(report)
+            reports = {}
+            for community, report in community_reports(state, tree):
+                reports[community] = report
                 if len(reports) % _TOLD == 0:
                     tools.progress(len(reports), len(tree))
+            rows = community_rows(tree, reports.items())
+            rows[TERMS] = list(built_terms(state, rows[MEMBERS], reports))
         tools.progress(len(tree), len(tree))
         head = {"levels": len(tree.levels), "communities": len(tree)}
-        return Generation(change, chunk_stop, head, community_rows(tree, reports))
+        return Generation(change, chunk_stop, head, rows)
 
     def bound(self, rows: GenerationRows, state: State) -> Communities:
         return Communities(rows, state)
@@ -111,6 +115,7 @@ class CommunityIndex(GenerationIndex[Communities]):
                 (number, names.chunk(chunk), share) for number in numbers for chunk, share in bound.passages(number)
             ),
             ENTITY_COMMUNITIES: ((names.entity(entity), bound.of_entity(entity)) for entity in bound.entities()),
+            TERMS: zip(numbers, bound.terms_as_built(numbers), strict=True),
         }
 
     def check(self, bound: Communities) -> Iterator[str]:

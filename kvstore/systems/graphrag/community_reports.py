@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ...structures.documents.chunks import ChunkRecord
+from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
 from ...structures.shown_entities import shown_entities
 from ...structures.state import State
@@ -62,6 +63,20 @@ class CommunityReport:
     summary: list[SentencePlace]
     findings: list[Finding]
     content: bytes
+
+
+def report_places(summary: Iterable[SentencePlace], findings: Iterable[Finding]) -> list[SentencePlace]:
+    """The places that a report that no model wrote is made of: its summary, then its findings, each once."""
+    return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
+
+
+def span_texts(documents: Documents, spans: Sequence[SentencePlace]) -> list[str]:
+    """The texts of places, each on one line; those of one document are read together."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for span in spans:
+        places.setdefault(span.document, []).append((span.start, span.end))
+    found = {document: iter(texts) for document, texts in documents.text_slices(places).items()}
+    return [" ".join(next(found[span.document]).split()) for span in spans]
 
 
 class _Candidate(NamedTuple):

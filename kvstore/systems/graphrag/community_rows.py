@@ -9,6 +9,7 @@ first and last byte), and the findings (two entities, weight in 2^-16, and a pla
 community → entity, weight in 2^-16, and so on, the strongest first. ``community_passages``: community → chunk, share in
 ten thousandths, and so on, of those at home in it and in none of its children. ``entity_communities``: entity → its
 finest community (nil: none), passages that name it. ``community_vectors``: block → 64 vectors, float32.
+``community_terms``: community → the terms of its title and its report, which :mod:`.report_terms` adds.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from .community_building import NOWHERE, CommunityTree
 from .community_reports import CommunityReport
 
 COMMUNITIES, MEMBERS, PASSAGE_HOMES = "communities", "community_members", "community_passages"
-ENTITY_COMMUNITIES, VECTORS = "entity_communities", "community_vectors"
-TABLES = (COMMUNITIES, MEMBERS, PASSAGE_HOMES, ENTITY_COMMUNITIES, VECTORS)
+ENTITY_COMMUNITIES, VECTORS, TERMS = "entity_communities", "community_vectors", "community_terms"
+TABLES = (COMMUNITIES, MEMBERS, PASSAGE_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
 
 #: Vectors of communities in one record.
 _BLOCK = 64

@@ -16,7 +16,7 @@ In: a query, and the index ``communities``. Out: evidence whose hits are reports
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,11 @@ from ...retrieval.query import Query, option
 from ...storage import records
 from ...structures.clustering.affinity import Partition
 from ...structures.ranking import in_order
-from ...text.words import stemmer, term_counts, token_count
+from ...text.words import stemmer, token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
 from .report_hits import communities_for, ranked, report_hit, report_of, report_source, report_texts
+from .report_terms import framed_terms, report_terms
 
 #: Levels that the selection goes down.
 _LEVELS = 8
@@ -154,26 +155,17 @@ class _Tree:
         view = self._query.view
         records = view.chunks.get_many(self.loose) if self._rarities else []
         texts = (view.documents.text_slice(record.document, record.start, record.end) for record in records)
-        return float(cosines.mean(dtype=np.float64)) + self._share(_framed("\n".join(texts), self._stem))
+        return float(cosines.mean(dtype=np.float64)) + self._share(framed_terms("\n".join(texts), self._stem))
 
     def _living(self, found: Partition) -> Partition:
         return self._communities.living(found) if self._possible is None else found[self._possible[found]]
 
     def _terms(self, found: Sequence[int]) -> list[str]:
-        """The terms of reports, see :func:`_framed`. Where all that they say may answer, and is as it was built, those
-        that are known need not be looked at again."""
-        if self._query.allowed is not None or not self._communities.as_built:
-            return self._terms_said(found)
-        known: dict[int, str] = self._communities.memory("terms of reports as built", dict)
-        if len(known) + len(found) > _TERMS_KEPT:
-            known.clear()
-        # Of one's own: another thread may clear what is kept.
-        told = {one: terms for one in found if (terms := known.get(one)) is not None}
-        missing = [one for one in found if one not in told]
-        new = dict(zip(missing, self._terms_said(missing), strict=True))
-        known.update(new)
-        told |= new
-        return [told[one] for one in found]
+        """The terms of reports; those that are stored, where all that reports say may answer and is as it was
+        built."""
+        if self._query.allowed is None and self._communities.as_built:
+            return self._communities.terms_as_built(found)
+        return self._terms_said(found)
 
     def _terms_said(self, found: Sequence[int]) -> list[str]:
         """The terms of reports; kept for other questions as long as they say the same."""
@@ -191,7 +183,7 @@ class _Tree:
         if len(kept) + len(new) > _TERMS_KEPT:
             kept.clear()
         for place, text in zip(new, report_texts(self._query, [reports[place] for place in new]), strict=True):
-            told = _framed(f"{titles[place]}\n{text}", self._stem) if reports[place].spans else ""
+            told = report_terms(titles[place], text, self._stem)
             known[place] = kept[found[place]] = sources[place], told
         return [terms for _, terms in known]
 
@@ -200,12 +192,6 @@ class _Tree:
         lengths."""
         counts = ((rarity, terms.count(f" {term} ")) for term, rarity in self._rarities.items())
         return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / self._most
-
-
-def _framed(text: str, stem: Callable[[str], str]) -> str:
-    """The terms of a text, each as often as it is there, with a blank on either side: small, and quickly looked
-    through."""
-    return "".join(f" {term} " * count for term, count in term_counts(text, stem).items())
 
 
 def _best_places(communities: Partition, scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.intp]:

@@ -19,7 +19,7 @@ from ...structures.indexes.index_reading import bound_index
 from ...text.words import token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .community_reports import SentencePlace
+from .community_reports import SentencePlace, report_places, span_texts
 
 
 def communities_for(query: Query) -> Communities:
@@ -61,7 +61,7 @@ def report_source(query: Query, communities: Communities, community: int) -> Rep
 def report_texts(query: Query, reports: Sequence[ReportSource]) -> list[str]:
     """What some reports say; the documents of their sentences are read together."""
     quoted = dict.fromkeys(span for report in reports if report.written is None for span in report.spans)
-    said = dict(zip(quoted, span_texts(query, list(quoted)), strict=True))
+    said = dict(zip(quoted, span_texts(query.view.documents, list(quoted)), strict=True))
     return [
         "\n".join(map(said.__getitem__, report.spans)) if report.written is None else _written_text(report.written)
         for report in reports
@@ -101,17 +101,7 @@ def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, 
 
 def extracted(communities: Communities, community: int) -> list[SentencePlace]:
     """The sentences on a community that no model wrote: its summary, then what is found in it, each once."""
-    findings = (finding.span for finding in communities.findings(community))
-    return list(dict.fromkeys((*communities.summary(community), *findings)))
-
-
-def span_texts(query: Query, spans: Sequence[SentencePlace]) -> list[str]:
-    """The texts of places, each on one line."""
-    places: dict[int, list[tuple[int, int]]] = {}
-    for span in spans:
-        places.setdefault(span.document, []).append((span.start, span.end))
-    found = {document: iter(texts) for document, texts in query.view.documents.text_slices(places).items()}
-    return [" ".join(next(found[span.document]).split()) for span in spans]
+    return report_places(communities.summary(community), communities.findings(community))
 
 
 def text_span(query: Query, span: SentencePlace) -> TextSpan:

@@ -1,0 +1,52 @@
+"""The terms of reports: what a community's title and its report say, as a search for words sees it.
+
+In: texts; at a build the rows of communities and their reports. Out: a string of the terms of each, kept with the
+communities (:mod:`.community_rows`), so that strategies need not read the reports that they compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from ...storage import records
+from ...structures.state import State
+from ...text.words import stemmer, term_counts
+from .communities import TITLED, title_of
+from .community_reports import CommunityReport, report_places, span_texts
+
+#: Reports that are read together.
+_TOGETHER = 64
+
+
+def framed_terms(text: str, stem: Callable[[str], str]) -> str:
+    """The terms of a text, each as often as it is there, with a blank on either side: small, and quickly looked
+    through.
+
+    >>> framed_terms("Bergen ferries, Bergen", str.lower)
+    ' bergen  bergen  ferries '
+    """
+    return "".join(f" {term} " * count for term, count in term_counts(text, stem).items())
+
+
+def report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
+    """The terms of a community of this title and of its report; none where that says nothing."""
+    return framed_terms(f"{title}\n{report}", stem) if report else ""
+
+
+def built_terms(
+    state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
+) -> Iterator[tuple[bytes, str]]:
+    """The rows of terms of all communities, as they are built: from the rows of their members, the strongest first."""
+    stem = stemmer(state.settings.stemmer)
+    every = iter(members)
+    while some := list(islice(every, _TOGETHER)):
+        named = [list(islice(row, 0, 2 * TITLED, 2)) for _, row in some]
+        entities = list(dict.fromkeys(entity for found in named for entity in found))
+        names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
+        said = [reports[records.U32.unpack(key)[0]] for key, _ in some]
+        places = [report_places(report.summary, report.findings) for report in said]
+        texts = iter(span_texts(state.documents, [place for found in places for place in found]))
+        for (key, _), found, quoted in zip(some, named, places, strict=True):
+            title, report = title_of(map(names.__getitem__, found)), "\n".join(islice(texts, len(quoted)))
+            yield key, report_terms(title, report, stem)
