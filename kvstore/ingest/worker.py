@@ -4,7 +4,8 @@ In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, So
 ``("begin", number)`` when a file is read on, ``("busy",)`` when it does something else, ``("found", number, Found)`` in
 the order of the file, ``("done", number)``, or ``("absent", number)`` for a file that it does not see; ``("loading",)``
 and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for what ends the ingest. A portion
-is embedded from the moment when its texts are known, while it is parsed and then while the next is read and parsed.
+is embedded from the moment when its texts are known, while it is parsed and then while the next is read and parsed;
+where a worker has one processor for itself, as in a cluster, at that moment.
 
 :func:`main` is a worker on this machine: messages of ``transport.py`` come on standard input and go to standard output.
 It opens the store to read only, to tell which documents are in it already. When standard input ends, because the other
@@ -21,7 +22,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -133,10 +134,12 @@ def limit_memory(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def work_on(job: Job, send: Send, memory: int, tasks: Callable[[], tuple[list[Any], Known]]) -> None:
+def work_on(
+    job: Job, send: Send, memory: int, tasks: Callable[[], tuple[list[Any], Known]], *, one_processor: bool = False
+) -> None:
     """Work on one task after the other until one cannot be had, and end the process."""
     try:
-        worker = Worker(job, send)
+        worker = Worker(job, send, _AtOnce() if one_processor else ThreadPoolExecutor(1))
         send(("ready",))
         while True:
             worker.work(*tasks())
@@ -184,15 +187,27 @@ def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
             os._exit(0)
 
 
+class _AtOnce(Executor):
+    """Does what it is given while it is given."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(function(*arguments, **named))
+        except BaseException as error:
+            done.set_exception(error)
+        return done
+
+
 class Worker:
     """Reads, extracts and embeds the files of tasks, one after the other, and sends what it finds."""
 
-    def __init__(self, job: Job, send: Send) -> None:
+    def __init__(self, job: Job, send: Send, embedding: Executor) -> None:
         self._job = job
         self._to_send = send
         self._sending = threading.Lock()
         # A portion is embedded while the one before it waits for the other process to take it.
-        self._embedding = ThreadPoolExecutor(1)
+        self._embedding = embedding
         self._delivering = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
         self._loaded = False

@@ -2,10 +2,10 @@
 
 In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). Out: what :class:`.Engine` says. An
 actor runs the worker in a thread and keeps what it says until it is fetched; what does not fit waits with the worker,
-so that neither side piles up. Actors open no store: with each task come the digests of the documents of its files,
-and the derivations that the store keeps. A file that is not where an actor looks, or another than here, is sent along,
-up to :data:`LARGEST_SENT` bytes. Ray itself restarts nothing and tries nothing again: that is the pool's to decide,
-which knows the file (:mod:`..worker_pool`).
+so that neither side piles up. It reserves one processor of the cluster, and keeps to it. Actors open no store: with
+each task come the digests of the documents of its files, and the derivations that the store keeps. A file that is not
+where an actor looks, or another than here, is sent along, up to :data:`LARGEST_SENT` bytes. Ray itself restarts nothing
+and tries nothing again: that is the pool's to decide, which knows the file (:mod:`..worker_pool`).
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class WorkerActor:
             return said
 
     def _work(self, job: Job, memory: int) -> None:
-        work_on(job, self._send, memory, self._next)
+        work_on(job, self._send, memory, self._next, one_processor=True)
         with self._changed:
             # What it has said last is fetched before it ends.
             self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT)
