@@ -30,6 +30,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .PHONY: demo test test-slow test-browser docs benchmark sanitize lint style types floors clean install
 
+# Nothing is compiled to bytecode ahead, here and below: of what is installed, few modules are ever imported.
 # The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
 	$(BIN)/kvstore demo
@@ -48,7 +49,7 @@ docs: $(DOCS_INSTALLED)
 
 # The page of benchmarks made anew, in less than 45 minutes of one processor: BENCHMARKS="--only filter" measures a part.
 benchmark: install
-	$(BIN)/python -m pip install --quiet --editable '.[bench,peers]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[bench,peers]'
 	$(BIN)/python tools/benchmark_page.py $(BENCHMARKS)
 
 test-browser: $(BROWSER_INSTALLED)
@@ -90,19 +91,19 @@ $(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
 	touch $@
 
 $(INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[local,documents,llm,test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[local,documents,llm,test]'
 	touch $@
 
 $(SLOW_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[test-slow,docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test-slow,docs]'
 	touch $@
 
 $(DOCS_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[docs]'
 	touch $@
 
 $(BROWSER_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[test-browser]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test-browser]'
 	touch $@
 
 $(BIN)/python:

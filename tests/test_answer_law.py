@@ -11,13 +11,14 @@ import json
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from other_process import python
+from other_process import python, said, tell
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -60,15 +61,29 @@ QUESTIONS = [
 OTHER = """
 import json
 import kvstore
-with kvstore.open(path) as store:
-    for line in sys.stdin:
-        action, *values = json.loads(line)
-        if action == "put":
-            store.put(values[0], **values[1])
-        else:
-            store.delete(*values)
-        print("done", flush=True)
+for line in sys.stdin:
+    action, *values = json.loads(line)
+    if action == "open":
+        store = kvstore.open(*values)
+    elif action == "put":
+        store.put(values[0], **values[1])
+    else:
+        store.close()
+    print("done", flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[subprocess.Popen[str]]:
+    """A process that opens one store after the other, as it is told: it takes longer to begin than to do its turns."""
+    with python(OTHER, "-") as process:
+        yield process
+
+
+def order(process: subprocess.Popen[str], *action: Any) -> None:
+    """Have it do something."""
+    tell(process, json.dumps(action))
+    assert said(process) == "done"
 
 
 def words(rng: random.Random) -> dict[str, Any]:
@@ -90,7 +105,8 @@ def words(rng: random.Random) -> dict[str, Any]:
 class History:
     """A store with what it should hold, and the steps that change both."""
 
-    def __init__(self, folder: Path, seed: int, language: str) -> None:
+    def __init__(self, folder: Path, seed: int, language: str, other: subprocess.Popen[str]) -> None:
+        self.other = other
         self.rng = random.Random(seed)
         self.folder = folder
         self.settings = {"language": language, "chunk_tokens": 16}
@@ -224,14 +240,13 @@ class History:
 
     def _other_process(self) -> None:
         """Turns of another process, which has the store open too, and of this one."""
-        with python(OTHER, self.folder / "lived") as process:
-            assert process.stdin is not None and process.stdout is not None
-            for _ in range(3):
-                key, document = self.rng.choice("abcdefgh"), words(self.rng)
-                print(json.dumps(["put", key, document]), file=process.stdin, flush=True)
-                assert process.stdout.readline() == "done\n"
-                self.documents[key] = document
-                self._within(self.store, self.rng.choice([self._put, self._delete, self._edge]))
+        order(self.other, "open", str(self.folder / "lived"))
+        for _ in range(3):
+            key, document = self.rng.choice("abcdefgh"), words(self.rng)
+            order(self.other, "put", key, document)
+            self.documents[key] = document
+            self._within(self.store, self.rng.choice([self._put, self._delete, self._edge]))
+        order(self.other, "close")
 
     def fresh(self) -> kvstore.Store:
         """A new store of what is left, given in shuffled order; what cannot be stated anew is taken back from both."""
@@ -353,9 +368,9 @@ def rounded(value: Any) -> Any:
     return [rounded(item) for item in value] if isinstance(value, list) else value
 
 
-def compare(folder: Path, seed: int, language: str) -> None:
+def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]) -> None:
     """Live through a history and compare what comes of it, two questions being asked."""
-    history = History(folder, seed, language)
+    history = History(folder, seed, language, other)
     patched = pytest.MonkeyPatch()
     # A file that changed a moment ago is read again next time, and is not recorded; here times tell changes apart.
     patched.setattr(file_visit, "SETTLED", 0.0)
@@ -376,13 +391,17 @@ def compare(folder: Path, seed: int, language: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_history_gives_the_answers_of_a_fresh_store(tmp_path: Path, seed: int) -> None:
-    compare(tmp_path / "stores", seed, "en" if seed == 0 else "rules")
+def test_any_history_gives_the_answers_of_a_fresh_store(
+    tmp_path: Path, seed: int, other: subprocess.Popen[str]
+) -> None:
+    compare(tmp_path / "stores", seed, "en" if seed == 0 else "rules", other)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
-def test_300_histories_give_the_answers_of_fresh_stores(tmp_path: Path, part: int) -> None:
+def test_300_histories_give_the_answers_of_fresh_stores(
+    tmp_path: Path, part: int, other: subprocess.Popen[str]
+) -> None:
     for seed in range(1000 + 30 * part, 1030 + 30 * part):
-        compare(tmp_path / "stores", seed, "en" if seed % 3 == 0 else "rules")
+        compare(tmp_path / "stores", seed, "en" if seed % 3 == 0 else "rules", other)

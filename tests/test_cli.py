@@ -448,7 +448,7 @@ def test_ctrl_c_keeps_what_is_committed_and_a_second_run_goes_on(tmp_path: Path)
         (folder / f"{number:04}.txt").write_text(f"Maria Jensen wrote number {number}. " * 30)
     first = process("ingest", "s", "many", "--embedder", "hashing", cwd=tmp_path)
     data = tmp_path / "s" / "data.mdb"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (data.exists() and data.stat().st_size > 2_000_000) and time.monotonic() < deadline:
         time.sleep(0.05)
     first.send_signal(signal.SIGINT)

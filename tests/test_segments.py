@@ -301,13 +301,22 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
         hit.rank: min((numbers.index(span.chunk), span) for span in hit.spans if span.chunk in numbers)[1]
         for hit in hits
     }
-    for hit, block in itertools.product(hits, blocks(text, "markdown")):
-        if block.kind not in ("table", "code", "item") or not any(
-            block.start < end < block.end for end in (hit.start, hit.end)
-        ):
+    for hit, (start, end) in itertools.product(hits, whole_blocks(text)):
+        if not any(start < at < end for at in (hit.start, hit.end)):
             continue
         # An end inside a block: another segment has some of it, or it is too long and the best chunk is of it.
-        others = [other for other in hits if other is not hit and other.start < block.end and block.start < other.end]
-        whole = token_count(text[min(hit.start, block.start) : max(hit.end, block.end)])
+        others = [other for other in hits if other is not hit and other.start < end and start < other.end]
+        whole = token_count(text[min(hit.start, start) : max(hit.end, end)])
         best = bests[hit.rank]
-        assert others or (whole > room and best.start < block.end and block.start < best.end)
+        assert others or (whole > room and best.start < end and start < best.end)
+
+
+def whole_blocks(text: str) -> list[tuple[int, int]]:
+    """Where tables, blocks of code and list items are, these with all their paragraphs."""
+    found: list[tuple[int, int]] = []
+    for block in blocks(text, "markdown"):
+        if block.kind == "item" and not text.startswith("- ", block.start):
+            found[-1] = (found[-1][0], block.end)
+        elif block.kind in ("table", "code", "item"):
+            found.append((block.start, block.end))
+    return found
