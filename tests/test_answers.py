@@ -245,6 +245,47 @@ def test_turns_of_a_talk_are_no_row(ask: Callable[..., kvstore.Answer]) -> None:
     assert "Bob: It is cold now." in answer.text and ";" not in answer.text
 
 
+@pytest.mark.parametrize("format", ["text", "markdown"])
+@pytest.mark.parametrize(
+    ("text", "question", "expected"),
+    [
+        (
+            "WiFi guest password: blue-heron-42",
+            "What is the guest WiFi password?",
+            "WiFi guest password: blue-heron-42",
+        ),
+        (
+            "Dentist 0171 55 23\nBlue bins on Tuesday\nVet 0171 44",
+            "When are the blue bins out?",
+            "Blue bins on Tuesday",
+        ),
+        ("- Dentist 0171 55 23\n- Blue bins on Tuesday", "When are the blue bins out?", "Blue bins on Tuesday"),
+        ("Dentist 0171 55 23", "What is the number of the dentist?", "Dentist 0171 55 23"),
+        ("Alarm code: 4711\n\nSpare key: below the pot", "What is the alarm code?", "Alarm code: 4711"),
+        ("Alarm code: 4711\nSpare key: below the pot", "Where is the spare key?", "Spare key: below the pot"),
+        ("Tea for two\n\nAlarm: 4711", "What is the code of the alarm?", "Alarm: 4711"),
+    ],
+)
+def test_lines_that_are_jotted_down_answer_line_by_line(
+    store: kvstore.Store, format: str, text: str, question: str, expected: str
+) -> None:
+    store.set("least_confidence", 0)
+    store.put("note", text, format=format)
+    store.put("chat", "Did you see the gate? It is green now, and Tom says that the plumber comes on Thursday.")
+    answer = store.ask(question)
+    assert expected in answer.text.partition(" [1]")[0]
+    assert answer.citations[0].document == "note"
+
+
+def test_a_sentence_that_runs_over_lines_and_a_title_with_a_colon_are_no_notes(
+    ask: Callable[..., kvstore.Answer],
+) -> None:
+    text = "Guide: Installing pumps\n\nThe pump of\nBergen is installed\nby Captain Reid."
+    assert ask(text, "Who installed the pump of Bergen?").text.startswith(
+        "The pump of Bergen is installed by Captain Reid. [1]"
+    )
+
+
 def test_source_code_tells_where_nothing_else_was_found(ask: Callable[..., kvstore.Answer]) -> None:
     code = '## Grid\n\n```python\nclass Grid:\n    """Draws lattices of harbours."""\n```\n'
     answer = ask(code, "What does Grid do?", format="markdown")

@@ -20,7 +20,7 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import heading_path
 from ..structures.state import State
-from ..text.blocks import blocks, is_lead_in, parts, plain, without_wiki_links
+from ..text.blocks import Block, blocks, is_lead_in, parts, plain, without_wiki_links
 from ..text.mail import is_mail_head, mail_fields
 from ..text.sentences import sentences
 from ..text.words import FUNCTION_WORDS
@@ -42,6 +42,8 @@ _HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _RULE = re.compile(r"[\s|:+=-]*")
 #: A column of a row and its value, which is no sentence.
 _FIELD = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
+#: Characters of the longest line that is jotted down; those of sentences are longer where they break.
+_JOTTED = 60
 #: A line of a bill: what is paid for, and an amount.
 _ENTRY = re.compile(r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?")
 #: What stands before a command that is typed.
@@ -198,6 +200,8 @@ def _passage(group: _Group, view: State) -> Passage:
     whole = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, whole)
     passage.snippets = list(_snippets(text, record.format, heading, cut=cut))
+    if whole and not any(snippet.fit or snippet.kind == "code" for snippet in passage.snippets):
+        passage.snippets = list(_jotted(text, record.format))
     _assign(passage, group.found)
     return passage
 
@@ -255,9 +259,10 @@ def _reads(snippet: Snippet) -> bool:
     """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents."""
     found = _WORD.findall(f"{snippet.label} {snippet.text}")
     signs = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
-    if len(found) < 3 or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
+    is_field = _FIELD.fullmatch(snippet.text) is not None
+    if len(found) < (2 if is_field else 3) or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
         return False
-    if snippet.kind != "prose" or snippet.label or len(found) > 12:
+    if snippet.kind != "prose" or snippet.label or len(found) > 12 or is_field:
         return True
     spoken = any(word.lower() in FUNCTION_WORDS for word in found)
     return spoken or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
@@ -295,6 +300,10 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
             yield from _rows(text, start, end, number, headless=part.continues)
         elif part.kind == "prose" and _is_bill(text[start:end]):
             yield from _rows(text, start, end, number, headless=True)
+        elif part.kind == "prose" and is_record(text[start:end]):
+            yield _record(text, start, end, number)
+        elif part.kind == "prose" and _is_lines(text[start:end]):
+            yield from _lines(text, start, end, number)
         else:
             own = shown(_MARKER.sub("", text[start : part.term_end])) if part.term_end > start else ""
             marked = _MARKER.match(text, start, end) is not None
@@ -347,7 +356,8 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
     """The snippets of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
     announced: int | None = None  # the indentation of what announced the next block
-    for number, block in enumerate(blocks(text, "text")):
+    found = blocks(text, "text")
+    for number, block in enumerate(found):
         start = block.start
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= depth:
@@ -364,8 +374,11 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             yield from _rows(text, start, block.end, number, headless=True)
             continue
         if is_record(text[start : block.end]):
-            told = "; ".join(map(shown, text[start : block.end].splitlines()))
-            yield Snippet(start, block.end, told, "table", number)
+            yield _record(text, start, block.end, number)
+            continue
+        if _is_lines(text[start : block.end]) or _is_lone_field(text, found, number):
+            term = ""
+            yield from _lines(text, start, block.end, number)
             continue
         for part in _parts(text, start, block.end, indent, cut and number == 0):
             piece = text[part.start : part.end]
@@ -397,6 +410,59 @@ def is_record(piece: str) -> bool:
     fields = [_FIELD.fullmatch(line) for line in lines]
     names = {field["name"] for field in fields if field is not None}
     return len(lines) > 1 and len(names) == len(lines)
+
+
+def _record(text: str, start: int, end: int, number: int) -> Snippet:
+    told = "; ".join(_MARKER.sub("", shown(line)) for line in text[start:end].splitlines())
+    return Snippet(start, end, told, "table", number)
+
+
+def _is_lines(piece: str) -> bool:
+    """Whether a paragraph is jotted down line by line, and not a sentence that runs over several.
+
+    >>> _is_lines("Dentist 0171 55 23\\nBlue bins on Tuesday"), _is_lines("The port of\\nBergen is old.")
+    (True, False)
+    """
+    lines = [line.rstrip() for line in piece.splitlines()]
+    return (
+        len(lines) > 1
+        and all(0 < len(line) <= _JOTTED and "  " not in line for line in lines)
+        and not any(line.endswith((".", "!", "?", ",", ";")) or line[0].islower() for line in lines)
+    )
+
+
+def _lines(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
+    """The lines of a paragraph, each by itself."""
+    place = start
+    for line in text[start:end].splitlines(keepends=True):
+        if told := _MARKER.sub("", shown(line.strip())):
+            yield Snippet(place, place + len(line.rstrip()), told, "table", number)
+        place += len(line)
+
+
+def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:
+    """Whether a block is a line of a name and a value (``Alarm code: 4711``), and neither a term over what is indented
+    below it nor, without a number, a title over what follows."""
+
+    def field_at(place: int) -> re.Match[str] | None:
+        return _FIELD.fullmatch(text, found[place].start, found[place].end)
+
+    if (field := field_at(number)) is None:
+        return False
+    if number + 1 == len(found):
+        return True
+    below = found[number + 1].start
+    deeper = text[text.rfind("\n", 0, below) + 1 : below].isspace()
+    titles = number == 0 and not any(map(str.isdigit, field["value"])) and field_at(1) is None
+    return not deeper and not titles
+
+
+def _jotted(text: str, format: str) -> Iterator[Snippet]:
+    """The paragraphs of a document that has no sentence, only lines of a few words, a shout aside."""
+    for number, block in enumerate(blocks(text, format)):
+        told = _MARKER.sub("", shown(text[block.start : block.end]))
+        if block.kind != "heading" and len(_WORD.findall(told)) >= 3 and told.upper() != told:
+            yield Snippet(block.start, block.end, told, "table", number)
 
 
 def _is_bill(piece: str) -> bool:

@@ -2,7 +2,8 @@
 
 In: bytes in UTF-8, or what a byte-order mark or the option ``encoding`` says. Out: one document of format ``text``,
 its title what stands at its beginning as one: a line that is underlined, lines in the middle of the page, or a line
-alone that is no sentence. A log has none. Invalid bytes, a NUL and an empty file are ReaderErrors.
+alone that is no sentence, nor the first of several like ``Alarm code: 4711``. A log has none. Invalid bytes, a NUL and
+an empty file are ReaderErrors.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _UNDERLINE = re.compile(r"\s*([=*~#^\"_-])\1{2,}\s*")
 _COLUMNS = re.compile(r"\S {3,}\S")
 #: What no title has: an address, a notice of rights, a date or a number of a page and nothing else.
 _NO_TITLE = re.compile(r"://|\S@\S|^(?:copyright|\(c\)|©)|^[\W\d]*$", re.I)
+#: A name and a value, of which notes have one after the other.
+_FIELD = re.compile(r"\s*[^\s:][^:\n]*: +\S")
 _SENTENCE_END = re.compile(r"[.,;:!]$")
 _BEGINS_AS_TITLE = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")
 
@@ -64,7 +67,8 @@ def title_of(text: str) -> str | None:
         if all(_UNDERLINE.fullmatch(line) or _stands_aside(line, width) for line in lines):
             continue
         further = max(_indent(line) for line in lines) >= min(_CENTRED, _indent(after[0]) + _FURTHER)
-        if (further and len(lines) <= _LINES) or (len(lines) == 1 and _says_what(lines[0])):
+        first_of_fields = all(len(one) == 1 and _FIELD.match(one[0]) for one in (lines, after))
+        if (further and len(lines) <= _LINES) or (len(lines) == 1 and _says_what(lines[0]) and not first_of_fields):
             return _title(lines)
         if not any(_COLUMNS.search(line.strip()) for line in lines):
             return None
