@@ -8,12 +8,15 @@ import random
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_bulk_ingest import a_reader_that, dumped
@@ -22,6 +25,7 @@ import kvstore
 from kvstore import errors
 from kvstore.ingest.engines import Engine, StartedWorker, Task
 from kvstore.ingest.engines.processes import Processes
+from kvstore.ingest.engines.ray import Ray
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import frame
 from kvstore.ingest.worker import Job, Limits
@@ -321,6 +325,33 @@ def test_workers_that_never_begin_end_the_ingest() -> None:
 # Ray ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("failures", [0, 2, 3])
+def test_a_busy_cluster_that_gives_no_server_in_time_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, store: kvstore.Store, failures: int
+) -> None:
+    asked: list[str] = []
+
+    def init(address: str, **_: object) -> None:
+        asked.append(address)
+        if len(asked) <= failures:
+            raise ConnectionAbortedError("Initialization failure from server:\nStarting Ray client server failed.")
+
+    busy = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=init,
+        cluster_resources=lambda: {"CPU": 3.0},
+        remote=lambda **_: lambda actor: actor,
+        shutdown=lambda: None,
+    )
+    monkeypatch.setattr("kvstore.ingest.engines.ray.required", lambda *_, **__: busy)
+    if failures == 3:
+        with pytest.raises(errors.EngineError, match="cannot be had: Initialization failure"):
+            Ray("ray://head:10001", None, store.state)
+    else:
+        assert Ray("ray://head:10001", None, store.state).workers == 3
+    assert asked == ["ray://head:10001"] * min(failures + 1, 3)
+
+
 def _ray_processes(name: bytes) -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
@@ -374,8 +405,8 @@ def test_killed_workers_lose_nothing_and_double_nothing(make_store: MakeStore, f
         over.set()
         killer.join()
     assert kills
-    # A file at which a kill happens to strike twice fails, and the next run has it.
-    struck = len(report.failures)
+    # A file at which a kill happens to strike twice fails, and the next run has all its documents.
+    struck = sum(100 if failure.place.endswith(".jsonl") else 1 for failure in report.failures)
     assert (report.added, report.documents) == (460 - struck, 460 - struck)
     assert store.ingest(folder, workers=0).added == struck
     assert dumped(store) == dumped(alone)
@@ -411,7 +442,7 @@ def test_a_lost_head_leaves_a_store_that_the_next_run_completes(
     for head in heads:
         with suppress(OSError):
             os.kill(head, signal.SIGKILL)
-    _, told = process.communicate(timeout=120)
+    _, told = process.communicate(timeout=600)
     # Workers may go on without a head until all is done.
     assert process.returncode == 0 or "EngineError: the engine ray://local was lost" in told
     with kvstore.open(where) as store:
@@ -435,6 +466,15 @@ with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"
 """
 
 
+def _wait_for(port: int) -> None:
+    """Until something listens: a head has begun before its server for clients has."""
+    for _ in range(600):
+        with suppress(ConnectionRefusedError):
+            return socket.create_connection(("127.0.0.1", port)).close()
+        time.sleep(0.2)
+    raise AssertionError(f"nothing listens at {port}")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_here")
 def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
@@ -446,12 +486,13 @@ def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     # Other ports than a cluster of somebody else's on this machine would have.
     ports = ["--port=26379", "--ray-client-server-port=26001", "--include-dashboard=false", "--num-cpus=2"]
-    subprocess.run([command, "start", "--head", *ports], check=True, capture_output=True, timeout=120)
+    subprocess.run([command, "start", "--head", *ports], check=True, capture_output=True, timeout=600)
     try:
+        _wait_for(26001)
         code = [sys.executable, "-c", _INGESTING_ELSEWHERE, tmp_path / "sent", folder, "ray://127.0.0.1:26001"]
-        ended = subprocess.run(code, capture_output=True, text=True, timeout=200)
+        ended = subprocess.run(code, capture_output=True, text=True, timeout=600)
     finally:
-        subprocess.run([command, "stop", "--force"], check=False, capture_output=True, timeout=120)
+        subprocess.run([command, "stop", "--force"], check=False, capture_output=True, timeout=600)
     assert ended.stdout.strip() == "160", ended.stderr
     alone = make_store("alone")
     alone.ingest(folder, workers=0)

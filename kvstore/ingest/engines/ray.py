@@ -35,6 +35,9 @@ _LOCAL = "ray://local"
 #: Of a cluster of one's own. Ray ends this process, without a word, so long after the head is lost; by itself after a
 #: minute, in which neither a commit nor Ray's own end is through where much else runs.
 _ALONE: Mapping[str, Any] = {"include_dashboard": False, "_system_config": {"gcs_rpc_server_reconnect_timeout_s": 3600}}
+#: How often a cluster is asked for a server of one's own, which it starts for each that connects and gives up on where
+#: its head is busy.
+_CONNECTS = 3
 #: Seconds for which Ray's end is waited for when its head is lost.
 _LOST_END = 10.0
 #: Seconds after which it is looked whether the head is there still.
@@ -67,15 +70,25 @@ class Ray:
         self._release: threading.Thread | None = None
         try:
             if not ray.is_initialized():
-                local = {"num_cpus": workers, **_ALONE} if name == _LOCAL else {"address": name}
-                ray.init(log_to_driver=False, logging_level=logging.ERROR, **local)
-                self._connected = True
+                self._connect({"num_cpus": workers, **_ALONE} if name == _LOCAL else {"address": name})
             self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
         except Exception as error:
             raise EngineError(
                 f"the engine {name} cannot be had: {error}; check its address, and the token if it asks for one"
             ) from error
         self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(WorkerActor)
+
+    def _connect(self, options: Mapping[str, Any]) -> None:
+        """Start a cluster or connect to one, again where it was reached and its server for us did not begin in time."""
+        for turn in range(_CONNECTS):
+            try:
+                self._ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+            except ConnectionAbortedError:
+                if turn == _CONNECTS - 1:
+                    raise
+            else:
+                self._connected = True
+                return
 
     def start(self, job: Job, limits: Limits) -> RayWorker:
         """Start an actor, as soon as the cluster has a free processor."""
