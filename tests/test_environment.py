@@ -35,6 +35,7 @@ from kvstore.errors import (
 from kvstore.storage import change_buffer, mapped_pages, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.storage.writer_lock import UpkeepThread
 from kvstore.structures import tables
 from kvstore.systems import buffered_tables
 
@@ -493,6 +494,34 @@ def test_a_second_transaction_in_the_same_thread_is_refused_at_once(environment:
     with environment.write(), pytest.raises(TransactionError, match="this thread already has"):
         environment.write(timeout=60)
     put(environment, b"key", b"value")
+
+
+@pytest.mark.parametrize("upkeep", [True, False])
+def test_a_writer_waits_for_the_upkeep_of_its_own_process_however_long_it_takes(
+    environment: Environment, upkeep: bool
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with environment.write() as transaction:
+            transaction.put("a", b"key", b"value")
+            begun.set()
+            ended.wait(60)
+
+    thread = (UpkeepThread if upkeep else threading.Thread)(target=hold)
+    thread.start()
+    assert begun.wait(60)
+    with pytest.raises(LockTimeoutError):
+        environment.write(timeout=0)
+    threading.Timer(0.5, ended.set).start()
+    if upkeep:
+        with environment.write(timeout=0.05) as transaction:
+            assert transaction.get("a", b"key") == b"value"
+    else:
+        with pytest.raises(LockTimeoutError, match="of this process"):
+            environment.write(timeout=0.05)
+    ended.set()
+    thread.join()
 
 
 def test_writers_in_threads_take_turns(environment: Environment) -> None:

@@ -19,6 +19,7 @@ from ..errors import InputError, KvstoreError
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import files_of, path_of
+from ..storage.writer_lock import UpkeepThread
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, IndexRecord, checked_options
@@ -166,7 +167,7 @@ class Indexing:
         due = [kind for kind in files if self._may_be_due(kind, next_chunk)]
         with self._lock:
             if due and self._thread is None and not self._stopped.is_set():
-                self._thread = threading.Thread(target=self._extend, args=(due,), name="kvstore index")
+                self._thread = UpkeepThread(target=self._extend, args=(due,), name="kvstore index")
                 self._thread.start()
 
     def stop(self) -> None:

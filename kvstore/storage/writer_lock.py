@@ -27,6 +27,11 @@ from .lmdb_errors import NO_SPACE
 _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
+class UpkeepThread(threading.Thread):
+    """A thread that works for the store itself, and nobody asked for: no other one of its process is refused a write
+    because it holds the lock, however long it takes."""
+
+
 class WriterLock:
     """Exclusive right to write to one store.
 
@@ -41,7 +46,8 @@ class WriterLock:
         _locks.add(self)
 
     def acquire(self, timeout: float) -> None:
-        """Take the lock, waiting at most ``timeout`` seconds (0: one attempt).
+        """Take the lock, waiting at most ``timeout`` seconds (0: one attempt), or as long again and again while an
+        :class:`UpkeepThread` of this process holds it.
 
         Raises LockTimeoutError naming the holder when the time is over, TransactionError when this thread already
         holds the lock, ReadOnlyError when the lock file cannot be written, and StoreFullError when there is no room to
@@ -49,10 +55,14 @@ class WriterLock:
         """
         if self._holder is threading.current_thread():
             raise TransactionError("this thread already has a write transaction open; commit or abort it first")
-        deadline = time.monotonic() + timeout
-        if not self._threads.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
-            holder = self._holder.name if self._holder is not None else "another thread"
-            raise self._timeout(timeout, f"thread {holder!r} of this process ({os.getpid()})")
+        while True:
+            deadline = time.monotonic() + timeout
+            if self._threads.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
+                break
+            holder = self._holder
+            if timeout <= 0 or not isinstance(holder, UpkeepThread):
+                name = holder.name if holder is not None else "another thread"
+                raise self._timeout(timeout, f"thread {name!r} of this process ({os.getpid()})")
         try:
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             self._holder = threading.current_thread()
