@@ -9,6 +9,7 @@ synopses, diagrams and lists of contents are none: nobody reads them as an answe
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -221,7 +222,8 @@ def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
 
 def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
     """The snippets of a passage, in order; ``cut`` says that it begins within a line."""
-    made = _of_markdown(text) if format == "markdown" else _of_text(text, cut)
+    made = list(_of_markdown(text) if format == "markdown" else _of_text(text, cut))
+    pieces = Counter(snippet.block for snippet in made if isinstance(snippet, Snippet))
     above = plain(heading.rpartition(" > ")[2]).strip()
     synopsis = above.lower() in _SYNOPSES
     begins = True
@@ -240,7 +242,7 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
             asked = snippet if opens or asked is not None else None
         snippet.section, snippet.heading = section, above if asked in (None, snippet) else asked.text
         snippet.words = len(snippet.text.split())
-        snippet.fit = snippet.fit and not synopsis and _reads(snippet)
+        snippet.fit = snippet.fit and not synopsis and _reads(snippet, pieces[snippet.block] == 1)
         if snippet.kind in ("prose", "item"):
             own = opens and bool(snippet.term)
             cut = snippet.text[:1].islower() and not opens
@@ -255,14 +257,16 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
         begins, last = False, snippet
 
 
-def _reads(snippet: Snippet) -> bool:
-    """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents."""
+def _reads(snippet: Snippet, alone: bool) -> bool:
+    """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents; where it is
+    ``alone`` in its block, no heading or caption either."""
     found = _WORD.findall(f"{snippet.label} {snippet.text}")
     signs = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
     is_field = _FIELD.fullmatch(snippet.text) is not None
-    if len(found) < (2 if is_field else 3) or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
+    counts = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
+    if len(found) < (2 if is_field or counts else 3) or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
         return False
-    if snippet.kind != "prose" or snippet.label or len(found) > 12 or is_field:
+    if snippet.kind != "prose" or snippet.label or len(found) > 12 or is_field or not alone:
         return True
     spoken = any(word.lower() in FUNCTION_WORDS for word in found)
     return spoken or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
