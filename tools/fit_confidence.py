@@ -1,15 +1,20 @@
 """Fit and measure the confidence of answers: stores asked their own questions, and those of others.
 
-    python tools/fit_confidence.py --data FOLDER[:N] ... [--manual ARCHIVE] [--small N] [--store FOLDER] [--json]
+    python tools/fit_confidence.py --data FOLDER[:N] ... [--manual ARCHIVE] [--small N] [--mixed N] [--store FOLDER]
+                                   [--json]
 
 Every set (see tools/evaluate.py) becomes a store, and is asked its own questions and those of all other sets; a
 ``--manual`` is one store with both sets that are made from it. ``--small`` adds stores of ten passages each, made
-around a question's of the sets that have passages, so that size decides nothing. In: the parts of
+around a question's of the sets that have passages, so that size decides nothing; ``--mixed`` adds a store of each of
+these in which so many passages are one document. The folders of ``tools/note_folders`` are stores too: files as people
+keep them, and questions that they answer or, on the same matters, do not. In: the parts of
 :class:`~kvstore.answering.confidence.Confidence` for each question and store. Out: the weights of a logistic model,
 fitted on the even questions of every pair, and for the odd ones the share answered of own and of other questions, and
-the area under the ROC curve. A manual is also asked for options that it has not: the names of its own, backwards.
-Pairs count alike, own ones together as much as the others together. ``held_out`` has the same for every set, by weights
-that were fitted without its store and its questions.
+the area under the ROC curve. ``answered_withheld`` is the share answered of own questions whose documents WHERE leaves
+out; no weight is fitted by these, since other documents may answer them. A manual is also asked for options that it has
+not: the names of its own, backwards. Stores count alike, and so do the sets of questions that one is asked; those that
+it answers count together as much as the others. ``held_out`` has the same for every set, by weights that were fitted
+without its store and its questions.
 """
 
 from __future__ import annotations
@@ -29,15 +34,18 @@ import numpy as np
 import numpy.typing as npt
 from evaluation.answers import area_under_curve
 from evaluation.manual import manual_sets
-from evaluation.question_sets import QuestionSet, fill, load
+from evaluation.question_sets import QuestionSet, fill, load, read_lines
 
 import kvstore
 from kvstore.answering.confidence import WITH_SIMILARITY, WORDS_ALONE
 
 #: Questions of another set that a store is asked, at most, and those that a small store is asked.
-_OTHERS, _OF_SMALL = 100, 20
+_OTHERS, _OF_SMALL = 20, 20
+NOTES = Path(__file__).resolve().parent / "note_folders"
 #: Passages of a small store.
 _PASSAGES = 10
+#: The end of the name of a store in which several passages are one document.
+_MIXED = ", mixed"
 #: How much large weights are held back.
 _RIDGE = 1e-4
 _STEPS = 30
@@ -60,6 +68,7 @@ class Asked:
     parts: dict[str, float]
     own: bool
     tuning: bool
+    withheld: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,11 @@ class Stored:
     own: Sequence[QuestionSet]
     manual: bool = False
 
+    @property
+    def origin(self) -> str:
+        """What its questions come from, which another store may have as well."""
+        return self.name.removesuffix(_MIXED)
+
 
 @click.command()
 @click.option("--data", multiple=True, required=True, metavar="FOLDER[:N]", help="A question set.")
@@ -80,19 +94,21 @@ class Stored:
     help="A manual of HTML pages, in an archive: questions on options and headings are made from it.",
 )
 @click.option("--small", default=20, show_default=True, help="How many stores of ten passages to make.")
+@click.option("--mixed", default=4, show_default=True, help="How many passages are one document in a mixed store.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--least", default=0.5, show_default=True, help="The confidence from which on a question is answered.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
-    data: tuple[str, ...], manual: Path | None, small: int, store: Path | None, least: float, as_json: bool
+    data: tuple[str, ...], manual: Path | None, small: int, mixed: int, store: Path | None, least: float, as_json: bool
 ) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
     sets = [load(place, None) for place in data]
+    passages = [questions for questions in sets if not questions.details]
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
         stored = []
-        for questions in sets:
+        for questions in [*sets, *(joined(questions, mixed) for questions in passages if mixed)]:
             opened = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
             fill(opened, questions, False, lambda text: None)
             stored.append(Stored(questions.name, opened, [questions]))
@@ -102,7 +118,8 @@ def main(
                 Stored("manual", opened, manual_sets(opened, manual, Path(scratch), lambda text: None)[1], True)
             )
         asked = [each for mine in stored for each in of_store(mine, stored)]
-        passages = [questions for questions in sets if not questions.details]
+        for questions in sorted(NOTES.glob("*.jsonl")):
+            asked += of_notes(folder, questions, stored)
         asked += [each for number in range(small if passages else 0) for each in of_small(folder, passages, number)]
     report = {
         name: fitted(asked, [part for part in weights if part != "constant"], least)
@@ -111,17 +128,58 @@ def main(
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
 
+def joined(questions: QuestionSet, count: int) -> QuestionSet:
+    """The same passages, so many of them a document."""
+    documents, within = [], {}
+    for start in range(0, len(questions.passages), count):
+        some = questions.passages[start : start + count]
+        documents.append({"id": f"notes-{start}", "text": "\n\n".join(one["text"] for one in some)})
+        within |= {one["id"]: f"notes-{start}" for one in some}
+    asked = [replace(one, gold=frozenset(map(within.__getitem__, one.gold))) for one in questions.questions]
+    return replace(questions, name=f"{questions.name}{_MIXED}", passages=documents, questions=asked)
+
+
 def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
     """What a store says to the questions of all sets."""
     found = []
     for other in [*others, *([Stored(stored.name, stored.store, made_up(stored.own))] if stored.manual else [])]:
         mine = other is stored
+        if other.origin == stored.origin and other in others and not mine:
+            continue
         for questions in other.own:
             step = 1 if mine else max(1, len(questions.questions) // _OTHERS)
             for number, question in enumerate(questions.questions[::step]):
-                names = (stored.name, questions.name, stored.name, other.name)
+                names = (stored.name, questions.name, stored.origin, other.origin)
                 found.append(ask(stored.store, names, question.text, mine, number % 2 == 0))
+                if mine and not questions.details and not stored.manual:
+                    left_out = ", ".join(quoted(key) for key in sorted(question.gold))
+                    asked = ask(stored.store, names, question.text, False, number % 2 == 0, f"key NOT IN ({left_out})")
+                    found.append(replace(asked, withheld=True))
     return found
+
+
+def of_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[Asked]:
+    """What a store of the folder beside some questions says to these, and to those of some sets."""
+    notes, found = questions.with_suffix(""), []
+    with kvstore.open(folder / notes.name) as opened:
+        opened.ingest(notes, workers=0)
+        rows = read_lines(questions)
+        for number, row in enumerate(sorted(rows, key=lambda row: row["answer"] is None)):
+            kind = "questions" if row["answer"] else "questions on what is not there"
+            names = (notes.name, kind, notes.name, notes.name)
+            found.append(ask(opened, names, row["question"], row["answer"] is not None, number % 2 == 0))
+        for other in others:
+            for asked in other.own:
+                step = max(1, len(asked.questions) // _OTHERS)
+                for number, question in enumerate(asked.questions[::step]):
+                    names = (notes.name, asked.name, notes.name, other.origin)
+                    found.append(ask(opened, names, question.text, False, number % 2 == 0))
+    return found
+
+
+def quoted(text: str) -> str:
+    """A text as the language writes it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def made_up(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
@@ -158,15 +216,24 @@ def of_small(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Ask
     return found
 
 
-def ask(store: kvstore.Store, names: tuple[str, str, str, str], text: str, own: bool, tuning: bool) -> Asked:
+def ask(
+    store: kvstore.Store,
+    names: tuple[str, str, str, str],
+    text: str,
+    own: bool,
+    tuning: bool,
+    where: str | None = None,
+) -> Asked:
     """The parts of the confidence of one question; ``names`` are those of the store, the questions, and their sets."""
-    _, weighed = store.weigh(text)
+    _, weighed = store.weigh(text, where=where)
     wanted = sorted((WITH_SIMILARITY.keys() | WORDS_ALONE.keys()) - {"constant"})
     return Asked(*names, {part: getattr(weighed, part) or 0.0 for part in wanted}, own, tuning)
 
 
 def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[str, Any]:
     """The weights that fit the questions for choosing, and how they do on the others and on sets that are held out."""
+    withheld = np.array([[*(each.parts[name] for name in names), 1.0] for each in asked if each.withheld])
+    asked = [each for each in asked if not each.withheld]
     parts = np.array([[*(each.parts[name] for name in names), 1.0] for each in asked])
     own = np.array([each.own for each in asked], float)
     tuning = np.array([each.tuning for each in asked])
@@ -184,6 +251,7 @@ def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[s
         "area_report": round(area_under_curve(confidence[report], own[report]), 4),
         "answered_own": round(float((confidence[report & (own == 1)] >= least).mean()), 4),
         "answered_others": round(float((confidence[report & (own == 0)] >= least).mean()), 4),
+        "answered_withheld": round(float((withheld @ values > np.log(least / (1 - least))).mean()), 4),
         "answered": _answered(asked, confidence >= least, report),
         "held_out": held_out,
     }
@@ -192,9 +260,17 @@ def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[s
 def _weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
     """The weights that fit some of the questions, the constant last."""
     own = np.array([each.own for each in asked], float)
-    pairs = [(each.store, each.questions, each.own) for each in asked]
+    # Of what a store does not answer, what is on its own matters counts as much as what is on others.
+    pairs = [(each.store, each.own, each.of == each.set, each.questions) for each in asked]
     counts = Counter(pair for pair, mine in zip(pairs, taken, strict=True) if mine)
-    weights = np.array([mine / max(1, counts[pair]) for pair, mine in zip(pairs, taken, strict=True)])
+    sets = Counter(pair[:3] for pair in counts)
+    matters = Counter(pair[:2] for pair in sets)
+    weights = np.array(
+        [
+            mine / max(1, counts[pair] * sets[pair[:3]] * matters[pair[:2]])
+            for pair, mine in zip(pairs, taken, strict=True)
+        ]
+    )
     for kind in (0.0, 1.0):
         weights[own == kind] /= weights[own == kind].sum()
     values = np.zeros(parts.shape[1])

@@ -7,8 +7,9 @@ of a million. It is a logistic model (a weighted sum, put through 1 / (1 + e^-x)
 as much as the other: 0.5 is as likely answered as not, where as many questions are answered as are not.
 
 What parts a store that answers from one of texts of the same kind on other things is not how many of the question's
-words it has, but whether *one run of one passage* has them that is near to the question as well, and whether what the
-question names stands in it as it is named (see :mod:`.question_names`).
+words it has, but whether *one run of one passage* has them, and whether what the question names stands in it as it is
+named (see :mod:`.question_names`). What parts a note that answers from notes on the same matter that do not is how near
+its best *sentence* is: that of a chunk says little where it tells of many things.
 """
 
 from __future__ import annotations
@@ -38,8 +39,6 @@ from .question_names import PassageWords, QuestionName, names_of
 _CHUNKS, _NEARBY = 8, 5
 #: Words of a run of a passage, function words left out, in which terms of the question count together.
 _RUN = 25
-#: The cosine from which on a passage's terms count as evidence.
-_NEAR = 0.3
 _WORDS = re.compile(r"\w+")
 #: Words of a question that say what kind of thing is asked for.
 _FORM = re.compile(r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE)
@@ -51,25 +50,23 @@ BACKGROUND = 1000
 class Confidence:
     """``value`` from 0 to 1, and what it was made of, each from 0 to 1.
 
-    ``similarity`` is the best cosine of a chunk with the question and ``nearby`` the mean of the five best (None where
-    nobody knows the scale of the embedder's cosines). ``coverage`` is the share of the question's informative terms,
-    weighted by their rarity, that one run of a passage has; ``together`` the root of a passage's cosine times that
-    share; ``amount`` how much such a run has in all, where a share of few or common terms is little; ``evidence`` what
-    of that stands in a passage that is near. ``phrases`` says how much of the question stands in a passage as its words
-    follow one another, ``unnamed`` which share of it are names that no passage has as they are written, ``lacking``
-    which share of its technical tokens no passage has, ``missing`` which share of it no chunk of the store has.
-    ``formless`` is what the question asks for where that is told by its form (a telephone number) and no passage has
-    any. ``unknown`` are the names of the question with a term that no chunk has. ``overview`` says that an overview was
-    asked for and found: there is nothing else in such a question that could be missing.
+    ``similarity`` is the best cosine of a sentence, under its title and heading, with the question, and ``nearby`` the
+    mean of those of the five best chunks (None where nobody knows the scale of the embedder's cosines). ``coverage`` is
+    the share of the question's informative terms, weighted by their rarity, that one run of a passage has; ``amount``
+    how much such a run has in all, where a share of few or common terms is little; ``phrases`` how much of the question
+    stands in a passage as its words follow one another; ``unnamed`` which share of it are names that no passage has as
+    they are written, ``lacking`` which share of its technical tokens no passage has, ``missing`` which share of it no
+    chunk of the store has. ``formless`` is what the question asks for where that is told by its form (a telephone
+    number) and no passage has any. ``unknown`` are the names of the question with a term that no chunk has.
+    ``overview`` says that an overview was asked for and found: there is nothing else in such a question that could be
+    missing.
     """
 
     value: float
     similarity: float | None
     nearby: float | None
     coverage: float
-    together: float
     amount: float
-    evidence: float
     phrases: float
     unnamed: float
     lacking: float
@@ -108,16 +105,17 @@ def question_rarities(question: str, view: State) -> dict[str, float]:
 #: What a logistic model is made of: the weight of each part of a :class:`Confidence`, and what is added to their sum.
 SignalWeights = Mapping[str, float]
 
-#: With the vectors of an embedder whose cosines are known, and from words alone.
+#: With the vectors of an embedder whose cosines are known, and from words alone. Only a manual tells what ``lacking``
+#: weighs: in the first it is of a fit with one, and of more parts.
 WITH_SIMILARITY: SignalWeights = {
-    "similarity": 6.44,
-    "nearby": 6.42,
-    "together": 10.13,
-    "evidence": 4.97,
-    "phrases": 4.09,
-    "unnamed": -6.5,
+    "similarity": 10.0,
+    "nearby": 6.82,
+    "coverage": 5.11,
+    "amount": 0.65,
+    "phrases": 1.93,
+    "unnamed": -4.75,
     "lacking": -3.94,
-    "constant": -9.23,
+    "constant": -9.31,
 }
 WORDS_ALONE: SignalWeights = {
     "coverage": 6.47,
@@ -132,10 +130,13 @@ WORDS_ALONE: SignalWeights = {
 _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
 
 
-def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()) -> Confidence:
-    """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it."""
+def confidence_of(
+    query: Query, hits: Sequence[Hit], context: Sequence[str], nearest: Callable[[], float]
+) -> Confidence:
+    """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it, and
+    ``nearest`` tells the best cosine of a sentence, if that is asked for."""
     if sums_up(query.question, hits):
-        return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
+        return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     view, hits = query.view, hits[:_CHUNKS]
     asked = _Asked.of(query.question, view)
     # A file without a title is known by its name.
@@ -144,23 +145,19 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
     passages += map(PassageWords, context)
     absent = [name for name in asked.names if not any(passage.has(name) for passage in passages)]
     if not passages:
-        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
+        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
     cosines = None
     if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None:
         cosines = _cosines(query, hits)
-    # Nobody has embedded the lines beside the chunks: they are as near as the nearest of those.
-    near = [*(cosines or [0.0] * len(hits)), *[max(cosines or [0.0])] * len(context)]
     terms = [asked.terms_of(passage) for passage in passages]
-    coverages = [asked.coverage(stems) for stems in terms]
-    amounts = [asked.amount(coverage) for coverage in coverages]
+    coverage = max(map(asked.coverage, terms))
     best = sorted(cosines or (), reverse=True)[:_NEARBY]
     parts = {
-        "similarity": best[0] if best else 0.0,
+        # Where there is no sentence to choose, the best chunk.
+        "similarity": nearest() or best[0] if best else 0.0,
         "nearby": sum(best) / len(best) if best else 0.0,
-        "coverage": max(coverages),
-        "together": max(math.sqrt(cosine * share) for cosine, share in zip(near, coverages, strict=True)),
-        "amount": max(amounts),
-        "evidence": max(max(0.0, cosine - _NEAR) * amount for cosine, amount in zip(near, amounts, strict=True)),
+        "coverage": coverage,
+        "amount": asked.amount(coverage),
         "phrases": max(map(asked.phrases, terms)),
         "unnamed": asked.unnamed(absent),
         "lacking": asked.lacking(absent),

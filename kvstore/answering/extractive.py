@@ -1,6 +1,6 @@
 """The answer that needs no language model: snippets of the evidence, word for word, each run with its citation.
 
-In: passages around the chunks found, and a :class:`Relevance` that scores their snippets. Out: a few runs of
+In: passages around the chunks found, and what a :class:`Relevance` says of their snippets. Out: a few runs of
 snippets, best first, each a paragraph; a run whose subject its own words do not name stands behind the title or
 heading that does. After them comes what the entity forest says of the question's rarest entity, where the evidence has
 that. Nothing found is said so; where the store does not answer, the nearest passages are named instead.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
@@ -69,6 +70,15 @@ Stem = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
+class SnippetScores:
+    """The scores of the snippets that can be chosen; ``nearest`` is the greatest cosine of one, under its title and
+    heading, with the question (0 where there is none)."""
+
+    scores: Mapping[Place, float]
+    nearest: float
+
+
+@dataclass(frozen=True, slots=True)
 class Relevance:
     """How much a snippet says about a question.
 
@@ -81,8 +91,8 @@ class Relevance:
     stem: Stem
     similarity: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
-    def scores(self, passages: Sequence[Passage]) -> dict[Place, float]:
-        """The scores of the snippets that can be chosen; blocks of code where there are no others."""
+    def scores(self, passages: Sequence[Passage]) -> SnippetScores:
+        """Those of the snippets that can be chosen; blocks of code where there are no others."""
         found = [
             ((number, at), snippet)
             for number, passage in enumerate(passages)
@@ -109,8 +119,9 @@ class Relevance:
         titles = [passages[number].title for number, _ in places]
         above = [passages[number].snippets[at].heading for number, at in places]
         subjects = [": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, above, told, strict=True)]
-        scores = {}
+        scores, nearest = {}, 0.0
         for place, text, (cosine, rest) in zip(places, told, self.similarity(subjects), strict=True):
+            nearest = max(nearest, cosine)
             snippet = passages[place[0]].snippets[place[1]]
             assert snippet.hit is not None
             parts = {
@@ -129,7 +140,7 @@ class Relevance:
                 "history": float(not of_change and _is_history(passages[place[0]])),
             }
             scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
-        return scores
+        return SnippetScores(scores, nearest)
 
     def _likeliest(
         self, passages: Sequence[Passage], places: list[Place], said: Mapping[Place, set[str]]
@@ -153,9 +164,22 @@ class Relevance:
         return sum(self.rarities[term] for term in sorted(terms))
 
 
-def extracted(evidence: Evidence, passages: Sequence[Passage], relevance: Relevance) -> tuple[str, list[Citation]]:
+class ScoredPassages:
+    """What an answer is made of: passages, and the scores of their snippets, made when they are first asked for."""
+
+    def __init__(self, passages: Sequence[Passage], relevance: Relevance) -> None:
+        self.passages = passages
+        self.relevance = relevance
+
+    @cached_property
+    def snippets(self) -> SnippetScores:
+        """The scores of the snippets."""
+        return self.relevance.scores(self.passages)
+
+
+def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]]:
     """The answer's text and its citations."""
-    scores = relevance.scores(passages)
+    passages, relevance, scores = scored.passages, scored.relevance, scored.snippets.scores
     runs = _runs_of_groups(evidence, passages, scores) if evidence.groups else chosen_runs(passages, scores)
     paragraphs, citations = [], []
     for number, run in enumerate(runs, 1):

@@ -31,7 +31,7 @@ _LEAST_CHUNKS = 4
 if TYPE_CHECKING:
     from ..answering.answer import Answer, AnswerPieces
     from ..answering.confidence import Confidence
-    from ..answering.extractive import Relevance
+    from ..answering.extractive import Relevance, ScoredPassages
     from ..answering.prompt import Prompt
     from ..models.llm import LanguageModel
     from ..retrieval.evidence import Evidence, Hit, Location, Relatives
@@ -493,7 +493,7 @@ class Queryable(ABC):
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = self._evidence(strategy, query)
-            return evidence, self._confidence(query, evidence)
+            return evidence, self._confidence(query, evidence, self._scored(query, evidence))
 
     def ask(
         self,
@@ -545,9 +545,8 @@ class Queryable(ABC):
         """What is found for a question, and the answer to come, with the pieces that a model writes."""
         # What answers is loaded by the first who wants an answer: to find needs none of it.
         from ..answering.answer import Answer, settled
-        from ..answering.extractive import CHUNKS, not_answered
+        from ..answering.extractive import not_answered
         from ..answering.overviews import summed_up, sums_up
-        from ..answering.passages import passages_of
 
         chosen = self._context.language_model(model)
         with self.state() as view:
@@ -555,13 +554,12 @@ class Queryable(ABC):
             if chosen is not None:
                 self._for_prompt(query)
             evidence = self._evidence(strategy, query)
-            confidence = self._confidence(query, evidence)
+            scored = self._scored(query, evidence)
+            confidence = self._confidence(query, evidence, scored)
             if confidence.value < self._context.session.least_confidence:
                 text, citations = not_answered(evidence, confidence.unknown, confidence.formless)
                 abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
                 return evidence, settled(abstained)
-            passages = passages_of(evidence.hits[:CHUNKS], view)
-            relevance = self._relevance(query)
             overview = None
             if sums_up(question, evidence.hits):
                 overview = summed_up(evidence.hits, view, whole=query.within is not None)
@@ -585,7 +583,7 @@ class Queryable(ABC):
                     problem = f"{error}."
                 problem += " This answer is extractive."
             with query.trace.step("choose sentences") as step:
-                text, citations = overview or extracted(evidence, passages, relevance)
+                text, citations = overview or extracted(evidence, scored)
                 why = "no language model is configured" if problem is None else "the language model did not answer"
                 step.detail, step.count = f"extractive: {why}", len(citations)
             return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
@@ -681,16 +679,23 @@ class Queryable(ABC):
             step.detail, step.count = f"{given} of {found} passages, {prompt.abstracts} abstracts, {size}", given
         return prompt
 
-    def _confidence(self, query: Query, evidence: Evidence) -> Confidence:
+    def _confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
         """How likely it is that the evidence answers the question, as a step of the query."""
         from ..answering.confidence import confidence_of
 
         with query.trace.step("weigh confidence") as step:
-            confidence = confidence_of(query, evidence.hits, evidence.context)
+            confidence = confidence_of(query, evidence.hits, evidence.context, lambda: scored.snippets.nearest)
             least = self._context.session.least_confidence
             told = "answers" if confidence.value >= least else "does not answer"
             step.detail, step.count = f"{confidence}; {told} from {least:g} on", len(evidence.hits)
         return confidence
+
+    def _scored(self, query: Query, evidence: Evidence) -> ScoredPassages:
+        """What an answer is made of: the passages around the evidence, to be scored."""
+        from ..answering.extractive import CHUNKS, ScoredPassages
+        from ..answering.passages import passages_of
+
+        return ScoredPassages(passages_of(evidence.hits[:CHUNKS], query.view), self._relevance(query))
 
     def _relevance(self, query: Query) -> Relevance:
         """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
