@@ -32,9 +32,25 @@ from ..worker import Job, Limits, limit_memory, work_on
 from . import StartedWorker, Task
 
 _LOCAL = "ray://local"
+#: A file that workers do not see is sent to them up to so many bytes.
+LARGEST_SENT = 8 << 20
+#: Bytes of messages that wait in an actor, and that are fetched at once: what it says while the process that ingests is
+#: busy with a commit.
+_WAITING = 8 << 20
+
+#: Bytes up to which what is sent and fetched does without Ray's store of objects.
+_DIRECT = 4 * _WAITING
 #: Of a cluster of one's own. Ray ends this process, without a word, so long after the head is lost; by itself after a
-#: minute, in which neither a commit nor Ray's own end is through where much else runs.
-_ALONE: Mapping[str, Any] = {"include_dashboard": False, "_system_config": {"gcs_rpc_server_reconnect_timeout_s": 3600}}
+#: minute, in which neither a commit nor Ray's own end is through where much else runs. So it does at once where its
+#: store of objects is lost with the head and this process asks that for something.
+_ALONE: Mapping[str, Any] = {
+    "include_dashboard": False,
+    "_system_config": {
+        "gcs_rpc_server_reconnect_timeout_s": 3600,
+        "max_direct_call_object_size": _DIRECT,
+        "task_rpc_inlined_bytes_limit": _DIRECT,
+    },
+}
 #: How often a cluster is asked for a server of one's own, which it starts for each that connects and gives up on where
 #: its head is busy.
 _CONNECTS = 3
@@ -42,12 +58,6 @@ _CONNECTS = 3
 _LOST_END = 10.0
 #: Seconds after which it is looked whether the head is there still.
 _LOOK = 5.0
-
-#: A file that workers do not see is sent to them up to so many bytes.
-LARGEST_SENT = 8 << 20
-#: Bytes of messages that wait in an actor, and that are fetched at once: what it says while the process that ingests is
-#: busy with a commit.
-_WAITING = 8 << 20
 #: Seconds after which an actor that has nothing to say says so.
 _HEARTBEAT = 1.0
 
