@@ -38,6 +38,7 @@ from evaluation.question_sets import QuestionSet, fill, load, read_lines
 
 import kvstore
 from kvstore.answering.confidence import WITH_SIMILARITY, WORDS_ALONE
+from kvstore.sql.literals import literal
 
 #: Questions of another set that a store is asked, at most, and those that a small store is asked.
 _OTHERS, _OF_SMALL = 20, 20
@@ -152,8 +153,8 @@ def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
                 names = (stored.name, questions.name, stored.origin, other.origin)
                 found.append(ask(stored.store, names, question.text, mine, number % 2 == 0))
                 if mine and not questions.details and not stored.manual:
-                    left_out = ", ".join(quoted(key) for key in sorted(question.gold))
-                    asked = ask(stored.store, names, question.text, False, number % 2 == 0, f"key NOT IN ({left_out})")
+                    left_out = f"key NOT IN ({', '.join(map(literal, sorted(question.gold)))})"
+                    asked = ask(stored.store, names, question.text, False, number % 2 == 0, left_out)
                     found.append(replace(asked, withheld=True))
     return found
 
@@ -168,18 +169,8 @@ def of_notes(folder: Path, questions: Path, others: Sequence[Stored]) -> list[As
             kind = "questions" if row["answer"] else "questions on what is not there"
             names = (notes.name, kind, notes.name, notes.name)
             found.append(ask(opened, names, row["question"], row["answer"] is not None, number % 2 == 0))
-        for other in others:
-            for asked in other.own:
-                step = max(1, len(asked.questions) // _OTHERS)
-                for number, question in enumerate(asked.questions[::step]):
-                    names = (notes.name, asked.name, notes.name, other.origin)
-                    found.append(ask(opened, names, question.text, False, number % 2 == 0))
+        found += of_store(Stored(notes.name, opened, []), others)
     return found
-
-
-def quoted(text: str) -> str:
-    """A text as the language writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def made_up(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
@@ -232,9 +223,9 @@ def ask(
 
 def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[str, Any]:
     """The weights that fit the questions for choosing, and how they do on the others and on sets that are held out."""
-    withheld = np.array([[*(each.parts[name] for name in names), 1.0] for each in asked if each.withheld])
+    withheld = _table([each for each in asked if each.withheld], names)
     asked = [each for each in asked if not each.withheld]
-    parts = np.array([[*(each.parts[name] for name in names), 1.0] for each in asked])
+    parts = _table(asked, names)
     own = np.array([each.own for each in asked], float)
     tuning = np.array([each.tuning for each in asked])
     values = _weights(asked, parts, tuning)
@@ -251,10 +242,18 @@ def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[s
         "area_report": round(area_under_curve(confidence[report], own[report]), 4),
         "answered_own": round(float((confidence[report & (own == 1)] >= least).mean()), 4),
         "answered_others": round(float((confidence[report & (own == 0)] >= least).mean()), 4),
-        "answered_withheld": round(float((withheld @ values > np.log(least / (1 - least))).mean()), 4),
+        "answered_withheld": round(float((withheld @ values > np.log(least / (1 - least))).mean()), 4)
+        if len(withheld)
+        else None,
         "answered": _answered(asked, confidence >= least, report),
         "held_out": held_out,
     }
+
+
+def _table(asked: Sequence[Asked], names: Sequence[str]) -> Numbers:
+    """The parts of these names of each question, and a one, shape (questions, names + 1)."""
+    rows = [[*(each.parts[name] for name in names), 1.0] for each in asked]
+    return np.array(rows).reshape(len(asked), len(names) + 1)
 
 
 def _weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
