@@ -300,6 +300,25 @@ def test_source_code_that_is_found_first_tells_beside_sentences(store: kvstore.S
     assert "port = 5433" in answer.text.partition("[1]")[0]
 
 
+@pytest.mark.parametrize("gap", ["\n\n", "\n"])
+def test_the_lines_of_a_long_file_that_tell_are_shown(store: kvstore.Store, gap: str) -> None:
+    """Whether or not empty lines part its sections, and though sentences on such things are found before it."""
+    store.set("least_confidence", 0)
+    sections = [f"{name}:\n  workers: {number}\n  level: info" for number, name in enumerate(("web", "mail", "search"))]
+    sections += [
+        "queues:\n  invoices:\n    retention: 0  # kept for ever\n  video:\n    timeout: 3h",
+        "log:\n  level: info",
+    ]
+    store.put("settings", f"# settings\n\n```yaml\n{gap.join(sections)}\n```\n", format="markdown", title="settings")
+    store.put("guide", "A timeout of the video player is shown as a grey frame.\n\nThe video is cut at its timeout.")
+    answer = store.ask("What is the timeout of the queue video?")
+    shown = next(cited for cited in answer.citations if cited.document == "settings")
+    assert "  video:\n    timeout: 3h" in shown.text and "web:" not in shown.text
+    stored = store.get("settings")
+    assert stored is not None
+    assert "timeout: 3h" in stored.text.encode()[shown.start : shown.end].decode()
+
+
 def test_what_has_no_sentence_to_tell_names_the_nearest_passages(ask: Callable[..., kvstore.Answer]) -> None:
     answer = ask("HARBOUR", "What is the harbour?")
     assert answer.text == "Nothing in the store answers this. The nearest passages: k [1]."

@@ -99,11 +99,11 @@ class Relevance:
             for at, snippet in enumerate(passage.snippets)
             if snippet.hit is not None
         ]
-        # Where source code is all that was found, or what was found first is all source code, it is what tells.
-        code = [place for place, snippet in found if snippet.kind == "code" and snippet.text]
-        places = [place for place, snippet in found if snippet.fit]
-        if not any(number == 0 for number, _ in places):
-            places = sorted([*places, *(place for place in code if place[0] == 0 or not places)])
+        # A passage that is all source code tells by it: code beside sentences is told with these.
+        speaking = {number for (number, _), snippet in found if snippet.fit}
+        places = [
+            place for place, snippet in found if snippet.fit or (snippet.kind == "code" and place[0] not in speaking)
+        ]
         said = {
             (number, at): set(terms(_told(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
@@ -269,7 +269,9 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
         if snippet.label and (before is None or before.term != snippet.term):
             told = f"{snippet.label}: {told}"
         if snippet.kind == "code":
-            text += "\n" + "\n".join(f"    {line}" for line in told.split("\n")) if text else told
+            # Code among sentences is indented, and code by itself is as it was written.
+            margin = "" if snippets[0].kind == "code" else "    "
+            text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in told.split("\n"))
         elif before is not None and before.block == snippet.block and snippet.kind != "table":
             text += f" {told}"
         elif snippet.kind in ("item", "table") and before is not None:

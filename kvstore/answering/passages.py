@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from textwrap import dedent
 from typing import NamedTuple
 
 from ..errors import CorruptionError
@@ -71,7 +70,7 @@ _ENDS = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 _SYNOPSES = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: Words of the longest line of plain text that is a term over its definition, unless it is an option.
 _TERM_WORDS = 6
-#: Snippets of a block of code or of a lead-in's list that are shown with it.
+#: Lines of code that are shown as one piece.
 _SHOWN_LINES = 8
 
 
@@ -299,7 +298,7 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
             term = ""
             yield _TextHeading(shown(text[start:end]).lstrip("# "))
         elif part.kind == "code":
-            yield _code(text, start, end, number)
+            yield from _code(text, start, end, number)
         elif part.kind == "table":
             yield from _rows(text, start, end, number, headless=part.continues)
         elif part.kind == "prose" and _is_bill(text[start:end]):
@@ -330,12 +329,51 @@ def _prose(
         yield Snippet(start + first, start + last, told, kind, number, label=label, term=term, leads=announces)
 
 
-def _code(text: str, start: int, end: int, number: int) -> Snippet:
+def _code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
+    """The pieces of a block of code, each a few lines; what stands before it is needed by the first of them only."""
     begin = text.rfind("\n", 0, start) + 1
-    inner = _FENCE_LINE.sub("", text[begin if text[begin:start].isspace() else start : end])
-    lines = [line.rstrip() for line in _QUOTE.sub("", dedent(inner)).splitlines() if line.strip()]
-    told = "\n".join(lines[:_SHOWN_LINES])
-    return Snippet(start, end, told, "code", number, fit=False, before=True)
+    place = begin if text[begin:start].isspace() else start
+    lines = []
+    for line in text[place:end].splitlines(keepends=True):
+        if not _FENCE_LINE.fullmatch(line):
+            lines.append(_CodeLine(place, place + len(line.rstrip()), _QUOTE.sub("", line.rstrip())))
+        place += len(line)
+    filled = [line for line in lines if line.text.strip()]
+    margin = min((line.indent for line in filled), default=0)
+    for index, piece in enumerate(_pieces(lines)):
+        told = "\n".join(line.text[margin:] for line in piece)
+        first = max(start, piece[0].start)
+        yield Snippet(first, piece[-1].end, told, "code", number, fit=False, before=index == 0)
+
+
+class _CodeLine(NamedTuple):
+    """A line of code: where it begins and ends, and what it is without the marks of a quotation."""
+
+    start: int
+    end: int
+    text: str
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip())
+
+
+def _pieces(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
+    """Lines of code in pieces that can be shown: as many paragraphs as fit, or as much of one, up to where it is least
+    indented."""
+    piece: list[_CodeLine] = []
+    for empty, group in groupby(lines, key=lambda line: not line.text.strip()):
+        paragraph = [] if empty else list(group)
+        if piece and paragraph and len(piece) + len(paragraph) > _SHOWN_LINES:
+            yield piece
+            piece = []
+        piece += paragraph
+        while len(piece) > _SHOWN_LINES:
+            at = min(range(_SHOWN_LINES // 2, _SHOWN_LINES + 1), key=lambda at: (piece[at].indent, -at))
+            yield piece[:at]
+            piece = piece[at:]
+    if piece:
+        yield piece
 
 
 def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Snippet]:
@@ -367,7 +405,7 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
         if indent <= depth:
             term = ""
         if announced is not None and indent > announced and _is_code(text[start : block.end]):
-            yield _code(text, start, block.end, number)
+            yield from _code(text, start, block.end, number)
             continue
         announced = None
         if is_mail_head(text, start, block.end):
