@@ -177,6 +177,7 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
 ) -> None:
     most = 4 << 20
     monkeypatch.setattr(mapped_pages, "MOST_BYTES", most)
+    monkeypatch.setattr(mapped_pages, "MOST_IN_ALL", 0)
     keys = [b"%06d" % number for number in range(4000)]
     with environment.write() as transaction:
         for key in keys:
@@ -208,6 +209,25 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
             if change:
                 transaction.merge_buffer()
                 assert bounded()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
+def test_what_is_looked_up_stays_while_the_process_takes_little(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped_pages, "MOST_BYTES", 1 << 20)
+    keys = [b"%06d" % number for number in range(4000)]
+    with environment.write() as transaction:
+        for key in keys:
+            transaction.put("a", key, key * 600)
+    environment.release_pages()
+    with environment.snapshot() as snapshot:
+        for key in keys:
+            snapshot.get_many("a", [key])
+        assert mapped_kilobytes(environment) > 8 << 10
+        for _ in snapshot.scan("a"):
+            pass
+        assert mapped_kilobytes(environment) < 8 << 10
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -15,9 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-#: Bytes of mapped files beyond which a process lets go those of a store: more would count as its memory and be none
-#: the faster, because the system keeps the pages of files all the same.
+#: Bytes of mapped files beyond which a process lets go those of a store: more would count as its memory and make it
+#: little faster, because the system keeps the pages of files all the same.
 MOST_BYTES = 1 << 29
+#: Who looks up records lets go nothing before the process takes so many bytes in all: to map anew what one question
+#: after another looks up is a fifth of what they take in a store of a million chunks.
+MOST_IN_ALL = 1 << 31
 #: Records between two looks at how much is held. The system maps about 64 KiB around a page that is read.
 _BETWEEN_LOOKS = 1024
 
@@ -26,35 +29,39 @@ _PAGES_HELD = Path("/proc/self/statm")
 
 
 class PageBound:
-    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES`.
+    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES`, and,
+    where records are looked up, takes more than :data:`MOST_IN_ALL`.
 
     Whoever reads the file tells how much. Any thread may; what it reads meanwhile is mapped again.
     """
 
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release
-        self._unseen = 0
+        #: Records since the last look: of those read one after the other or to be written, and of those looked up.
+        self._unseen = [0, 0]
         #: Bytes of other files, as of the last time that something was let go.
         self._others = 0
 
-    def note(self, records: int) -> None:
-        """So many records were read, or one that stands for a few pages."""
-        self._unseen += records
-        if self._unseen >= _BETWEEN_LOOKS:
-            self._unseen = 0
-            held = held_bytes()
+    def note(self, records: int, *, looked_up: bool = False) -> None:
+        """So many records were read, or one that stands for a few pages; ``looked_up`` says that they may be again."""
+        self._unseen[looked_up] += records
+        if self._unseen[looked_up] >= _BETWEEN_LOOKS:
+            self._unseen[looked_up] = 0
+            everything, held = held_bytes()
             self._others = min(self._others, held)
-            if held > self._others + MOST_BYTES:
+            if held > self._others + MOST_BYTES and (not looked_up or everything > MOST_IN_ALL):
                 self._release()
-                self._others = held_bytes()
+                self._others = held_bytes()[1]
 
 
-def held_bytes() -> int:
-    """Bytes of mapped files that count as memory of this process; 0 where the system does not tell."""
+def held_bytes() -> tuple[int, int]:
+    """Bytes that count as memory of this process, and those of mapped files among them; 0 where the system does not
+    tell."""
     try:
-        return int(_PAGES_HELD.read_bytes().split()[2]) * mmap.PAGESIZE
+        everything, mapped = map(int, _PAGES_HELD.read_bytes().split()[1:3])
     except OSError:
-        return 0
+        return 0, 0
+    return everything * mmap.PAGESIZE, mapped * mmap.PAGESIZE
 
 
 def release_pages(value: memoryview) -> None:

@@ -187,7 +187,7 @@ class LmdbView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
-        self._owner.page_bound.note(len(keys))
+        self._owner.page_bound.note(len(keys), looked_up=not self.writable)
         handle = self._handles.get(table)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
@@ -209,7 +209,7 @@ class LmdbView:
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         transaction = self._current()
-        self._owner.page_bound.note(len(prefixes))
+        self._owner.page_bound.note(len(prefixes), looked_up=not self.writable)
         handle = self._handles.get(table)
         found: list[list[Record]] = []
         try:
@@ -244,7 +244,7 @@ class LmdbView:
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
-        self._owner.page_bound.note(len(ranges))
+        self._owner.page_bound.note(len(ranges), looked_up=not self.writable)
         handle = self._handles.get(table)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         # No record behind the last that has changed has changed.
