@@ -29,7 +29,7 @@ _PAGES_HELD = Path("/proc/self/statm")
 
 
 class PageBound:
-    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES`, and,
+    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES` and,
     where records are looked up, takes more than :data:`MOST_IN_ALL`.
 
     Whoever reads the file tells how much. Any thread may; what it reads meanwhile is mapped again.
