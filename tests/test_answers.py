@@ -264,6 +264,18 @@ def test_turns_of_a_talk_are_no_row(ask: Callable[..., kvstore.Answer]) -> None:
         ("Alarm code: 4711\n\nSpare key: below the pot", "What is the alarm code?", "Alarm code: 4711"),
         ("Alarm code: 4711\nSpare key: below the pot", "Where is the spare key?", "Spare key: below the pot"),
         ("Tea for two\n\nAlarm: 4711", "What is the code of the alarm?", "Alarm: 4711"),
+        (
+            "12/03/2026, 18:22 - Bo: the gate\nis stuck\n12/03/2026, 18:24 - Al: oil is in the shed\n"
+            "12/03/2026, 19:01 - Bo: it opens again",
+            "Where is the oil?",
+            "12/03/2026, 18:24 - Al: oil is in the shed",
+        ),
+        (
+            "Jan 23 18:00:04 gw tempd: freezer=-19.4 fridge=3.5\nJan 24 06:31:05 gw mains: restored, outage 6 h 18 min",
+            "How long was the outage?",
+            "Jan 24 06:31:05 gw mains: restored, outage 6 h 18 min",
+        ),
+        ("09:00 Doors open\n10:30 Talk by Reid", "When is the talk by Reid?", "10:30 Talk by Reid"),
     ],
 )
 def test_lines_that_are_jotted_down_answer_line_by_line(

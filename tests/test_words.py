@@ -18,6 +18,7 @@ from kvstore.text.names import _RULES, OPENING, SentenceNames, without_titles
 from kvstore.text.words import (
     FUNCTION_WORDS,
     chunk_terms,
+    content_terms,
     joined_parts,
     segments,
     stemmer,
@@ -54,6 +55,22 @@ def test_terms_are_counted_in_order_of_their_first_words(text: str, language: st
     for leaving_out in (frozenset[str](), FUNCTION_WORDS):
         expected = Counter(stem(word) for word in segments(text) if word not in leaving_out)
         assert list(term_counts(text, stem, leaving_out).items()) == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("Quand est-ce que la boutique de Bruz ferme cet été ?", ["boutique", "bruz", "ferme"]),
+        ("Wie viel Geld gibt es für neue Klettergeräte?", ["geld", "neue", "klettergerate"]),
+        ("¿Cuánto cuesta la vacuna de los gatos?", ["cuesta", "vacuna", "gatos"]),
+        ("Who is Charles de Gaulle?", ["charles", "de", "gaulle"]),
+        ("Van der Waals", ["waals"]),
+        ("La Paz", ["la", "paz"]),
+        ("wie es ist", ["wie", "es", "ist"]),
+    ],
+)
+def test_questions_are_asked_without_the_function_words_of_their_language(question: str, terms: list[str]) -> None:
+    assert content_terms(question, stemmer("none")) == terms
 
 
 @given(TEXTS, st.sampled_from(["english", "none"]))

@@ -46,6 +46,11 @@ _FIELD = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,8
 _JOTTED = 60
 #: A line of a bill: what is paid for, and an amount.
 _ENTRY = re.compile(r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?")
+#: The time that a message of a chat, an entry of a log or a line of a transcript begins with, behind a date or none.
+_STAMP = re.compile(
+    r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
+    r"\d{1,2}:\d\d(?!\d)"
+)
 #: What stands before a command that is typed.
 _PROMPT = re.compile(r"[$#%>]\s+\S")
 #: Words that open a sentence which says something of the one before it.
@@ -303,6 +308,8 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
             yield from _rows(text, start, end, number, headless=part.continues)
         elif part.kind == "prose" and _is_bill(text[start:end]):
             yield from _rows(text, start, end, number, headless=True)
+        elif part.kind == "prose" and _is_stamped(text[start:end]):
+            yield from _entries(text, start, end, number)
         elif part.kind == "prose" and is_record(text[start:end]):
             yield _record(text, start, end, number)
         elif part.kind == "prose" and _is_lines(text[start:end]):
@@ -415,6 +422,10 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             term = ""
             yield from _rows(text, start, block.end, number, headless=True)
             continue
+        if _is_stamped(text[start : block.end]):
+            term = ""
+            yield from _entries(text, start, block.end, number)
+            continue
         if is_record(text[start : block.end]):
             yield _record(text, start, block.end, number)
             continue
@@ -479,6 +490,29 @@ def _lines(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     for line in text[start:end].splitlines(keepends=True):
         if told := _MARKER.sub("", shown(line.strip())):
             yield Snippet(place, place + len(line.rstrip()), told, "table", number)
+        place += len(line)
+
+
+def _is_stamped(piece: str) -> bool:
+    """Whether a paragraph consists of entries that begin with a time, each of a line, some of more; the first may begin
+    before it.
+
+    >>> _is_stamped("[3.12.26, 18:22] Bo: Who has it?\\n[3.12.26, 18:24] Al: Me."), _is_stamped("At 9:30\\nor 10:00.")
+    (True, False)
+    """
+    lines = piece.splitlines()
+    stamped = sum(_STAMP.match(line) is not None for line in lines)
+    return stamped > 1 and 2 * stamped >= len(lines)
+
+
+def _entries(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
+    """The entries of a log or a chat, each from its time to the next."""
+    place, entry = start, start
+    for line in [*text[start:end].splitlines(keepends=True), ""]:
+        if place > entry and (not line or _STAMP.match(line)):
+            if told := shown(text[entry:place]):
+                yield Snippet(entry, entry + len(text[entry:place].rstrip()), told, "table", number)
+            entry = place
         place += len(line)
 
 

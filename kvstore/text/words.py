@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from threading import Lock
 
@@ -66,6 +66,47 @@ FUNCTION_WORDS = frozenset(
     whom whose why will with within without would yes yet you your yours yourself yourselves
     """.split()
 )
+#: Function words of other languages in Latin script, a line a language.
+FUNCTION_WORDS_OF_OTHERS = frozenset(
+    """
+    der die das und ist nicht ein eine einer eines einem einen mit für auf dem den des von zu zum zur im als auch wird
+    werden sind oder wenn kann nach bei aus sich wie nur über durch dass noch sie wir ich haben hat wurde
+    le la les et est une un dans pour que qui sur au aux du pas par avec ce cette sont il elle nous vous leur ou où ne
+    se sa ses comme être ces mais même aussi été
+    el los las una es en con del su sus pero este esta más lo como por para sin sobre entre cuando muy también
+    di che è non sono nel nella alla gli della delle dei degli da si anche più questo questa viene essere
+    os um uma dos das em na não ao pelo pela ele ela são também isso seu sua
+    de het een van niet op te dat voor zijn aan er ook bij door naar wordt worden deze maar uit
+    och att det som på är av för med till inte har ett från vara eller kan detta men ska
+    og af ikke til blir jeg å være også hvis skal
+    ja ei että oli ovat myös kun tai sekä mutta joka tämä sen
+    się nie jest że jak po za od przez oraz lub są dla tym może które
+    je že jako pro které nebo jsou ale není při jeho
+    az és hogy nem egy ez meg csak vagy
+    ve bir bu için ile olarak olan gibi daha çok
+    și în cu pe nu este care din pentru mai sau
+    yang dan dari untuk dengan pada ini itu adalah dalam tidak
+    và của là có được trong cho không một các
+    """.split()
+)
+#: Others of them that stand in questions, and what is left of words before an apostrophe.
+_ASKING_IN_OTHERS = frozenset(
+    """
+    wer was wann wo warum wieso weshalb welche welcher welches welchen welchem wem wen wessen wohin woher wofür womit
+    wovon viel viele hat habe hatte muss müssen darf dürfen können soll sollen will wollen gibt beim vom ins es man ich
+    mir mich uns unser unsere mein meine ihr ihre ihren sein seine seit so dann doch denn mal bitte ab diese dieser
+    cet quel quelle quels quelles quand combien comment pourquoi quoi où à y en on ils elles ont avez avons fait peut
+    doit faut tout tous toute toutes c d j l m n s t qu si notre nos votre vos
+    mon ma mes
+    qué quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles hay tiene tienen hace puede debe fue
+    ser se nos me mi mis si ya a y e o al le les desde hasta nuestro nuestra porque
+    chi cosa quando quanto quanta quanti quante dove come perché quale quali ha hanno c è i il lo un uno una ci si mi
+    quem quantos quantas onde como porquê qual quais tem há foi pode deve à às aos me meu minha nosso nossa
+    wie wat wanneer waar waarom welke hoeveel hoe heeft hebben kan moet mag ik we wij je jullie ons onze mijn
+    """.split()
+)
+_WORDS_OF_OTHERS = frozenset(map(fold_case, FUNCTION_WORDS_OF_OTHERS | _ASKING_IN_OTHERS))
+_WORDS_OF_ANY = FUNCTION_WORDS | _WORDS_OF_OTHERS
 
 
 def words(text: str) -> list[str]:
@@ -155,10 +196,24 @@ def terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in segments(text)]
 
 
+def function_words_among(every: Sequence[str]) -> frozenset[str]:
+    """The function words of the language that some words are of: English, or any other in Latin script where two of
+    them at least are of such, and fewer of English.
+
+    >>> words = segments("Quand ferme la boutique de Bruz ?")
+    >>> [word for word in words if word not in function_words_among(words)]
+    ['ferme', 'boutique', 'bruz']
+    """
+    others = sum(word in _WORDS_OF_OTHERS for word in every)
+    english = others > 1 and sum(word in FUNCTION_WORDS for word in every)
+    return _WORDS_OF_ANY if others > 1 and others > english else FUNCTION_WORDS
+
+
 def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text without its function words; all of them where nothing else is left."""
     every = segments(text)
-    return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
+    leaving_out = function_words_among(every)
+    return [stem(word) for word in every if word not in leaving_out] or [stem(word) for word in every]
 
 
 def informative_words(text: str) -> list[str]:
