@@ -1089,9 +1089,40 @@ def test_objects_of_a_list_are_documents_and_another_value_is_one() -> None:
     assert one("[1, {}]", "a.json").format == "markdown"
 
 
+def test_objects_of_the_list_that_a_value_mostly_is_are_documents_beside_the_rest() -> None:
+    rows = [{"id": "b1", "group": {"name": "Oak"}, "nights": 3}, {"text": "Late."}]
+    found = list(read_bytes(json.dumps({"page": 1, "data": rows, "tags": []}).encode(), "dir/a.json"))
+    assert found[:2] == [
+        RawDocument(
+            "b1",
+            None,
+            "group.name: Oak\nnights: 3",
+            {"group": {"name": "Oak"}, "nights": 3},
+            "text",
+            (),
+            "dir/a.json:1",
+        ),
+        RawDocument("dir/a.json:2", None, "Late.", {}, "text"),
+    ]
+    (rest,) = found[2:]
+    assert isinstance(rest, RawDocument) and rest.key == "dir/a.json"
+    assert '"page": 1' in rest.text and "nights" not in rest.text
+    assert len(list(read_bytes(json.dumps({"data": rows}).encode(), "a.json"))) == 2
+    for other in ({"data": rows, "about": "x" * 200}, {"data": rows[:1]}, {"data": [*rows, 3]}, {"a": {"data": rows}}):
+        assert one(json.dumps(other), "a.json").format == "markdown"
+    many = [{"text": "x" * 100}] * 12_000
+    assert len(list(read_bytes(json.dumps({"n": 1, "data": many}).encode(), "a.json"))) == 12_001
+
+
 def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
     assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in refused(b'{\n"a": }', "a.json")
     assert "too deep" in refused(b"[" * 100_000, "a.json")
+    for depth in range(800, 1000, 4):  # as deep as can be read and not be written is among them
+        deep = b'{"a": [{}, {"x": %s}]}' % (b"[" * depth + b"]" * depth)
+        try:
+            assert len(list(read_bytes(deep, "a.json"))) == 2
+        except ReaderError as error:
+            assert "too deep" in str(error)
     assert "surrogate" in refused(b'{"a": "\\ud800"}', "a.json")
     assert "is empty" in refused(b"{}", "a.json")
     assert list(read_bytes(b'{"lockfileVersion": 3}', "web/package-lock.json")) == [

@@ -7,8 +7,9 @@ from ``title``; the object ``meta`` and all other fields are its metadata. A lin
 ReadFailure and the next line is read. Lines may be as long as memory allows.
 
 A file that is one JSON value is a document of format ``markdown``, its text the value as a block of code, indented;
-one that is a list of objects is as many documents, as lines are. The lock file of a package manager, and another value
-of more than a million characters, are passed over: they are for programs.
+one that is a list of objects is as many documents, as lines are, and so is that list of an object which is most of it,
+as an export has it under ``data`` or ``messages``, beside a document of what else the object says. The lock file of a
+package manager, and another value of more than a million characters, are passed over: they are for programs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _LOCK_FILE = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lo
 #: Characters of a value that is one document.
 _LARGEST_VALUE = 1_000_000
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
+_TOO_DEEP = "nests lists or objects too deep; flatten it"
 
 
 class BadLineError(Exception):
@@ -54,29 +56,50 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield what one JSON value is: a document for each object of a list of objects, else one document."""
+    """Yield what one JSON value is: a document for each object of the list that it is or mostly consists of, and one of
+    what else it says."""
     text = whole_text(stream.read(), origin.name, options.encoding)
     path = PurePosixPath(origin.name)
     if _LOCK_FILE.fullmatch(path.name):
         yield PassedOver(origin.name, "lock file")
         return
     try:
-        value = _value(text)
+        objects, value = _listed(_value(text))
     except BadLineError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
-    objects = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-    if objects and objects == value:
+    except RecursionError:
+        raise ReaderError(f"{origin.name}: {_TOO_DEEP}") from None
+    if objects:
         yield from _items(enumerate(objects, 1), origin, _documents(origin, options))
-        return
+        if not value:
+            return
     if value in (None, "", [], {}):
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if len(text) > _LARGEST_VALUE:
+    size = _size(value) if objects else len(text)
+    if size > _LARGEST_VALUE:
         remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
-        yield PassedOver(origin.name, "large JSON", f"is one JSON value of {len(text):,} characters; {remedy}")
+        yield PassedOver(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
         return
     shown = json.dumps(value, ensure_ascii=False, indent=2)
     blocks = [heading(1, path.name), code_block(shown, "json")]
     yield RawDocument(origin.key, path.name, markdown(blocks) + "\n", {}, "markdown")
+
+
+def _listed(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
+    """The objects that a value lists, by itself or in the field that is most of it, and what else it says."""
+    if isinstance(value, list):
+        objects = [each for each in value if isinstance(each, dict)]
+        return (objects, None) if objects == value else ([], value)
+    if isinstance(value, dict):
+        for name, field in value.items():
+            objects = [each for each in field if isinstance(each, dict)] if isinstance(field, list) else []
+            if len(objects) > 1 and objects == field and 2 * _size(field) > _size(value):
+                return objects, {other: said for other, said in value.items() if other != name}
+    return [], value
+
+
+def _size(value: JSON) -> int:
+    return len(json.dumps(value))
 
 
 def _documents(origin: Origin, options: ReadOptions) -> ItemsOf:
@@ -109,6 +132,8 @@ def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemsOf) -> 
             yield from items(row if isinstance(row, dict) else _parsed(row), place)
         except BadLineError as error:
             yield ReadFailure(place, str(error))
+        except RecursionError:
+            yield ReadFailure(place, _TOO_DEEP)
 
 
 def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
@@ -154,7 +179,7 @@ def _value(text: str) -> JSON:
         place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise BadLineError(f"is not valid JSON: {error.msg} at {place}") from None
     except RecursionError:
-        raise BadLineError("nests lists or objects too deep; flatten it") from None
+        raise BadLineError(_TOO_DEEP) from None
     if _SUSPECT.search(text):
         for said in _strings(value):
             if "\0" in said or _SURROGATE.search(said):
