@@ -289,6 +289,18 @@ def test_lines_that_are_jotted_down_answer_line_by_line(
     assert answer.citations[0].document == "note"
 
 
+@pytest.mark.parametrize("question", ["who has the key of the shed", "Has Ann the key of the shed? :)"])
+def test_a_message_that_asks_is_told_with_the_one_that_answers(
+    ask: Callable[..., kvstore.Answer], question: str
+) -> None:
+    chat = (
+        f"1/2/2026, 18:22 - Bo: {question}\n1/2/2026, 18:24 - Al: it hangs behind the door of the kitchen\n"
+        "1/2/2026, 18:30 - Bo: the dentist called for you\n1/2/2026, 18:31 - Al: I heard it ring"
+    )
+    told = ask(chat, "Where is the key of the shed?").text.partition(" [1]")[0]
+    assert "hangs behind the door" in told and "dentist" not in told
+
+
 def test_a_sentence_that_runs_over_lines_and_a_title_with_a_colon_are_no_notes(
     ask: Callable[..., kvstore.Answer],
 ) -> None:

@@ -51,6 +51,12 @@ _STAMP = re.compile(
     r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
     r"\d{1,2}:\d\d(?!\d)"
 )
+#: Behind its time, an entry that asks something: in a chat hardly anybody writes a question mark.
+_ASKING_ENTRY = re.compile(
+    r".*\?\W*\Z"
+    r"|[^:\n]{0,60}: (?:who|whose|what|which|where|when|why|how|(?:(?:has|does|did|is|can) )?any(?:one|body))\b",
+    re.IGNORECASE | re.DOTALL,
+)
 #: What stands before a command that is typed.
 _PROMPT = re.compile(r"[$#%>]\s+\S")
 #: Words that open a sentence which says something of the one before it.
@@ -241,9 +247,13 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
             section, begins, asked = section + 1, True, None
             continue
         opens = last is None or last.block != snippet.block
+        entry = _STAMP.match(snippet.text) if snippet.kind == "table" else None
         snippet.asks = snippet.kind in ("prose", "item") and snippet.text.endswith("?")
+        snippet.asks |= entry is not None and _ASKING_ENTRY.match(snippet.text, entry.end()) is not None
         if snippet.asks:
-            asked = snippet if opens or asked is not None else None
+            asked = snippet if entry or opens or asked is not None else None
+        elif entry and asked is not last:  # a message is answered by the next
+            asked = None
         snippet.section, snippet.heading = section, above if asked in (None, snippet) else asked.text
         snippet.words = len(snippet.text.split())
         snippet.fit = snippet.fit and not synopsis and _reads(snippet, pieces[snippet.block] == 1)
