@@ -46,6 +46,7 @@ _FIELD = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,8
 _JOTTED = 60
 #: A line of a bill: what is paid for, and an amount.
 _ENTRY = re.compile(r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?")
+_ANYTHING = re.compile("")
 #: The time that a message of a chat, an entry of a log or a line of a transcript begins with, behind a date or none.
 _STAMP = re.compile(
     r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
@@ -247,12 +248,10 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
             section, begins, asked = section + 1, True, None
             continue
         opens = last is None or last.block != snippet.block
-        entry = _STAMP.match(snippet.text) if snippet.kind == "table" else None
-        snippet.asks = snippet.kind in ("prose", "item") and snippet.text.endswith("?")
-        snippet.asks |= entry is not None and _ASKING_ENTRY.match(snippet.text, entry.end()) is not None
+        snippet.asks |= snippet.kind in ("prose", "item") and snippet.text.endswith("?")
         if snippet.asks:
-            asked = snippet if entry or opens or asked is not None else None
-        elif entry and asked is not last:  # a message is answered by the next
+            asked = snippet if snippet.kind == "table" or opens or asked is not None else None
+        elif asked is not None and asked.kind == "table" and asked is not last:  # a message is answered by the next
             asked = None
         snippet.section, snippet.heading = section, above if asked in (None, snippet) else asked.text
         snippet.words = len(snippet.text.split())
@@ -319,7 +318,7 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
         elif part.kind == "prose" and _is_bill(text[start:end]):
             yield from _rows(text, start, end, number, headless=True)
         elif part.kind == "prose" and _is_stamped(text[start:end]):
-            yield from _entries(text, start, end, number)
+            yield from _lines(text, start, end, number, _STAMP)
         elif part.kind == "prose" and is_record(text[start:end]):
             yield _record(text, start, end, number)
         elif part.kind == "prose" and _is_lines(text[start:end]):
@@ -434,7 +433,7 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             continue
         if _is_stamped(text[start : block.end]):
             term = ""
-            yield from _entries(text, start, block.end, number)
+            yield from _lines(text, start, block.end, number, _STAMP)
             continue
         if is_record(text[start : block.end]):
             yield _record(text, start, block.end, number)
@@ -494,12 +493,17 @@ def _is_lines(piece: str) -> bool:
     )
 
 
-def _lines(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
-    """The lines of a paragraph, each by itself."""
-    place = start
-    for line in text[start:end].splitlines(keepends=True):
-        if told := _MARKER.sub("", shown(line.strip())):
-            yield Snippet(place, place + len(line.rstrip()), told, "table", number)
+def _lines(text: str, start: int, end: int, number: int, opening: re.Pattern[str] = _ANYTHING) -> Iterator[Snippet]:
+    """The lines of a paragraph, each by itself, or from one that begins with ``opening`` to the next."""
+    place = first = start
+    for line in [*text[start:end].splitlines(keepends=True), ""]:
+        if place > first and (not line or opening.match(line)):
+            piece = text[first:place]
+            if told := _MARKER.sub("", shown(piece.strip())):
+                stamp = _STAMP.match(told)
+                asks = stamp is not None and _ASKING_ENTRY.match(told, stamp.end()) is not None
+                yield Snippet(first, first + len(piece.rstrip()), told, "table", number, asks=asks)
+            first = place
         place += len(line)
 
 
@@ -513,17 +517,6 @@ def _is_stamped(piece: str) -> bool:
     lines = piece.splitlines()
     stamped = sum(_STAMP.match(line) is not None for line in lines)
     return stamped > 1 and 2 * stamped >= len(lines)
-
-
-def _entries(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
-    """The entries of a log or a chat, each from its time to the next."""
-    place, entry = start, start
-    for line in [*text[start:end].splitlines(keepends=True), ""]:
-        if place > entry and (not line or _STAMP.match(line)):
-            if told := shown(text[entry:place]):
-                yield Snippet(entry, entry + len(text[entry:place].rstrip()), told, "table", number)
-            entry = place
-        place += len(line)
 
 
 def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:

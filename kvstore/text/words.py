@@ -96,8 +96,8 @@ _ASKING_IN_OTHERS = frozenset(
     wovon viel viele hat habe hatte muss müssen darf dürfen können soll sollen will wollen gibt beim vom ins es man ich
     mir mich uns unser unsere mein meine ihr ihre ihren sein seine seit so dann doch denn mal bitte ab diese dieser
     cet quel quelle quels quelles quand combien comment pourquoi quoi où à y en on ils elles ont avez avons fait peut
-    doit faut tout tous toute toutes c d j l m n s t qu si notre nos votre vos
-    mon ma mes
+    doit faut tout tous toute toutes c d j l m n s t qu si notre nos votre vos mon ma
+    mes
     qué quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles hay tiene tienen hace puede debe fue
     ser se nos me mi mis si ya a y e o al le les desde hasta nuestro nuestra porque
     chi cosa quando quanto quanta quanti quante dove come perché quale quali ha hanno c è i il lo un uno una ci si mi
@@ -205,8 +205,9 @@ def function_words_among(every: Sequence[str]) -> frozenset[str]:
     ['ferme', 'boutique', 'bruz']
     """
     others = sum(word in _WORDS_OF_OTHERS for word in every)
-    english = others > 1 and sum(word in FUNCTION_WORDS for word in every)
-    return _WORDS_OF_ANY if others > 1 and others > english else FUNCTION_WORDS
+    if others < 2 or others <= sum(word in FUNCTION_WORDS for word in every):
+        return FUNCTION_WORDS
+    return _WORDS_OF_ANY
 
 
 def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:

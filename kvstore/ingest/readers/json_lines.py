@@ -87,15 +87,21 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 def _listed(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
     """The objects that a value lists, by itself or in the field that is most of it, and what else it says."""
-    if isinstance(value, list):
-        objects = [each for each in value if isinstance(each, dict)]
-        return (objects, None) if objects == value else ([], value)
+    if objects := _objects(value):
+        return objects, None
     if isinstance(value, dict):
-        for name, field in value.items():
-            objects = [each for each in field if isinstance(each, dict)] if isinstance(field, list) else []
-            if len(objects) > 1 and objects == field and 2 * _size(field) > _size(value):
-                return objects, {other: said for other, said in value.items() if other != name}
+        lists = {name: objects for name, field in value.items() if len(objects := _objects(field)) > 1}
+        sizes = {name: _size(value[name]) for name in lists}
+        longest = max(lists, key=sizes.__getitem__, default=None)
+        if longest is not None and 2 * sizes[longest] > _size(value):
+            return lists[longest], {name: field for name, field in value.items() if name != longest}
     return [], value
+
+
+def _objects(value: JSON) -> list[dict[str, JSON]]:
+    """The objects that a value is a list of; none where it is anything else."""
+    objects = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return objects if objects == value else []
 
 
 def _size(value: JSON) -> int:
