@@ -1,0 +1,281 @@
+"""Each sentence of README and docs/design.md that promises a behavior has a test, named in a table.
+
+A new sentence in these sections fails here until it is added to one of the tables: with the tests that hold it, with
+the tool that measures it, or as a description, which promises nothing. A promise that has no test does not belong on
+the page.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page_running import ROOT
+
+#: The sections that are read, by page; the title stands for the text before the first section.
+SECTIONS = {
+    "README.md": ("kvstore", "What it is, and what it is not", "A look at it"),
+    "docs/design.md": (
+        "The design and its laws",
+        "The laws",
+        "What is stored",
+        "Why LMDB",
+        "A house with floors",
+        "What it gives up",
+    ),
+}
+
+ATOMIC = ("test_store.py::test_a_transaction_is_all_or_nothing", "test_crashes.py::test_a_writer_killed_at_any_time")
+ONE_STATE = (
+    "test_store.py::test_a_snapshot_does_not_see_later_commits",
+    "test_processes.py::test_no_statement_of_four_readers_sees_two_generations",
+)
+SAME_DUMP = ("test_dump_law.py::test_any_history_gives_the_dump_of_a_fresh_store",)
+SAME_ANSWERS = ("test_answer_law.py::test_any_history_gives_the_answers_of_a_fresh_store",)
+INTRODUCED = (
+    "test_store.py::test_a_name_known_later_is_found_in_earlier_documents",
+    "test_dump_law.py::test_a_name_goes_from_texts_that_do_not_introduce_it",
+)
+EXACT_LOOKUP = (
+    "test_entity_filter.py::test_names_whose_stored_bits_are_equal_share_a_slot_and_are_all_found",
+    "test_store.py::test_unknown_things_suggest_the_nearest",
+)
+OFFLINE = (
+    "test_sample.py::test_the_sample_answers_by_words_alone",
+    "test_embedders.py::test_minilm_needs_no_network_and_leaves_nothing_set",
+)
+EXTRACTIVE = (
+    "test_answers.py::test_an_answer_prints_as_its_text",
+    "test_generations.py::test_without_a_model_none_is_asked",
+)
+ONE_WRITER = (
+    "test_processes.py::test_a_second_writer_is_told_the_holder_or_waits",
+    "test_processes.py::test_readers_in_other_processes_see_whole_generations",
+)
+FOREST = (
+    "test_extraction.py::test_the_tree_follows_headings",
+    "test_extraction.py::test_a_tree_without_headings_follows_similarity",
+)
+NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_but_titles_and_code",)
+
+#: The sentences that promise a behavior, and the tests that hold it.
+PROMISES: dict[str, tuple[str, ...]] = {
+    # README
+    "A store is one directory.": ("test_environment.py::test_an_empty_directory_becomes_a_store",),
+    "A program opens it in its own process, puts documents in, and asks questions; what comes back are the passages "
+    "that answer, and an answer made of them, with the document and the bytes that each sentence was taken from.": (
+        "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
+    ),
+    "A document and all that follows from it become visible together or not at all.": ATOMIC,
+    "A reader, in this process or another, sees one state of everything.": ONE_STATE,
+    "What a store holds depends on its documents and settings, not on the order in which they came or on what was "
+    "there before.": SAME_DUMP,
+    "A name is known as long as a document that introduces it is; when the last one goes, its mentions elsewhere go "
+    "with it.": INTRODUCED,
+    "Names, summaries and answers are found by rules and by extraction.": OFFLINE,
+    "The one model is the embedder, and it runs in the process.": OFFLINE,
+    "Retrieval is by named strategies over the same data, fifteen of them, most after published systems, chosen for "
+    "each query (USING bridge), and EXPLAIN shows the way each one takes.": (
+        "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
+        "test_documentation.py::test_tables_tell_the_settings_embedders_strategies_and_extras",
+    ),
+    "Names are looked up in a cuckoo filter of 12-bit fingerprints, and each hit is compared with the stored name: a "
+    "lookup never gives the places of another name, an unknown one gives none.": EXACT_LOOKUP,
+    "It is not a server: nothing listens, and access is that of the files.": (
+        "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
+    ),
+    "One writer works at a time; others wait, and readers wait for nobody.": ONE_WRITER,
+    "The rules that find names are made for English so far.": NAMES_BY_RULE,
+    "It brings no language model: answers consist of the documents' own sentences, unless you name a model.": EXTRACTIVE,
+    "It runs on Linux with Python 3.11 or newer: see where it runs.": (
+        "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
+    ),
+    "kvstore explore my-store shows a store in the browser, on this machine alone and without the network: answers "
+    "with the bytes they stand on, strategies side by side, what stands around a name, and a map of all that is said.": (
+        "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
+        "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
+        "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
+        "test_explorer.py::test_strategies_stand_side_by_side_and_in_one_file",
+        "test_explorer_browser.py::test_a_click_on_a_name_brings_what_stands_around_it",
+        "test_explorer_browser.py::test_a_point_says_what_it_is",
+    ),
+    # docs/design.md
+    "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and the pages of the filter become "
+    "visible in one transaction of LMDB, or not at all.": ATOMIC,
+    "A reader, in this process or another, sees one state of all of them.": ONE_STATE,
+    "So there is no moment in which a passage is found by its words and not by its names, and no repair after a "
+    "crash.": (
+        *ONE_STATE,
+        "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
+    ),
+    "What a store holds and what it answers follows from its documents, from what else was stated (triples, edges, "
+    "aliases) and from its settings: never from the order in which they came, from what was there before, from "
+    "internal numbers, times or batches.": SAME_DUMP + SAME_ANSWERS,
+    "The test is hard: after any sequence of changes the logical dump of a store equals that of a new store made of "
+    "what survived.": SAME_DUMP,
+    "Every tie and every cut falls by document key and place in the text.": (
+        "test_ties.py::test_hits_of_equal_score_come_by_key_and_place",
+        "test_units.py::test_equals_come_in_the_order_of_keys_whatever_the_history",
+    ),
+    "deleting is exact: each derived fact knows who states it, and goes with the last of them.": (
+        "test_edges.py::test_an_edge_stays_while_a_document_or_the_user_states_it",
+        "test_facts.py::test_it_is_kept_known_and_gone_with_the_text",
+    ),
+    "A name is known as long as a document introduces it; when the first does, its older mentions everywhere are "
+    "found in the same commit, when the last goes they all do;": INTRODUCED,
+    "of hierarchies it is the set of stated edges that decides which are accepted: one that would close a circle, or "
+    "that nearer ones make superfluous, yields, and comes back when what displaced it goes;": (
+        *SAME_DUMP,
+        "test_store.py::test_expand_survives_a_cycle_and_says_when_it_cuts",
+        "test_edges.py::test_stating_twice_and_taking_back_twice_change_nothing",
+    ),
+    "a score does not depend on where a vector is stored, nor a vector on what was embedded with it.": (
+        *SAME_ANSWERS,
+        "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
+    ),
+    "Approximate search over vectors is the one exception, and says so: from 20,000 chunks on a graph is walked that "
+    "depends on history;": (
+        "test_indexes.py::test_a_search_says_how_it_was_made",
+        "test_indexes.py::test_below_the_threshold_there_is_no_file",
+    ),
+    "exact = 1 does without.": ("test_indexes.py::test_a_search_says_how_it_was_made",),
+    "What is kept in the commit equals what a new store would make.": SAME_DUMP,
+    "What cannot be kept so cheaply, a summary over many documents or groups of all names, is made by REFRESH, says "
+    "how stale it is, shows no word of a document that is gone, and is corrected when it is read.": (
+        "test_generations.py::test_it_is_made_shown_refreshed_and_dropped",
+        "test_communities.py::test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once",
+        "test_topics.py::test_what_goes_is_not_told_and_what_comes_has_its_place",
+    ),
+    "Names, relations, summaries, groups and answers are found by rule, parse and extraction; everything works "
+    "offline.": (OFFLINE),
+    "A model that is named makes it better, is told what it would cost beforehand, and is paid once for each text.": (
+        "test_generations.py::test_statements_ask_a_model_and_say_first_what_that_takes",
+        "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
+    ),
+    "Twelve bits of a name's fingerprint find candidates; the stored name confirms them.": EXACT_LOOKUP,
+    "A lookup never gives the places of another name, and an unknown one gives none.": EXACT_LOOKUP,
+    "It is cut into chunks of about 100 words along sentences and headings.": (
+        "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
+        "test_extraction.py::test_a_chunk_never_crosses_a_heading",
+    ),
+    "Groups of up to five neighbouring chunks have an abstract; above these stand more general ones, along the "
+    "document's headings where it has them, by similarity where not: each document is a tree of abstracts, and the "
+    "store a forest.": (
+        "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
+        *FOREST,
+    ),
+    "Names (entities) are found in every text; places where they are spoken of are mentions.": (
+        "test_mentions.py::test_mentions_are_those_put_last",
+        "test_names.py::test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree",
+    ),
+    "Pairs, nested lists, headings and relations found in prose state edges between names, whose accepted ones make "
+    "the entity forest.": (
+        "test_store.py::test_pairs_make_a_tree_that_expands",
+        "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
+    ),
+    "Beside it lie only files that can be made again.": ("test_indexes.py::test_a_file_that_cannot_be_used_is_none",),
+    "One file, mapped into memory, copied on write: readers wait for nobody and need no server, a commit is one page "
+    "that is written last, a crash leaves the state before or after.": (
+        *ONE_WRITER,
+        "test_crashes.py::test_a_writer_killed_at_any_time",
+    ),
+    "What follows from it: one writer at a time, a local disk, and a map that is as large as the store may become (no"
+    " disk is used for that).": ("test_environment.py::test_the_map_starts_far_larger_than_the_file",),
+    "Small scattered changes of a commit are gathered in one record, the change buffer, and merged in bulk, so that "
+    "replacing a document writes tens of pages, not hundreds.": (
+        "test_patches.py::test_a_replaced_document_changes_few_pages",
+        "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
+    ),
+    "A room of the source imports only what stands below it, and no circle runs through them; a test holds that.": (
+        "test_contributing.py::test_the_picture_of_the_floors_is_that_of_pyproject",
+    ),
+    "A published system is one folder: it says what it keeps, how that follows a change, what it checks, and which "
+    "strategies it brings, and nothing else in the source knows its name.": (
+        "test_systems.py::test_no_file_of_the_package_knows_it",
+        "test_systems.py::test_the_line_of_each_folder_says_what_its_system_has",
+    ),
+    "So a system can be added, from outside too, without a line elsewhere.": (
+        "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
+    ),
+    "Names and relations of prose are found by rules and a parser made for English.": NAMES_BY_RULE,
+    "Without a model, answers and summaries are the documents' own sentences.": EXTRACTIVE,
+}
+
+#: The sentences that state a measured figure, and the tool that measures it.
+FIGURES = {
+    "The default needs no choice.": "tools/evaluate.py",
+    "No single search is better than adaptive on ordinary documents or on questions of several hops; and what the "
+    "store does not know it does not answer.": "tools/evaluate.py",
+    "Loading takes longer than where only rows and vectors are kept: see where we lose.": "tools/bench_peers.py",
+}
+
+#: The sentences that define a word, say why, or name a limit, and promise nothing.
+DESCRIPTIONS = {
+    "An embedded knowledge store for Python: what SQLite is to tables, for retrieval-augmented generation.",
+    "It is a database of documents and of everything that retrieval derives from them: chunks, embeddings, a word "
+    "index, the names that occur and every place where they do, summaries in a tree, hierarchies of names.",
+    "A vector store keeps the embeddings and leaves the rest, and the agreement between the parts, to the application.",
+    "Here:",
+    "It is not for network file systems, whose locks and memory maps LMDB cannot rely on.",
+    "Look at a store tells more.",
+    "What must hold, and why it is as it is.",
+    "Where each thing lies in the source, and how a document and a question go through it, tells Working on kvstore; "
+    "every byte on disk The format.",
+    "Therefore",
+    "A document is a text with a key, a title, a source and metadata.",
+    "Passages and the names in them are a graph, stored both ways.",
+    "Words are kept in postings with what scoring needs, vectors beside them, titles and metadata in an index of "
+    "values.",
+    "All of these are tables of one LMDB environment.",
+    "See the floors.",
+    "No server, no shards.",
+}
+
+#: A bold phrase that ends with a period at the start of a paragraph is the heading of the sentences after it.
+_LIST_MARK_AND_HEADING = re.compile(r"^\s*(?:- )?(?:\*\*[^*]+\.\*\* )?")
+
+
+def read_sentences(page: str) -> Iterator[str]:
+    """Yield the sentences of the sections of a page, without their Markdown, tables and code."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```$|<!--.*?-->|^(?:\||!\[)[^\n]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
+        title, _, body = section.partition("\n")
+        if title.strip() not in SECTIONS[page]:
+            continue
+        for paragraph in re.split(r"\n\s*\n|\n(?=- )", body):
+            if plain := " ".join(remove_markup(paragraph).split()):
+                yield from re.split(r"(?<=[.:;]) (?=[A-Z]|exact = |kvstore explore)", plain)
+
+
+def remove_markup(paragraph: str) -> str:
+    """Return a paragraph without its list mark, heading, links, emphasis and backquotes."""
+    paragraph = _LIST_MARK_AND_HEADING.sub("", paragraph)
+    paragraph = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraph)
+    return re.sub(r"\*\*|`|(?<!\w)\*|\*(?!\w)", "", paragraph)
+
+
+@pytest.mark.parametrize("page", SECTIONS)
+def test_each_sentence_has_its_tests_or_promises_nothing(page: str) -> None:
+    listed = {*PROMISES, *FIGURES, *DESCRIPTIONS}
+    unlisted = [sentence for sentence in read_sentences(page) if sentence not in listed]
+    assert unlisted == []
+
+
+def test_no_listed_sentence_is_gone_from_the_pages() -> None:
+    sentences = {sentence for page in SECTIONS for sentence in read_sentences(page)}
+    assert {*PROMISES, *FIGURES, *DESCRIPTIONS} - sentences == set()
+
+
+def test_the_tests_and_tools_exist() -> None:
+    for names in PROMISES.values():
+        assert names
+        for name in names:
+            file, _, function = name.partition("::")
+            tree = ast.parse((Path(__file__).parent / file).read_text(encoding="utf-8"))
+            assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, name
+    for tool in FIGURES.values():
+        assert (ROOT / tool).is_file()
