@@ -1,5 +1,7 @@
 # make demo       a tour of the store, from a fresh clone
 # make test       the tests; make test-slow: those that take long; make lint: style, types, floors of the house
+# make test-conformance  the suites of LangChain, LlamaIndex, the database API, SQLAlchemy, pandas and MCP over the adapters,
+#                 and the tests of the public API, with Python's cyclic garbage collector off
 # make test-browser  those of the explorer in chromium, where there is one
 # make docs       the documentation as a site, in build/site
 # make benchmark  docs/benchmarks.md made anew: what the measuring tools say
@@ -28,7 +30,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-slow test-browser docs benchmark sanitize lint style types floors clean install
+.PHONY: demo test test-slow test-conformance test-browser docs benchmark sanitize lint style types floors clean install
 
 # Nothing is compiled to bytecode ahead, here and below: of what is installed, few modules are ever imported.
 # The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
@@ -41,6 +43,9 @@ test: install
 # One process more than cores of a small machine: a sixth of the time they wait for the disk and for other processes.
 test-slow: $(SLOW_INSTALLED)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m slow
+
+test-conformance: $(SLOW_INSTALLED)
+	KVSTORE_TEST_NO_GC=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "conformance or public_api"
 
 # The theme's maker speaks of a successor in every build; --strict is about the pages.
 docs: $(DOCS_INSTALLED)
@@ -94,8 +99,8 @@ $(INSTALLED): $(KERNELS) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[local,documents,llm,test]'
 	touch $@
 
-$(SLOW_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test-slow,docs]'
+$(SLOW_INSTALLED): $(INSTALLED) tests/conformance.txt
+	$(BIN)/python -m pip install --quiet --no-compile --constraint tests/conformance.txt --editable '.[test-slow,docs]'
 	touch $@
 
 $(DOCS_INSTALLED): $(INSTALLED)

@@ -18,6 +18,8 @@ from kvstore.changes.check import check
 from kvstore.changes.dump import dump
 from kvstore.systems import STRATEGIES
 
+pytestmark = pytest.mark.public_api
+
 TEXTS = {
     "ada": "Ada Lovelace wrote notes on the Analytical Engine. She was born in London in 1815.",
     "babbage": "Charles Babbage designed the Analytical Engine. He lived in Marylebone.",

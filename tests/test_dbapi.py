@@ -12,6 +12,8 @@ import pytest
 import kvstore
 from kvstore import dbapi
 
+pytestmark = pytest.mark.public_api
+
 #: A statement, and the types of its columns.
 TYPED = [
     ("SELECT key, bytes, meta ->> 'year', 1.5, x'00', NULL FROM documents", "TEXT INTEGER INTEGER REAL BLOB None"),

@@ -12,7 +12,7 @@ import pytest
 
 from kvstore import dbapi
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 dbapi20 = pytest.importorskip("dbapi20")
 
 #: Tests that cannot apply, with the reason.

@@ -20,7 +20,7 @@ import kvstore
 from kvstore import errors
 from kvstore.systems import STRATEGIES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 pytest.importorskip("langchain_core")
 pytest.importorskip("langchain_tests")
 

@@ -15,7 +15,7 @@ import pytest
 import kvstore
 from kvstore import errors
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 pytest.importorskip("llama_index.core")
 
 from llama_index.core import Document, MockEmbedding, StorageContext, VectorStoreIndex  # noqa: E402

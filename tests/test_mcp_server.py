@@ -21,7 +21,7 @@ from kvstore import sample
 from kvstore.integrations import store_tools
 from kvstore.integrations.store_tools import StoreTools
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 
 #: The most that a call may take, whatever it asks: the five seconds of the tools, and what a busy machine adds to them.
 #: And the most bytes that the tools' descriptions may have.

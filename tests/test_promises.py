@@ -89,12 +89,15 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "One writer works at a time; others wait, and readers wait for nobody.": ONE_WRITER,
     "The rules that find names are made for English so far.": NAMES_BY_RULE,
-    "It brings no language model: answers consist of the documents' own sentences, unless you name a model.": EXTRACTIVE,
+    "It brings no language model: answers consist of the documents' own sentences, unless you name a model.": (
+        EXTRACTIVE
+    ),
     "It runs on Linux with Python 3.11 or newer: see where it runs.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     "kvstore explore my-store shows a store in the browser, on this machine alone and without the network: answers "
-    "with the bytes they stand on, strategies side by side, what stands around a name, and a map of all that is said.": (
+    "with the bytes they stand on, strategies side by side, what stands around a name, and a map of all that is "
+    "said.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",

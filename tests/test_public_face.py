@@ -15,6 +15,8 @@ import kvstore
 from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.vector_index import VECTORS
 
+pytestmark = pytest.mark.public_api
+
 #: All that is public on a store, a snapshot and a transaction.
 READING = {
     *("aliases", "ask", "describe_document", "describe_entity", "expand", "get", "indexes", "keys", "lookup", "names"),

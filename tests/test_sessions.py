@@ -14,6 +14,8 @@ import pytest
 import kvstore
 from kvstore import errors
 
+pytestmark = pytest.mark.public_api
+
 MakeStore = Callable[..., kvstore.Store]
 
 

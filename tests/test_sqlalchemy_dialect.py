@@ -56,7 +56,7 @@ def engine(address: str) -> Iterator[Any]:
     made.dispose()
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_the_installed_entry_point_is_the_dialect() -> None:
     module, _, name = ENTRY["kvstore"].partition(":")
     assert importlib.util.find_spec(module) is not None
@@ -64,7 +64,7 @@ def test_the_installed_entry_point_is_the_dialect() -> None:
     assert getattr(importlib.import_module(module), name).name == "kvstore"
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_queries_changes_and_statements_of_our_own(engine: Any) -> None:
     import sqlalchemy as sa
 
@@ -92,7 +92,7 @@ def test_queries_changes_and_statements_of_our_own(engine: Any) -> None:
         assert isinstance(caught.value.orig, kvstore.dbapi.ProgrammingError)  # type: ignore[attr-defined]
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_tables_are_reflected_and_pandas_reads_each(engine: Any, make_store: Callable[..., kvstore.Store]) -> None:
     import pandas
     import sqlalchemy as sa
@@ -126,7 +126,7 @@ def test_tables_are_reflected_and_pandas_reads_each(engine: Any, make_store: Cal
     assert pandas.read_sql("LOOKUP 'nobody'", engine).shape == (0, 8)
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -144,7 +144,7 @@ def test_addresses_say_what_is_wrong(address: str, query: str, said: str) -> Non
         sa.create_engine("kvstore://").connect()
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_an_engine_may_only_read(address: str, tmp_path: Path) -> None:
     import sqlalchemy as sa
 
@@ -156,7 +156,7 @@ def test_an_engine_may_only_read(address: str, tmp_path: Path) -> None:
         sa.create_engine(f"kvstore:///{tmp_path}/none?create=false").connect()
 
 
-@pytest.mark.slow
+@pytest.mark.conformance
 def test_magics_of_a_notebook_run_our_statements(address: str) -> None:
     pytest.importorskip("sql.magic")
     from IPython.core.interactiveshell import InteractiveShell

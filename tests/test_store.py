@@ -18,6 +18,8 @@ from kvstore.database import open_store
 from kvstore.storage.change_buffer import SOON_READ
 from kvstore.structures import tables
 
+pytestmark = pytest.mark.public_api
+
 TEA = "Tea is made from the leaves of Camellia sinensis. Robert Fortune brought plants to Darjeeling in 1848."
 
 

@@ -15,6 +15,8 @@ import kvstore
 from kvstore import errors
 from kvstore.arguments import shown
 
+pytestmark = pytest.mark.public_api
+
 #: A list that is too deep to be written.
 DEEP: list[Any] = []
 for _ in range(3000):
