@@ -30,7 +30,7 @@ class Answer(Columnar):
 
     ``weighed`` says how likely the store is to answer the question, and from what that was told; where that is below
     the session's ``least_confidence``, the answer has ``abstained``: it says so, and its citations are the passages
-    nearest to the question.
+    nearest to the question. It has also abstained, with a confidence of 0, if no passage has a sentence to quote.
 
     Of a model's answer: ``dropped`` are numbers it cited that are no passage it was given, left out of ``text``;
     ``reasoning`` is what it thought before; ``cached`` says that it was given before. ``problem`` says why the model

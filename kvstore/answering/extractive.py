@@ -177,8 +177,8 @@ class ScoredPassages:
         return self.relevance.scores(self.passages)
 
 
-def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]]:
-    """The answer's text and its citations."""
+def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]] | None:
+    """Return the answer's text and its citations, or None if the passages have no sentence to quote."""
     passages, relevance, scores = scored.passages, scored.relevance, scored.snippets.scores
     runs = _runs_of_groups(evidence, passages, scores) if evidence.groups else chosen_runs(passages, scores)
     paragraphs, citations = [], []
@@ -189,7 +189,7 @@ def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Cit
         paragraphs.append(f"{without_citations(text)} [{number}]")
         citations.append(_citation(number, passage, run, text))
     paragraphs += [f"{line}." for line in evidence.context[:1]]
-    return ("\n\n".join(paragraphs), citations) if paragraphs else not_answered(evidence, ())
+    return ("\n\n".join(paragraphs), citations) if paragraphs else None
 
 
 def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:

@@ -506,7 +506,8 @@ class Queryable(ABC):
         """An answer with citations: by the language model ``model``, else by the session's, else extractive.
 
         Where its confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
-        says that the store does not answer, names the passages nearest to the question, and no model is asked.
+        says that the store does not answer, names the passages nearest to the question, and no model is asked. So it
+        does, with a confidence of 0, if no model answers and no passage has a sentence to quote.
         ``on_text`` hears what a model writes, piece by piece, as it comes; together the pieces are the answer's text.
         Where the model's server is down, busy or too slow, or breaks off, the answer is extractive and its ``problem``
         says why, whatever was heard before. Raises what :meth:`retrieve` raises, and ModelError for a model that cannot
@@ -583,10 +584,14 @@ class Queryable(ABC):
                     problem = f"{error}."
                 problem += " This answer is extractive."
             with query.trace.step("choose sentences") as step:
-                text, citations = overview or extracted(evidence, scored)
+                quoted = overview or extracted(evidence, scored)
+                text, citations = quoted or not_answered(evidence, confidence.unknown)
                 why = "no language model is configured" if problem is None else "the language model did not answer"
                 step.detail, step.count = f"extractive: {why}", len(citations)
-            return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
+            weighed = confidence if quoted else replace(confidence, value=0.0)
+            return Answer(
+                text, citations, True, None, evidence, problem=problem, weighed=weighed, abstained=quoted is None
+            )
 
         return evidence, answering()
 

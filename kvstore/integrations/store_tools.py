@@ -266,10 +266,10 @@ class StoreTools:
         asked = self._store.language_model() is not None
         statement = self._statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_SECONDS if asked else SECONDS)
-        ((answer, citations, _, model, _, confidence, _),) = cursor.fetchall()
-        told = "extractive" if model is None else f"written by {model}"
+        ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
+        origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
         sources = [f"[{one['number']}] {one['document']}, {_places(one['spans'])}" for one in citations]
-        parts = [answer, f"(confidence {confidence:g}, {told})", *(["Sources:"] if sources else []), *sources]
+        parts = [answer, f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             parts.append(cursor.message)
         return self._fitted(parts, "\n", lambda left: f"({left} lines left out)")
