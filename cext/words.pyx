@@ -36,8 +36,10 @@ cdef inline bint _in_word(Py_UCS4 c) noexcept:
 
 
 cdef inline bint _alone(Py_UCS4 c) noexcept:
-    """Whether a character of a word is a word by itself: an ideograph or kana (kvstore.text.words.UNSPACED)."""
-    return c >= 0x2E80 and (
+    """True if a character of a word is a word by itself: one of writing without spaces (kvstore.text.words.UNSPACED)."""
+    if c < 0x2E80:
+        return c >= 0x0E00 and (c <= 0x0EFF or 0x1000 <= c <= 0x109F or 0x1780 <= c <= 0x17FF)
+    return (
         c <= 0x30FF or 0x3100 <= c <= 0x312F or 0x31A0 <= c <= 0x31BF or 0x31F0 <= c <= 0x31FF
         or 0x3400 <= c <= 0x4DBF or 0x4E00 <= c <= 0x9FFF or 0xF900 <= c <= 0xFAFF or 0x20000 <= c <= 0x3FFFF
     )
@@ -72,6 +74,34 @@ def words_of(str text not None) -> list:
                 found.append(text[at:at + 1])
             at += 1
     return found
+
+
+def term_words_of(str text not None) -> list:
+    """Return the words of a text that its question terms are made of, in order.
+
+    These are the matches of ``[^\\W UNSPACED]+``, each pair of ``[UNSPACED]`` that follow one another, and each
+    ``[UNSPACED]`` without such a neighbor.
+    """
+    cdef Py_ssize_t size = len(text), at = 0, start
+    cdef bint paired = False  # the character before is in a pair
+    words = []
+    while at < size:
+        start = at
+        while at < size and _in_word(text[at]) and not _alone(text[at]):
+            at += 1
+        if at > start:
+            words.append(text[start:at])
+            paired = False
+        if at < size:
+            if not _in_word(text[at]):
+                paired = False
+            elif at + 1 < size and _in_word(text[at + 1]) and _alone(text[at + 1]):
+                words.append(text[at:at + 2])
+                paired = True
+            elif not paired:
+                words.append(text[at:at + 1])
+            at += 1
+    return words
 
 
 cdef class WordSet:
@@ -131,8 +161,9 @@ cdef inline uint64_t _hash_of(str text, Py_ssize_t start, Py_ssize_t end) noexce
 
 
 def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
-    """The stems of the words (``[UNSPACED]|[^\\W UNSPACED]+``) of a text, counted, in order of their first words;
-    ``leaving_out`` are words that are not counted.
+    """The stems of the words (``[UNSPACED]{1,2}|[^\\W UNSPACED]+``) of a text, counted, in order of their first words;
+    ``leaving_out`` are words that are not counted. Of writing without spaces, each character and each pair of characters
+    that follow one another is a word.
 
     With ``technical`` the technical tokens are counted too, as they are written, each before the words in it, and the
     stems of what underscores join, behind the whole: see kvstore.text.words.
@@ -143,7 +174,7 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
     cdef Word word
     cdef size_t slots_wanted = 4
     cdef Py_UCS4 c
-    while slots_wanted <= <size_t> size:
+    while slots_wanted <= <size_t> (size if text.isascii() else 2 * size):
         slots_wanted *= 2
     slots.assign(slots_wanted, -1)
     while at < size:
@@ -169,6 +200,10 @@ def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
             stop = _count_token(text, word.start, words, slots)
             told = max(told, stop)
         _count(text, word, words, slots)
+        if at < size and word.end == word.start + 1 and _alone(text[at]) and _in_word(text[at]) and _alone(text[word.start]):
+            word.end += 1
+            word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
+            _count(text, word, words, slots)
     found = {}
     for word in words:
         written = text[word.start:word.end]

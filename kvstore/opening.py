@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
@@ -24,7 +24,7 @@ from . import numpy_start  # noqa: F401
 from .arguments import checked, shown
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
-from .settings import FixedSettings
+from .settings import EARLIER_TOKENIZER, TOKENIZER, FixedSettings
 from .storage import records
 from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .store import Store
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .changes.repair import Rebuilt
     from .models.embedder import Embedder
 
-_SETTINGS = b"settings"
 _FORMAT = b"format"
 #: The format since which the change buffer is what it is now.
 _PATCHES_SINCE = 6
@@ -230,22 +229,42 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
 def _stored_settings(view: View) -> FixedSettings | None:
     """The settings of a store of this format, None where there are none yet, in whatever format it was left."""
     stored = view.get(tables.META, _FORMAT)
-    value = view.get(tables.META, _SETTINGS)
+    value = view.get(tables.META, tables.SETTINGS)
     if value is None:
         return None
     if stored is not None:
         kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
-    return FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
+    settings = records.unpack(value, tables.META, tables.SETTINGS)
+    if settings["tokenizer"] == EARLIER_TOKENIZER:
+        settings["tokenizer"] = TOKENIZER
+    return FixedSettings(**settings)
+
+
+def _has_earlier_terms(view: View) -> bool:
+    """True if a store has terms that the rules of today would make otherwise."""
+    if not _records_earlier_rules(view):
+        return False
+    from .structures.postings import Postings
+    from .text.words import list_unspaced_ranges
+
+    postings = Postings(view)
+    return any(postings.has_between(first, last) for first, last in list_unspaced_ranges())
+
+
+def _records_earlier_rules(view: View) -> bool:
+    """True if the settings name the rules before these, by which texts without such writing are split alike."""
+    value = view.get(tables.META, tables.SETTINGS)
+    return value is not None and records.unpack(value, tables.META, tables.SETTINGS)["tokenizer"] == EARLIER_TOKENIZER
 
 
 def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
     """Write the settings of a new store, unless another process has just done so."""
     fixed = _stored_settings(view)
     if fixed is None:
-        from .structures.language_version import put_language_version
+        from .structures.language_version import put_language_version, put_settings
 
         fixed = new()
-        view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
+        put_settings(view, fixed)
         put_language_version(view, fixed)
         put_versions(view)
     return fixed
@@ -254,10 +273,21 @@ def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
 def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
     """Make what the store has not yet of what this kvstore maintains; what this one does not maintain, it only
     reads."""
-    if environment.readonly:
-        return
     with environment.snapshot() as snapshot:
+        if _has_earlier_terms(snapshot):
+            raise StoreFormatError(
+                f"{environment.path}: its terms of Chinese, Japanese and other writing without spaces are single "
+                f"characters, and this kvstore looks for pairs; bring it up to date, keeping a copy, with: kvstore "
+                f"migrate {environment.path}"
+            )
+        if environment.readonly:
+            return
         why, needed, lacking = unmaintained(snapshot), outdated(snapshot), underived(snapshot)
+        renames = _records_earlier_rules(snapshot)
+    if why is None and renames:  # none of its terms differ
+        from .structures.language_version import put_settings
+
+        environment.write_with_growth(lambda view: put_settings(view, fixed))
     if why is not None:
         environment.refuse_changes(why)
     elif lacking is not None:
@@ -303,7 +333,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             stored = snapshot.get(tables.META, _FORMAT)
             found = 0 if stored is None else int(records.unpack(stored, tables.META, _FORMAT))
             pending, why = _is_pending(snapshot), unmaintained(snapshot)
-            lacking = found == kvstore_migrations.CURRENT_FORMAT and underived(snapshot) is not None
+            lacking = found == kvstore_migrations.CURRENT_FORMAT and (
+                underived(snapshot) is not None or _has_earlier_terms(snapshot)
+            )
         if why is not None:
             raise StoreFormatError(f"{environment.path}: {why}")
         if found == kvstore_migrations.CURRENT_FORMAT and not pending and not lacking:
@@ -318,7 +350,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
-            anew = _is_pending(snapshot) or underived(snapshot) is not None
+            anew = _is_pending(snapshot) or underived(snapshot) is not None or _has_earlier_terms(snapshot)
             fixed = _stored_settings(snapshot) if anew else None
         rebuilt = None
         if fixed is not None:

@@ -15,7 +15,9 @@ from typing import Any
 from .errors import InputError, SettingsMismatchError
 
 #: Changes whenever words, names or chunk borders are found differently, so that an old store is never half new.
-TOKENIZER = "words-2"
+TOKENIZER = "words-3"
+#: The rules before these. They differ for writing without spaces only: its terms were single characters.
+EARLIER_TOKENIZER = "words-2"
 
 #: Seconds that a worker may be silent while it reads a file, where an ingest is not told another limit.
 TIME_LIMIT = 120.0

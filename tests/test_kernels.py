@@ -31,7 +31,7 @@ from kvstore_cext.postings import PostingChanges, count_postings, unpack_posting
 from kvstore_cext.row_products import row_dots, row_products, some_row_dots
 from kvstore_cext.vector_rows import gather_rows
 from kvstore_cext.word_scores import WordScores, chunks_among
-from kvstore_cext.words import WordSet, count_terms, count_tokens, name_pieces, words_of
+from kvstore_cext.words import WordSet, count_terms, count_tokens, name_pieces, term_words_of, words_of
 
 ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
 
@@ -606,6 +606,7 @@ def any_words(chance: Chance) -> None:
     for call in (
         lambda: count_tokens(text),
         lambda: words_of(text),
+        lambda: term_words_of(text),
         lambda: WordSet(chance.draw.choice([{"a", "le"}, set(), {""}, [1], None])).count(text),
         lambda: count_terms(text, chance.draw.choice([str, str.upper, None]), chance.draw.choice([set(), {"a"}, None])),
         lambda: name_pieces(text, chance.draw.choice([set(), None]), set()),

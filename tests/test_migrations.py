@@ -122,10 +122,11 @@ def old_store(tmp_path: Path) -> Path:
     return unpacked(1, tmp_path / "notes")
 
 
-def unpacked(number: int, path: Path) -> Path:
-    """A store that was written in an older format."""
+def unpacked(number: int | str, path: Path) -> Path:
+    """A store that was written in an older format, or by older rules."""
     path.mkdir()
-    packed = Path(__file__).parent / "stores" / f"format_{number}" / "data.mdb.xz"
+    folder = f"format_{number}" if isinstance(number, int) else number
+    packed = Path(__file__).parent / "stores" / folder / "data.mdb.xz"
     (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
     return path
 
@@ -179,6 +180,59 @@ def test_an_old_store_becomes_what_this_version_would_have_made(number: int, tmp
     with same_afresh(old_store.with_name("afresh")) as fresh:
         assert mine == dumped(fresh)
     assert kvstore.migrate(old_store) == Migrated([])
+
+
+def rebuild_afresh(path: Path, old: Path) -> dict[str, Any]:
+    """Return the dump of a new store with the documents of another."""
+    with (
+        kvstore.open(old, readonly=True) as before,
+        kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 24, "language": "rules"}) as fresh,
+    ):
+        keys = before.keys()
+        for key in keys:
+            document = before.get(key)
+            assert document is not None
+            fresh.put(key, document.text)
+        return dumped(fresh)
+
+
+def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_names(tmp_path: Path) -> None:
+    path = unpacked("words_2_english", tmp_path / "notes")
+    with kvstore.open(path, readonly=True) as store:
+        before = store.ask("Who approves parental leave?")
+        assert not before.abstained
+    assert kvstore.migrate(path) == Migrated([])
+    with kvstore.open(path) as store:
+        assert store.settings.tokenizer == "words-3"
+        assert store.check() == []
+        after = store.ask("Who approves parental leave?")
+        assert (after.text, after.confidence) == (before.text, before.confidence)
+        mine = dumped(store)
+        store.put("港", "港はとても古い。")
+        assert store.check() == []
+    with Environment.open(path) as environment, environment.snapshot() as snapshot:
+        value = snapshot.get("meta", b"settings")
+        assert value is not None
+        assert records.unpack(value, "meta", b"settings")["tokenizer"] == "words-3"
+    other = unpacked("words_2_english", tmp_path / "other")
+    assert mine == rebuild_afresh(tmp_path / "afresh", other)
+
+
+def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -> None:
+    path = unpacked("words_2_japanese", tmp_path / "notes")
+    for readonly in (False, True):
+        with pytest.raises(StoreFormatError, match=r"single characters.*kvstore migrate"):
+            kvstore.open(path, readonly=readonly)
+    done = kvstore.migrate(path)
+    assert done.backup is not None
+    assert done.rebuilt is not None
+    assert (done.formats, done.rebuilt.documents, done.rebuilt.lost, done.rebuilt.embedded) == ([], 3, [], 0)
+    assert kvstore.migrate(path) == Migrated([])
+    with kvstore.open(path) as store:
+        assert store.check() == []
+        assert "3776" in store.ask("富士山の標高は何メートルですか？").text
+        mine = dumped(store)
+    assert mine == rebuild_afresh(tmp_path / "afresh", path)
 
 
 def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> None:

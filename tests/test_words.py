@@ -15,15 +15,21 @@ from hypothesis import strategies as st
 
 from kvstore.extraction.chunking import TOKEN
 from kvstore.text.names import _RULES, OPENING, SentenceNames, without_titles
+from kvstore.text.normalize import fold_case
 from kvstore.text.words import (
     FUNCTION_WORDS,
+    UNSPACED,
     chunk_terms,
     content_terms,
+    content_words,
+    count_written_words,
     joined_parts,
     segments,
+    space_unspaced,
     stemmer,
     technical_tokens,
     term_counts,
+    term_words,
     token_count,
 )
 from kvstore_cext.capital_runs import CapitalRuns
@@ -41,6 +47,8 @@ FRAGMENTS = st.sampled_from(
      "_", "\n", "/", "~", "\\", "@", "$", "#", "+", "(", ")", ":", "|", "[", "カナ", "max_wal", "--no", " ",
      "  ", "      ", "2", "1999", "²", "½", "٣", "ǅ", "Éa", "ß", "漢字", "𝒜", "é", "e\u0301", "word" * 20]
 )  # fmt: skip
+SEGMENT = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
+PAIR = re.compile(rf"(?=(?=\w)[{UNSPACED}](?=\w)[{UNSPACED}])..", re.DOTALL)
 TEXTS = st.text() | st.lists(FRAGMENTS, max_size=40).map("".join) | st.lists(FRAGMENTS, max_size=40).map(" ".join)
 
 
@@ -49,11 +57,22 @@ def test_tokens_are_counted(text: str) -> None:
     assert token_count(text) == len(TOKEN.findall(text))
 
 
+def words_and_pairs(text: str) -> list[str]:
+    """Return the words of a text, each with the pair of characters that begins where it does, if there is one."""
+    folded = fold_case(text)
+    words = []
+    for segment in SEGMENT.finditer(folded):
+        words.append(segment.group())
+        if pair := PAIR.match(folded, segment.start()):
+            words.append(pair.group())
+    return words
+
+
 @given(TEXTS, st.sampled_from(["english", "none"]))
 def test_terms_are_counted_in_order_of_their_first_words(text: str, language: str) -> None:
     stem = stemmer(language)
     for leaving_out in (frozenset[str](), FUNCTION_WORDS):
-        expected = Counter(stem(word) for word in segments(text) if word not in leaving_out)
+        expected = Counter(stem(word) for word in words_and_pairs(text) if word not in leaving_out)
         assert list(term_counts(text, stem, leaving_out).items()) == list(expected.items())
 
 
@@ -76,7 +95,7 @@ def test_questions_are_asked_without_the_function_words_of_their_language(questi
 @given(TEXTS, st.sampled_from(["english", "none"]))
 def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, language: str) -> None:
     stem = stemmer(language)
-    words = [part for word in segments(text) for part in (word, *joined_parts(word))]
+    words = [part for word in words_and_pairs(text) for part in (word, *joined_parts(word))]
     assert chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *technical_tokens(text)])
 
 
@@ -110,6 +129,39 @@ def test_technical_tokens(text: str, expected: list[str]) -> None:
 def test_writing_without_spaces_is_cut_into_characters() -> None:
     assert segments("東京タワーは333m") == [*"東京タワーは", "333m"]
     assert token_count("東京は、大きい。") == 8
+    assert segments("ภาษา ລາວ ខ្មែរ") == [*"ภาษาລາວខមរ"]
+
+
+@given(TEXTS)
+def test_questions_are_looked_up_by_words_and_pairs_of_characters(text: str) -> None:
+    folded = fold_case(text)
+    expected = []
+    for word in SEGMENT.finditer(folded):
+        pair = PAIR.match(folded, word.start())
+        if pair is not None:
+            expected.append(pair.group())
+        elif word.start() == 0 or PAIR.match(folded, word.start() - 1) is None:
+            expected.append(word.group())
+    assert term_words(text) == expected
+    assert set(expected) <= term_counts(text, stemmer("none")).keys()
+
+
+def test_writing_without_spaces_is_parted_at_function_words() -> None:
+    assert content_words("水的沸点是多少？") == ["水", "沸点"]
+    assert content_words("東京タワーの高さは何メートルですか？")[:4] == ["東京", "京タ", "タワ", "ワー"]
+    assert content_terms("是什么", stemmer("none")) == ["是什", "什么"], "nothing else is left"
+
+
+def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
+    assert count_written_words("The port is old.") == 4
+    assert count_written_words("港口非常古老。Bergen 1070") == 5
+    assert space_unspaced("AFC锦标赛2015年").split() == ["AFC", "锦标赛", "2015", "年"]
+
+
+@pytest.mark.parametrize("text", ["Who approves parental leave in Bergen, and since 2024?", "café-bar max_wal_size -O"])
+def test_the_terms_of_texts_with_spaces_are_their_words(text: str) -> None:
+    assert term_words(text) == segments(text)
+    assert list(term_counts(text, stemmer("none"))) == list(dict.fromkeys(segments(text)))
 
 
 @given(TEXTS)

@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -29,7 +29,16 @@ from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
-from ..text.words import FUNCTION_WORDS, content_terms, informative_words, stemmer
+from ..text.words import (
+    content_terms,
+    content_words,
+    informative_words,
+    is_grammatical,
+    is_pair,
+    is_unspaced,
+    may_cross_words,
+    stemmer,
+)
 from .overviews import sums_up
 from .passages import chunks_of
 from .question_kinds import KNOWN_BY_FORM, kind_of
@@ -147,7 +156,8 @@ def confidence_of(
     if not passages:
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
     cosines = None
-    if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None:
+    # These embedders know no language without spaces: any two of its texts are near each other.
+    if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None and not is_unspaced(query.question):
         cosines = _cosines(query, hits)
     terms = [asked.terms_of(passage) for passage in passages]
     coverage = max(map(asked.coverage, terms))
@@ -210,9 +220,10 @@ class _Asked:
 
         asked = _FORM.sub(" ", question)
         following = list(map(stem, informative_words(asked)))
+        following = _within_words(following, view.postings.counts(list(filter(is_pair, following))))
         stems = following or content_terms(question, stem)
-        rarities = {term: rarity(term) for term in sorted(set(stems))}
-        pairs = {pair: min(map(rarity, pair)) for pair in sorted(set(pairwise(following)))}
+        rarities = {term: rarity(term) * _size(term) for term in sorted(set(stems))}
+        pairs = {pair: min(rarity(term) * _size(term) for term in pair) for pair in sorted(set(pairwise(following)))}
         named = names_of(question)
         names = {name: sum(rarity(stem(word)) for word in name.informative) for name in named}
         unknown = tuple(name.shown for name in named if any(not counts[stem(word)] for word in name.informative))
@@ -221,11 +232,12 @@ class _Asked:
 
     def terms_of(self, passage: PassageWords) -> list[str]:
         """The terms of a passage, in order, without function words."""
-        return [self.stem(word) for word in passage.words if word not in FUNCTION_WORDS]
+        return list(map(self.stem, content_words(passage.text)))
 
     def coverage(self, terms: Sequence[str]) -> float:
         """The share of the question, by rarity, that one run of some terms has."""
-        places = [(place, term) for place, term in enumerate(terms) if term in self.rarities]
+        ends = accumulate(map(_size, terms))
+        places = [(place, term) for place, term in zip(ends, terms, strict=True) if term in self.rarities]
         best, first, has = 0.0, 0, 0.0
         counts = dict.fromkeys(self.rarities, 0)
         for place, term in places:
@@ -261,6 +273,29 @@ class _Asked:
     @property
     def _total(self) -> float:
         return sum(self.rarities.values()) or 1.0
+
+
+def _within_words(terms: list[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the terms of a question without the pairs of characters that cross the border of two words.
+
+    A text that has both words need not have such a pair, so it says nothing. A pair that no chunk has crosses a border
+    if it is between two pairs that chunks have, or has a character that may be a function word.
+    """
+    within = []
+    for place, term in enumerate(terms):
+        if is_pair(term) and not counts[term]:
+            around = terms[max(0, place - 1) : place] + terms[place + 1 : place + 2]
+            between = len(around) == 2 and all(map(counts.get, around)) and around[0][1] + around[1][0] == term
+            if between or may_cross_words(term):
+                continue
+        if not is_grammatical(term):
+            within.append(term)
+    return within
+
+
+def _size(term: str) -> float:
+    """Return how many words a term is: a pair of characters of writing without spaces shares each with another pair."""
+    return 0.5 if is_pair(term) else 1.0
 
 
 def _share(rarities: Mapping[str, float], words: set[str]) -> float:

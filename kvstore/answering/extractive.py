@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import plain
-from ..text.words import reference_numbers, terms
+from ..text.words import count_written_words, is_unspaced, reference_numbers, terms
 from .citations import Citation, citation_of, without_citations
 from .passages import Passage, Snippet
 from .question_kinds import kind_of
@@ -65,6 +65,9 @@ _TOKEN = re.compile(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\w+\(\w?\)|\w+(?:[._:/]\w+)+|\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
+
+#: The end of a sentence that the next one follows without a blank.
+_UNSPACED_END = re.compile("[。！？｡][」』”’）)】》〉]*\\Z")
 
 Stem = Callable[[str], str]
 
@@ -273,7 +276,7 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
             margin = "" if snippets[0].kind == "code" else "    "
             text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in told.split("\n"))
         elif before is not None and before.block == snippet.block and snippet.kind != "table":
-            text += f" {told}"
+            text += told if _UNSPACED_END.search(text) else f" {told}"
         elif snippet.kind in ("item", "table") and before is not None:
             text += f"\n- {told}"
         else:
@@ -284,6 +287,10 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
 
 
 def _cut(text: str) -> str:
+    if count_written_words(text) <= _LONGEST:
+        return text
+    if is_unspaced(text):
+        return text[: 2 * _LONGEST] + "…"
     words = text.split(" ")
     return text if len(words) <= _LONGEST else " ".join(words[:_LONGEST]) + " …"
 
@@ -299,7 +306,7 @@ def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance
     for part, needed in ((title, not alone), (heading, not alone and not title)):
         own = set(terms(part, relevance.stem))
         asked = any(term in relevance.rarities for term in own - said)
-        if part and len(part.split()) <= _LABEL_WORDS and not own <= said and (needed or asked):
+        if part and count_written_words(part) <= _LABEL_WORDS and not own <= said and (needed or asked):
             parts.append(part)
     if not title:
         # A file without a title is known by its name.

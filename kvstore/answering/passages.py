@@ -23,7 +23,7 @@ from ..structures.state import State
 from ..text.blocks import Block, blocks, is_lead_in, parts, plain, without_wiki_links
 from ..text.mail import is_mail_head, mail_fields
 from ..text.sentences import sentences
-from ..text.words import FUNCTION_WORDS
+from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 
 _WORD = re.compile(r"\w+")
 _FENCE_LINE = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
@@ -248,13 +248,13 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
             section, begins, asked = section + 1, True, None
             continue
         opens = last is None or last.block != snippet.block
-        snippet.asks |= snippet.kind in ("prose", "item") and snippet.text.endswith("?")
+        snippet.asks |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
         if snippet.asks:
             asked = snippet if snippet.kind == "table" or opens or asked is not None else None
         elif asked is not None and asked.kind == "table" and asked is not last:  # a message is answered by the next
             asked = None
         snippet.section, snippet.heading = section, above if asked in (None, snippet) else asked.text
-        snippet.words = len(snippet.text.split())
+        snippet.words = count_written_words(snippet.text)
         snippet.fit = snippet.fit and not synopsis and _reads(snippet, pieces[snippet.block] == 1)
         if snippet.kind in ("prose", "item"):
             own = opens and bool(snippet.term)
@@ -274,12 +274,14 @@ def _reads(snippet: Snippet, alone: bool) -> bool:
     """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents; where it is
     ``alone`` in its block, no heading or caption either."""
     found = _WORD.findall(f"{snippet.label} {snippet.text}")
+    # Without blanks, a sentence is one match.
+    words = count_written_words(f"{snippet.label} {snippet.text}") if is_unspaced(snippet.text) else len(found)
     signs = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
     is_field = _FIELD.fullmatch(snippet.text) is not None
     counts = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
-    if len(found) < (2 if is_field or counts else 3) or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
+    if words < (2 if is_field or counts else 3) or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
         return False
-    if snippet.kind != "prose" or snippet.label or len(found) > 12 or is_field or not alone:
+    if snippet.kind != "prose" or snippet.label or words > 12 or is_field or not alone:
         return True
     spoken = any(word.lower() in FUNCTION_WORDS for word in found)
     return spoken or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
@@ -489,7 +491,10 @@ def _is_lines(piece: str) -> bool:
     return (
         len(lines) > 1
         and all(0 < len(line) <= _JOTTED and "  " not in line for line in lines)
-        and not any(line.endswith((".", "!", "?", ",", ";")) or line[0].islower() for line in lines)
+        and not any(
+            line.endswith((".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")) or line[0].islower()
+            for line in lines
+        )
     )
 
 
@@ -540,7 +545,8 @@ def _jotted(text: str, format: str) -> Iterator[Snippet]:
     """The paragraphs of a document that has no sentence, only lines of a few words, a shout aside."""
     for number, block in enumerate(blocks(text, format)):
         told = _MARKER.sub("", shown(text[block.start : block.end]))
-        if block.kind != "heading" and len(_WORD.findall(told)) >= 3 and told.upper() != told:
+        words = count_written_words(told) if is_unspaced(told) else len(_WORD.findall(told))
+        if block.kind != "heading" and words >= 3 and (told.upper() != told or is_unspaced(told)):
             yield Snippet(block.start, block.end, told, "table", number)
 
 
@@ -609,7 +615,12 @@ def _heads(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool
     told = text[begin + depth : stop]
     deeper = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
     short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _TERM_WORDS)
-    return deeper and short and not told.endswith((".", ",", ";")) and not _hangs(text, lines, index)
+    return (
+        deeper
+        and short
+        and not told.endswith((".", ",", ";", "。", "，", "、", "；"))
+        and not _hangs(text, lines, index)
+    )
 
 
 def _hangs(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..text.everyday import is_everyday
-from ..text.words import FUNCTION_WORDS, informative_words, segments, written
+from ..text.words import FUNCTION_WORDS, informative_words, segments, space_unspaced, written
 
 _PIECE = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
 _POSSESSIVE = re.compile(r"['’]s\Z")
@@ -99,7 +99,7 @@ def names_of(question: str) -> list[QuestionName]:
     >>> [name.shown for name in names_of("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
     ['Duke of York', '--no-owner', 'pg_dump']
     """
-    pieces = [match.group() for match in _PIECE.finditer(question)]
+    pieces = [match.group() for match in _PIECE.finditer(space_unspaced(question))]
     styled = _styled(pieces)
     found: list[QuestionName] = []
     run: list[str] = []

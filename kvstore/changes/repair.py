@@ -32,7 +32,7 @@ from ..structures.documents.documents import DocumentRecord, Documents
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.indexes.written_texts import WrittenTexts, WrittenTextWriter
-from ..structures.language_version import put_language_version
+from ..structures.language_version import put_language_version, put_settings
 from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
@@ -112,6 +112,7 @@ class _Rebuild:
             if table != tables.META:
                 self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
+        put_settings(self._view, self._settings)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
         self._report.lost += IndexWriter(self._view).carry_over(Indexes(self._before.lmdb), INDEXES.values())

@@ -19,7 +19,7 @@ from ..structures.reading import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import chunks_with_all
 from ..text.text_query import Phrase, WordPattern, occurrences
-from ..text.words import segments, stemmer
+from ..text.words import is_unspaced, segments, stemmer, term_words
 from .lexical_search import TermWeights, best_by_words, scores_by_words
 from .passage_reading import ChunkPassages
 
@@ -37,6 +37,11 @@ def quoted_runs(question: str) -> list[Phrase]:
     return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
 
 
+def _term_words(phrase: Phrase) -> list[str]:
+    """Return the words of a phrase that a question is looked up by."""
+    return term_words("".join(word if is_unspaced(word) else f" {word} " for word in (p.word for p in phrase.words)))
+
+
 @dataclass(frozen=True, slots=True)
 class BestWithPhrases(ReadRequest[Ranking]):
     """The ``top`` chunks by BM25 and by the ``phrases`` that they have, each of which counts by ``share``."""
@@ -52,7 +57,7 @@ class BestWithPhrases(ReadRequest[Ranking]):
         least = min(found.values()) if len(found) == self.top else 0.0
         stem = stemmer(state.settings.stemmer)
         rarities = [
-            self.share * sum(self.weights.rarities.get(stem(pattern.word), 0.0) for pattern in phrase.words)
+            self.share * sum(self.weights.rarities.get(stem(word), 0.0) for word in _term_words(phrase))
             for phrase in self.phrases
         ]
         weighed = [(phrase, rarity) for phrase, rarity in zip(self.phrases, rarities, strict=True) if rarity > 0]

@@ -21,6 +21,11 @@ from .state import State
 _KEY = b"language_version"
 
 
+def put_settings(view: WriteView, settings: FixedSettings) -> None:
+    """Record the settings that everything is derived with, the version of the rules that split texts among them."""
+    view.put(tables.META, tables.SETTINGS, records.pack(asdict(settings)))
+
+
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
     """Record that everything is derived with the version that is installed."""
     view.put(tables.META, _KEY, records.pack(language_version(settings.language)))

@@ -178,6 +178,10 @@ class Postings:
         )
         return list({block[0]: block for block in found if block is not None}.values())
 
+    def has_between(self, first: str, last: str) -> bool:
+        """True if some chunk has a term that begins with a character from ``first`` to ``last``."""
+        return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
+
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """All blocks in order of their keys: the term's bytes (see :func:`term_bytes`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):

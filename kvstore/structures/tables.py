@@ -49,6 +49,8 @@ WRITTEN = "written"
 
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
 REBUILD = b"rebuild"
+#: The record in META of what a store was made with.
+SETTINGS = b"settings"
 
 #: Every table of the spine.
 SPINE = (

@@ -2,7 +2,7 @@
 
 In: running text. Out: spans in characters, in order, covering all that is not white space. A mark ends a sentence
 when white space and then anything but a lower-case letter follows, unless an abbreviation or an initial stands before
-it. A blank line always does.
+it. A mark of Chinese and Japanese needs no white space behind it. A blank line always ends one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 # A search runs to the first character fast; which it is decides what follows. A run of marks is looked at from its
 # first alone: a text of such marks would cost the square of its length.
 _END = re.compile(
-    r"[.!?…。！？\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？])[。！？]*[」』”]*|(?<=\n)\s*\n)"
+    r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
 _LAST_WORD = re.compile(r"[\w.]+\Z")
 _ABBREVIATIONS = frozenset(
@@ -37,6 +37,10 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _ends(text: str, match: re.Match[str]) -> bool:
     mark = match.group()
+    if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):  # what is quoted is a part of the sentence
+        return False
+    if mark[0] in "。！？｡" and mark[-1] in "）)】":  # so is what stands in brackets
+        return not text[match.end() : match.end() + 1].strip()
     if not mark.startswith("."):
         following = text[match.end() : match.end() + 2].strip()
         # "Really?" he asked: the sentence goes on in lower case after a closing quote.

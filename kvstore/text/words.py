@@ -3,9 +3,11 @@
 In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems.
 Every word of a name that occurs in a chunk is among the chunk's terms.
 
-Chinese and Japanese set no spaces between words: each of their characters is a word here. Technical tokens, which are
-known by their marks (``--no-owner``, ``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms of their
-own beside the words in them, and so are the parts of a word that underscores join (``max_wal_size``).
+Chinese, Japanese, Thai, Lao, Burmese and Khmer set no spaces between words: each character is a word here. The terms
+of such text are its characters and each pair of characters that follow one another; a question looks for the pairs,
+and for a character only if it has no neighbor. Technical tokens, which are known by their marks (``--no-owner``,
+``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms of their own beside the words in them, and so
+are the parts of a word that underscores join (``max_wal_size``).
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ from functools import lru_cache
 from threading import Lock
 
 from kvstore_cext.stemming import english_stem
-from kvstore_cext.words import count_terms, count_tokens, words_of
+from kvstore_cext.words import count_terms, count_tokens, term_words_of, words_of
 
 from ..errors import InputError
 from .normalize import fold_case
 
 _WORD = re.compile(r"\w+")
-#: Characters of writing without spaces: ideographs and kana.
+#: Characters of writing without spaces: Thai and Lao, Burmese, Khmer, ideographs and kana.
 UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 #: Words that marks join to one, or that a mark stands before or behind. Hyphens alone make none.
@@ -105,6 +108,36 @@ _ASKING_IN_OTHERS = frozenset(
     wie wat wanneer waar waarom welke hoeveel hoe heeft hebben kan moet mag ik we wij je jullie ons onze mijn
     """.split()
 )
+#: Function words of Chinese (in both scripts) and Japanese, most of them words that ask: a run of characters is parted
+#: at them before it becomes pairs. Characters that other words often have, such as 在 in 存在, are not listed.
+_UNSPACED_FUNCTION_WORDS = frozenset(
+    """
+    什么 什麼 甚么 甚麼 谁 誰 哪 哪个 哪個 哪些 哪位 哪里 哪裡 哪儿 哪年 哪一年 何时 何時 何地 何处 何處 何种 何種
+    怎么 怎麼 怎样 怎樣
+    怎么样 怎麼樣 如何 为什么 為什麼 为何 為何 多少 几个 幾個 是否 是不是 有没有 有沒有 请问 請問 什么样 什麼樣
+    什么时候 什麼時候
+    的 了 着 是 吗 嗎 呢 吧 这个 這個 那个 那個 这些 這些 那些 这种 這種 他们 他們 她们 她們 它们 它們 我们 我們 你们
+    你們
+    以及 并且 並且 但是 因为 因為 所以 如果 虽然 雖然 或者 可以 已经 已經 其中 之一 一个 一個 一种 一種 没有 沒有
+    何 何人 何年 何月 何日 何歳 何時 何時間 何個 何回 何度 何ですか 誰 だれ どこ いつ なぜ どうして どう どの どれ
+    どちら どんな どのように どのくらい
+    どれくらい いくつ いくら なに なん
+    です ですか でした でしたか ます ますか ました ましたか ません でしょうか だった である であった という といい
+    といいます
+    ください として において について によって による によれば における に関する に対して
+    している していた しています されている されていた されています されました されました した する して される された
+    います いました ある
+    あります ありました いる いた こと もの ため この その あの これ それ あれ ここ そこ から まで より では には とは
+    への での
+    """.split()
+)
+_UNSPACED_FUNCTION_WORD = re.compile("|".join(sorted(_UNSPACED_FUNCTION_WORDS, key=lambda word: (-len(word), word))))
+_UNSPACED_RUN = re.compile(rf"(?:(?=\w)[{UNSPACED}])+")
+#: Characters that are function words, or parts of such: hiragana, and those of Chinese that other words have too.
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_FUNCTION_CHARACTER = re.compile(
+    "[\u3041-\u309f在和与與及或于於以为為对對从從由被把之其而有不个個这這那也都就将將到给給向等所们們个個会會能时時]"
+)
 _WORDS_OF_OTHERS = frozenset(map(fold_case, FUNCTION_WORDS_OF_OTHERS | _ASKING_IN_OTHERS))
 _WORDS_OF_ANY = FUNCTION_WORDS | _WORDS_OF_OTHERS
 
@@ -156,6 +189,84 @@ def segments(text: str) -> list[str]:
     return words_of(fold_case(text))
 
 
+def is_unspaced(text: str) -> bool:
+    """True if a text has writing without spaces.
+
+    >>> is_unspaced("東京 Tower"), is_unspaced("Tower")
+    (True, False)
+    """
+    return not text.isascii() and _UNSPACED_RUN.search(text) is not None
+
+
+def list_unspaced_ranges() -> list[tuple[str, str]]:
+    """Return the first and last character of each range of writing without spaces."""
+    return [(UNSPACED[place], UNSPACED[place + 2]) for place in range(0, len(UNSPACED), 3)]
+
+
+def space_unspaced(text: str) -> str:
+    """Return a text with blanks around its runs of writing without spaces, which part them from words and numbers.
+
+    >>> space_unspaced("在1954年")
+    ' 在 1954 年 '
+    """
+    return text if text.isascii() else _UNSPACED_RUN.sub(r" \g<0> ", text)
+
+
+def count_written_words(text: str) -> int:
+    """Return the number of words that a reader counts in a text: two characters of writing without spaces are one.
+
+    >>> count_written_words("The port is old."), count_written_words("港口很老。")
+    (4, 2)
+    """
+    if not is_unspaced(text):
+        return len(text.split())
+    characters = sum(map(len, _UNSPACED_RUN.findall(text)))
+    spaced_words = [word for word in _UNSPACED_RUN.sub(" ", text).split() if _WORD.search(word)]
+    return len(spaced_words) + -(-characters // 2)
+
+
+def term_words(text: str) -> list[str]:
+    """Return the words of a text in normal form that a question is looked up by, in order: of writing without spaces,
+    the pairs of characters that follow one another, and the characters without a neighbor.
+
+    >>> term_words("東京タワー 333m 港")
+    ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
+    """
+    return term_words_of(fold_case(text))
+
+
+def content_words(text: str) -> list[str]:
+    """Return the term words of a text without function words, in order.
+
+    >>> content_words("谁发现了氧气？"), content_words("Who found it in Bergen?")
+    (['发现', '氧气'], ['found', 'bergen'])
+    """
+    folded = fold_case(text)
+    if is_unspaced(folded):
+        folded = _UNSPACED_FUNCTION_WORD.sub(" ", folded)
+    return [word for word in term_words_of(folded) if word not in FUNCTION_WORDS]
+
+
+def is_pair(word: str) -> bool:
+    """True if a term word is a pair of characters of writing without spaces, which is about half a word."""
+    return len(word) == 2 and not word.isascii() and _UNSPACED_RUN.fullmatch(word) is not None
+
+
+def is_grammatical(word: str) -> bool:
+    """True if a term word is a pair of hiragana, which mostly are endings and particles."""
+    return is_pair(word) and _HIRAGANA.fullmatch(word) is not None
+
+
+def may_cross_words(word: str) -> bool:
+    """True if a term word is a pair with a character that may be a function word: the end of one word and the beginning
+    of the next.
+
+    >>> may_cross_words("黎和"), may_cross_words("巴黎")
+    (True, False)
+    """
+    return is_pair(word) and _FUNCTION_CHARACTER.search(word) is not None
+
+
 def written(text: str) -> list[str]:
     """Words of a text as they are written, in order, parted as :func:`segments` parts normal form."""
     return words_of(text)
@@ -193,7 +304,7 @@ def joined_parts(word: str) -> list[str]:
 
 def terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text in order: the stem of every word."""
-    return [stem(word) for word in segments(text)]
+    return [stem(word) for word in term_words(text)]
 
 
 def function_words_among(every: Sequence[str]) -> frozenset[str]:
@@ -212,15 +323,16 @@ def function_words_among(every: Sequence[str]) -> frozenset[str]:
 
 def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text without its function words; all of them where nothing else is left."""
-    every = segments(text)
+    every = term_words(text)
     leaving_out = function_words_among(every)
-    return [stem(word) for word in every if word not in leaving_out] or [stem(word) for word in every]
+    content = [word for word in content_words(text) if word not in leaving_out]
+    return [stem(word) for word in content or every]
 
 
 def informative_words(text: str) -> list[str]:
     """Words of a part of a question in order, without function words, and without those that any question could
     have."""
-    return [word for word in segments(text) if word not in FUNCTION_WORDS and word not in _ASKING]
+    return [word for word in content_words(text) if word not in _ASKING]
 
 
 def informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:

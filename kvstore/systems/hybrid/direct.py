@@ -41,12 +41,13 @@ from ...structures.reading import Ids
 from ...text.blocks import entry_terms
 from ...text.normalize import fold_case
 from ...text.words import (
-    FUNCTION_WORDS,
     chunk_terms,
+    content_words,
     informative_terms,
+    is_unspaced,
     reference_numbers,
-    segments,
     stemmer,
+    term_words,
     terms_above,
 )
 
@@ -252,7 +253,7 @@ class _Texts:
         self._all = sum(rarities.values()) or 1.0
         self._pairs = _Pairs(query.question, self._stem, rarities)
         # Words that any question could have name nothing.
-        asking = {self._stem(word) for word in segments(query.question)}
+        asking = {self._stem(word) for word in term_words(query.question)}
         asking -= informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
         self._told = sum(self._informative.values()) or 1.0
@@ -285,7 +286,7 @@ class _Texts:
         share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._told
         if not share:
             return 0.0
-        words = [self._stem(word) for word in segments(name) if word not in FUNCTION_WORDS]
+        words = list(map(self._stem, content_words(name)))
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
     def coverage(self, passage: ChunkPassage) -> float:
@@ -298,7 +299,7 @@ class _Pairs:
     """Words that follow each other in a question, function words left out; each pair weighs what its words do."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        content = [stem(word) for word in segments(question) if word not in FUNCTION_WORDS]
+        content = list(map(stem, content_words(question)))
         self._weights = {
             (one, other): rarities[one] + rarities[other]
             for one, other in pairwise(content)
@@ -313,8 +314,8 @@ class _Pairs:
         # Stems begin as their words do, but for the last letter ("fly", "flies").
         begins = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._of})
         self._word = re.compile(rf"(?<!\w)(?:{'|'.join(begins)})\w*") if begins else None
-        if any(len(term) == 1 and not term.isascii() for term in self._of):
-            self._word = re.compile(rf"(?:{'|'.join(sorted(map(re.escape, self._of)))})")  # writing without spaces
+        if any(map(is_unspaced, self._of)):  # pairs of characters, which overlap
+            self._word = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._of)))}))")
 
     def nearness(self, text: str) -> float:
         """How near each other the words of the pairs stand at best, from 0 to 1: next to each other and in order is
@@ -324,14 +325,15 @@ class _Pairs:
         found: dict[tuple[str, str], float] = {}
         ends: dict[str, int] = {}
         for match in self._word.finditer(fold_case(text)):
-            term = self._stem(match.group())
+            group = match.lastindex or 0
+            term = self._stem(match.group(group))
             for pair in self._of.get(term, ()):
                 second = pair[1] == term
                 end = ends.get(pair[0] if second else pair[1])
                 if end is None:
                     continue
-                apart = 1 + max(0, match.start() - end - 1) / _WORD_LENGTH
+                apart = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
                 if apart <= _APART:
                     found[pair] = max(found.get(pair, 0.0), self._weights[pair] / (apart if second else 1 + apart))
-            ends[term] = match.end()
+            ends[term] = match.end(group)
         return sum(found[pair] for pair in self._weights if pair in found) / self._all

@@ -1,0 +1,146 @@
+"""Questions in writing without spaces: what is found, answered and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+import pytest
+
+import kvstore
+from kvstore.answering.extractive import NOTHING
+from kvstore.integrations.explore.ask_page import answer_data
+from kvstore.integrations.store_tools import StoreTools
+from kvstore.text.sentences import sentences
+from kvstore_shell.cli import run
+
+JAPANESE = {
+    "富士山": "富士山は静岡県と山梨県にまたがる活火山である。標高は3776メートルで、日本で最も高い山である。"
+    "最後の噴火は1707年の宝永大噴火で、江戸にも火山灰が降った。",
+    "琵琶湖": "琵琶湖は滋賀県にある日本最大の湖である。面積は約670平方キロメートルで、県の面積の六分の一を占める。"
+    "湖から流れ出る川は瀬田川だけである。",
+    "図書館": "市立図書館は毎週月曜日が休館日です。開館時間は午前9時から午後7時までです。"
+    "本は一人10冊まで2週間借りることができます。",
+    "緑茶": "緑茶は茶葉を蒸して発酵を止めてから乾燥させたお茶である。煎茶を入れるお湯の温度は80度くらいがよい。",
+    "新幹線": "東海道新幹線は1964年10月1日に東京と新大阪の間で開業した。最高速度は時速285キロメートルである。",
+}
+CHINESE = {
+    "长城": "长城是中国古代的军事防御工程。明长城全长约8851公里。它于1987年被列入世界文化遗产。",
+    "图书馆": "市图书馆每周一闭馆。开放时间为上午九点到下午六点。每人最多可以借十本书，借期为一个月。",
+    "茶": "绿茶是不发酵的茶。泡绿茶的水温最好在八十度左右。龙井茶产自杭州西湖一带。",
+    "长江": "长江发源于青藏高原的唐古拉山脉。它全长约6300公里，是亚洲最长的河流。",
+    "高铁": "京沪高速铁路于2011年6月30日开通运营。列车最高时速为350公里。",
+}
+ANSWERED = [
+    (JAPANESE, "富士山の標高は何メートルですか？", "富士山", "3776"),
+    (JAPANESE, "琵琶湖から流れ出る川は何ですか？", "琵琶湖", "瀬田川"),
+    (JAPANESE, "図書館の休館日はいつですか？", "図書館", "月曜日"),
+    (JAPANESE, "煎茶を入れるお湯の温度は何度がよいですか？", "緑茶", "80度"),
+    (JAPANESE, "東海道新幹線はいつ開業しましたか？", "新幹線", "1964年10月1日"),
+    (CHINESE, "明长城有多长？", "长城", "8851"),
+    (CHINESE, "图书馆什么时候闭馆？", "图书馆", "周一"),
+    (CHINESE, "泡绿茶的水温多少最好？", "茶", "八十度"),
+    (CHINESE, "长江发源于哪里？", "长江", "唐古拉"),
+    (CHINESE, "京沪高速铁路是什么时候开通的？", "高铁", "2011"),
+]
+UNANSWERED = [
+    (JAPANESE, "エッフェル塔の高さはどのくらいですか？"),
+    (JAPANESE, "モーツァルトはどこで生まれましたか？"),
+    (JAPANESE, "駐車場の料金はいくらですか？"),
+    (JAPANESE, "光合成はどのように起こりますか？"),
+    (JAPANESE, "サッカーのワールドカップで優勝した国はどこですか？"),
+    (CHINESE, "埃菲尔铁塔有多高？"),
+    (CHINESE, "莫扎特出生在哪里？"),
+    (CHINESE, "停车费是多少？"),
+    (CHINESE, "光合作用是如何发生的？"),
+    (CHINESE, "谁赢得了世界杯足球赛？"),
+]
+Documents = Mapping[str, str]
+
+
+@pytest.fixture
+def fill_store(make_store: Callable[..., kvstore.Store]) -> Callable[[Documents], kvstore.Store]:
+    def fill(documents: Documents) -> kvstore.Store:
+        store = make_store()
+        with store.transaction() as transaction:
+            for key, text in documents.items():
+                transaction.put(key, text)
+        return store
+
+    return fill
+
+
+@pytest.mark.parametrize(("documents", "question", "key", "text"), ANSWERED)
+def test_a_question_is_answered_with_exact_citations(
+    fill_store: Callable[[Documents], kvstore.Store], documents: Documents, question: str, key: str, text: str
+) -> None:
+    answer = fill_store(documents).ask(question)
+    assert not answer.abstained
+    assert answer.confidence >= 0.5
+    assert text in answer.text
+    assert key in [citation.document for citation in answer.citations]
+    for citation in answer.citations:
+        assert documents[citation.document].encode()[citation.start : citation.end].decode() == citation.text
+
+
+@pytest.mark.parametrize(("documents", "question"), UNANSWERED)
+def test_a_question_about_something_else_is_refused(
+    fill_store: Callable[[Documents], kvstore.Store], documents: Documents, question: str
+) -> None:
+    answer = fill_store(documents).ask(question)
+    assert answer.abstained
+    assert answer.text.startswith(NOTHING)
+    assert answer.confidence < 0.5
+
+
+def test_a_character_and_a_part_of_a_run_are_found(fill_store: Callable[[Documents], kvstore.Store]) -> None:
+    store = fill_store(JAPANESE)
+    for wanted, key in (("茶", "緑茶"), ("幹", "新幹線"), ("噴火", "富士山"), ('"休館日"', "図書館")):
+        assert [hit.document for hit in store.search(wanted, using="lexical")] == [key]
+    for query, key in (("茶", "緑茶"), ("新大阪", "新幹線"), ("瀬田*", "琵琶湖")):
+        rows = store.execute("SELECT DISTINCT document FROM chunks WHERE text MATCH ?", [query]).fetchall()
+        assert rows == [(key,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย", "เมืองหลวงของไทย"),
+        ("ວຽງຈັນເປັນເມືອງຫຼວງຂອງລາວ", "ເມືອງຫຼວງ"),
+        ("ភ្នំពេញគឺជារាជធានីនៃប្រទេសកម្ពុជា", "រាជធានី"),
+    ],
+)
+def test_a_part_of_a_sentence_is_found_in_other_writing_without_spaces(
+    fill_store: Callable[[Documents], kvstore.Store], text: str, question: str
+) -> None:
+    store = fill_store({"capital": text, "tea": "Tea is made from leaves."})
+    assert [hit.document for hit in store.search(question, using="lexical")] == ["capital"]
+
+
+def test_sentences_end_at_the_marks_of_chinese_and_japanese() -> None:
+    def split(text: str) -> list[str]:
+        return [text[start:end] for start, end in sentences(text)]
+
+    assert split("它建于1958年！真的吗？是的。") == ["它建于1958年！", "真的吗？", "是的。"]
+    assert split("他很高（真的！）。她也是。") == ["他很高（真的！）。", "她也是。"]
+    assert split("他（真的！）很高。她也是。") == ["他（真的！）很高。", "她也是。"]
+    assert split("「本当ですか？」と聞いた。次の文。") == ["「本当ですか？」と聞いた。", "次の文。"]
+    assert split("「本当ですか？」彼は聞いた。") == ["「本当ですか？」", "彼は聞いた。"]
+
+
+def test_an_answer_that_nothing_answers_has_abstained_in_every_interface(
+    fill_store: Callable[[Documents], kvstore.Store], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = fill_store({})
+    # A heading is found, and is no sentence to quote.
+    store.put("office", "# Opening hours of the Bergen harbor office\n", format="markdown")
+    question = "What are the opening hours of the Bergen harbor office?"
+    answer = store.ask(question)
+    assert answer.text.startswith(NOTHING)
+    assert (answer.abstained, answer.confidence) == (True, 0.0)
+    assert run(["ask", str(store.path), question, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["abstained"], row["confidence"]) == (True, 0.0)
+    assert "(confidence 0, abstained)" in StoreTools(store).call("ask", {"question": question})
+    page = answer_data(store, answer)
+    assert (page["abstained"], page["confidence"]) == (True, 0.0)
