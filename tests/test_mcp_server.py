@@ -133,7 +133,8 @@ async def every_tool(client: Any) -> None:
     assert "Sources:\n[1] " in await call("ask", question="Who keeps the light of Tolland Head?")
     assert "under North District" in await call("lookup", name="tolland head")
     assert "-1 North District" in await call("expand", name="Tolland Head", direction="up")
-    assert await call("select", sql="SELECT count(*) FROM documents WHERE key LIKE 'lights/%'") == '["count(*)"]\n[6]'
+    selected = await call("select", sql="SELECT count(*) FROM documents WHERE key LIKE 'lights/%'")
+    assert selected.splitlines()[2:4] == ['["count(*)"]', "[6]"]
     assert "Ruth Ashby" in await call("document", key="lights/tolland-head.md")
     assert await call("put", key="notes/n", text="Vera Kohl keeps the lamp.", meta={"year": 2024}) == "notes/n: stored"
     assert "notes/n" in await call("lookup", name="Vera Kohl")
@@ -158,7 +159,7 @@ async def every_tool(client: Any) -> None:
     assert keys == sorted(keys)
     assert "lights/tolland-head.md" in keys
     uri = next(resource.uri for resource in found if resource.name == "lights/tolland-head.md")
-    assert (await client.read_resource(uri)).contents[0].text.startswith("# Tolland Head Light")
+    assert (await client.read_resource(uri)).contents[0].text.splitlines()[3].startswith("# Tolland Head Light")
     (template,) = (await client.list_resource_templates()).resource_templates
     assert template.uri_template == "kvstore:///{key}"
     (prompt,) = (await client.list_prompts()).prompts

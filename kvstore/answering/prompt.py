@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import InputError
-from ..models.quoting import Quotation, printable
+from ..models.quoting import Quotation as Quotation
+from ..models.quoting import replace_controls
 from ..models.token_estimate import MESSAGE, token_estimate
 from ..retrieval.evidence import Evidence, Hit
 from .citations import without_citations
@@ -81,15 +82,15 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     if found and not passages:
         least = fixed + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in found) + 1
         raise InputError(f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {least}, or more")
-    points = [line for line in map(_one_line, evidence.points) if room.take(line)]
-    relations = [line for line in map(_one_line, evidence.context) if room.take(line)]
+    points = [line for line in map(to_one_line, evidence.points) if room.take(line)]
+    relations = [line for line in map(to_one_line, evidence.context) if room.take(line)]
     given = "\n".join(hit.text for hit in passages)
     above = {hit.document for hit in passages}
     abstracts = [
         text
         for note in evidence.abstracts
         if note.document in above and note.text.strip() and note.text not in given
-        if room.take(text := _quoted(note.text))
+        if room.take(text := quote_text(note.text))
     ]
     parts = [_part("Information", (quoted_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
     parts += [_part("Points", [quotation.of("\n".join(points))])] if points else []
@@ -128,17 +129,22 @@ def quotation_of(hits: Iterable[Hit], *texts: str) -> Quotation:
 def quoted_passage(number: int, hit: Hit, quotation: Quotation) -> str:
     """A passage with its number, and what it is about, as a prompt has it."""
     about = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
-    return f"[{number}] {_one_line(' > '.join(about))}\n{quotation.of(_quoted(hit.text))}"
+    return f"[{number}] {to_one_line(' > '.join(about))}\n{quotation.of(quote_text(hit.text))}"
 
 
-def _quoted(text: str) -> str:
-    """What a document says, without control characters and numbers that look like those of passages."""
-    return without_citations(printable(text))
+def quote_text(text: str) -> str:
+    """Return a document's text without control characters and without numbers that look like those of passages."""
+    return quote_slice(text.strip())
 
 
-def _one_line(text: str) -> str:
-    """The same on one line, white space of any kind as single blanks."""
-    return _quoted(" ".join(text.split()))
+def quote_slice(text: str) -> str:
+    """Return the same of a part of a text, with the white space at its ends."""
+    return without_citations(replace_controls(text))
+
+
+def to_one_line(text: str) -> str:
+    """Return the same on one line, white space of any kind as single blanks."""
+    return quote_text(" ".join(text.split()))
 
 
 def _part(title: str, entries: Iterable[str]) -> str:

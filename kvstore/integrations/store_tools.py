@@ -1,9 +1,12 @@
 """What a language model may do with a store, as tools: names, arguments as JSON, text out.
 
 In: a store, and what its owner allows (changes, a condition on documents, tokens a result). Out: the tools, and the
-text of each call. What is read goes through :meth:`kvstore.Store.query`, so that one reading statement runs, within
-:data:`SECONDS`. Every text is at most the tokens that a result may have, by :func:`kvstore.token_estimate`, and says
-what was left out and how to get it. What a client gets wrong is a KvstoreError, whose sentence is for the model.
+text of each call. What documents say is quoted there as in a prompt (:mod:`kvstore.answering.prompt`): between marks
+drawn for each result, keys and titles on one line, numbers in brackets rewritten, so that no document can pose as
+another passage or as kvstore. What is read goes through :meth:`kvstore.Store.query`, so that one reading statement
+runs, within :data:`SECONDS`. Every text is at most the tokens that a result may have, by
+:func:`kvstore.token_estimate`, and says what was left out and how to get it. What a client gets wrong is a
+KvstoreError, whose sentence is for the model.
 """
 
 from __future__ import annotations
@@ -14,13 +17,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, unquote
 
 import kvstore
 from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, StatementError
 
 from .. import language
+from ..answering.prompt import Quotation, quote_slice, quote_text, to_one_line
 from .store_facts import default_strategy
 
+#: The beginning of the address of a document: its key follows, percent-encoded.
+SCHEME = "kvstore:///"
 #: How long a tool that asks no language model may take.
 SECONDS = 5.0
 #: How long an answer of a language model may take.
@@ -245,6 +252,12 @@ class StoreTools:
         """A text cut to what a result may have."""
         return _cut(text, self._tokens)
 
+    def describe_error(self, error: KvstoreError) -> str:
+        """Return an error as a client reads it: keys and names that it suggests are quoted as in a result."""
+        # The place of a fault in a statement is shown below it.
+        text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
+        return self.within(text)
+
     # What the tools do: their arguments are checked already
 
     def retrieve(
@@ -253,13 +266,16 @@ class StoreTools:
         """The passages that answer a question."""
         rows = self._query(*self._statement("RETRIEVE", question, strategy, where, top))
         titles = self._titles([row[2] for row in rows])
+        if not rows:
+            return "Nothing was found."
         passages = [
-            f"[{rank}] {_source(document, titles.get(document))}, {_places(spans)} (why: {path})\n{text}"
+            _ResultPart(
+                f"[{rank}] {_source(document, titles.get(document))}, {_places(spans)} (why: {to_one_line(path)})\n",
+                quote_text(text),
+            )
             for rank, _, document, _, text, path, _, spans in rows
         ]
-        if not passages:
-            return "Nothing was found."
-        return self._fitted(passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)")
+        return self._render(passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)")
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
         """An answer with its citations."""
@@ -268,11 +284,13 @@ class StoreTools:
         cursor = self._store.query(*statement, timeout=MODEL_SECONDS if asked else SECONDS)
         ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
         origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
-        sources = [f"[{one['number']}] {one['document']}, {_places(one['spans'])}" for one in citations]
-        parts = [answer, f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
+        sources = [f"[{one['number']}] {_key_text(one['document'])}, {_places(one['spans'])}" for one in citations]
+        parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
-            parts.append(cursor.message)
-        return self._fitted(parts, "\n", lambda left: f"({left} lines left out)")
+            parts.append(to_one_line(cursor.message))
+        # An answer has no numbers in brackets but those of its citations.
+        pieces = [_ResultPart("", answer), *map(_ResultPart, parts)]
+        return self._render(pieces, "\n", lambda left: f"({left} lines left out)")
 
     def lookup(self, name: str, limit: int = 10) -> str:
         """Where a name occurs."""
@@ -288,9 +306,9 @@ class StoreTools:
             return unknown if self._where is not None else cursor.message or unknown
         places = []
         for entity, _, tree, level, parent, document, _, text in rows:
-            where = f"in tree {tree}, level {level}" if document is None else f"in {document}"
+            where = f"in tree {tree}, level {level}" if document is None else f"in {_key_text(document)}"
             places.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
-        return self._fitted(places, "\n", lambda left: f"({left} more places)")
+        return self._render_lines(map(to_one_line, places), lambda left: f"({left} more places)")
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """What stands above and below a name."""
@@ -302,7 +320,11 @@ class StoreTools:
             f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {where}{f': {text}' if text else ''}"
             for _, where, level, relative, via, text in rows
         ]
-        return self._fitted(lines, "\n", lambda left: f"({left} more; ask for less depth, or one tree)") or "Nothing."
+        if not lines:
+            return "Nothing."
+        return self._render_lines(
+            map(to_one_line, lines), lambda left: f"({left} more; ask for less depth, or one tree)"
+        )
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
         """The rows of a query, a line each, the names of the columns first; each line is a JSON array."""
@@ -312,28 +334,34 @@ class StoreTools:
                 f"this tool runs {', '.join(_SELECTING)}, not {_shown(first.text)}; other tools do the rest"
             )
         cursor = self._store.query(sql, parameters, timeout=SECONDS, max_rows=MOST_ROWS)
-        lines = [json.dumps(row, ensure_ascii=False, default=_hexadecimal) for row in (cursor.columns, *cursor)]
+        rows = ([_quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         more = f", of {cursor.message}" if cursor.message else ""
-        return self._fitted(lines, "\n", lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)")
+        return self._render_lines(lines, lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)")
 
     def document(self, key: str, start: int = 0) -> str:
         """A document's text from a byte on."""
+        key = _key_of(key)
         found = self._store.get(key) if self._where is None or self._allowed([key]) else None
         if found is None:
             if self._where is None:
                 self._store.describe_document(key)  # raises the error that names near keys
             raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
         head = f"{_source(found.key, found.title)}, {found.bytes:,} bytes"
-        head += f", meta {json.dumps(found.meta, ensure_ascii=False)}" if found.meta and not start else ""
+        if found.meta and not start:
+            head += f", meta {to_one_line(json.dumps(found.meta, ensure_ascii=False))}"
         stored = found.text.encode()
         while start < len(stored) and stored[start] & 0xC0 == 0x80:  # within a character
             start += 1
         text = stored[start:].decode()
+        head = _cut(head, self._tokens // 2)
+        quotation = Quotation([head, text])
         end = "\n(goes on; start at byte {})"
-        room = self._tokens - kvstore.token_estimate(head) - kvstore.token_estimate(end) - 10
+        around = "\n\n".join((quotation.rule, head, quotation.of("")))
+        room = self._tokens - kvstore.token_estimate(around) - kvstore.token_estimate(end) - 10
         shown = _cut(text, max(room, LEAST_TOKENS // 4), "")
         rest = "" if shown == text else end.format(start + len(shown.encode()))
-        return f"{head}\n\n{shown}{rest}"
+        return f"{quotation.rule}\n\n{head}\n{quotation.of(quote_slice(shown))}{rest}"
 
     def overview(self, prefix: str = "", after: str = "") -> str:
         """What there is."""
@@ -348,38 +376,49 @@ class StoreTools:
             if self._where is None:
                 tables = (f"{t.name}({', '.join(c.name for c in t.columns)})" for t in self._store.tables()[:5])
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
-        if listed:
-            lines.append("Documents:")
-        lines += [_source(key, title) for key, title in listed]
+        if not listed:
+            return "\n".join(lines)
+        lines.append("Documents:")
         unlisted = documents - len(listed)
-        return self._fitted(lines, "\n", lambda left: f"({left + unlisted:,} more; ask on with after)", unlisted > 0)
+        return self._render_lines(
+            [_source(key, title) for key, title in listed],
+            lambda left: f"({left + unlisted:,} more; ask on with after)",
+            heading="\n".join(lines),
+            always=unlisted > 0,
+        )
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
         """Store a document."""
+        key = _key_of(key)
         with self._store.transaction() as transaction:
             known = key in transaction
-            if known:
-                self._require_allowed(transaction, key)
+            free = not known or self._is_allowed(transaction, key)
             changed = transaction.put(key, text, title=title, meta=meta)
-            if not self._is_allowed(transaction, key):
-                raise InputError(f"document {_shown(key)} would not fulfil the condition of this server: {self._where}")
-        return f"{key}: {('changed' if known else 'stored') if changed else 'unchanged'}"
+            # One error, after the same checks, for a taken key and for a document outside the condition. It does not
+            # have the condition, which may name documents. It undoes the transaction.
+            if not free or not self._is_allowed(transaction, key):
+                raise InputError(
+                    f"document {_shown(key)} cannot be stored here: its key is taken, or this server does not give such"
+                    " documents; choose another key"
+                )
+        return f"{_key_text(key)}: {('changed' if known else 'stored') if changed else 'unchanged'}"
 
     def delete(self, key: str) -> str:
         """Delete a document."""
+        key = _key_of(key)
         with self._store.transaction(models=False) as transaction:
             self._require_allowed(transaction, key)
             transaction.delete(key)
-        return f"{key}: deleted"
+        return f"{_key_text(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
         """State an edge."""
         stated = self._store.put_edge(child, parent, tree=tree)
-        return f"{child} under {parent} in tree {tree}: {'stated' if stated else 'known already'}"
+        return to_one_line(f"{child} under {parent} in tree {tree}: {'stated' if stated else 'known already'}")
 
     def alias(self, name: str, entity: str) -> str:
         """State an alias."""
-        return f"{name} for {entity}: {'stated' if self._store.alias(name, entity) else 'known already'}"
+        return to_one_line(f"{name} for {entity}: {'stated' if self._store.alias(name, entity) else 'known already'}")
 
     # Documents as resources, and the prompt
 
@@ -391,11 +430,12 @@ class StoreTools:
         )
 
     def text_of(self, key: str) -> str:
-        """The whole text of a document; raises DocumentNotFoundError."""
+        """Return the whole text of a document, quoted; raises DocumentNotFoundError."""
         found = self._store.get(key) if self._allowed([key]) else None
         if found is None:
             raise DocumentNotFoundError(f"there is no document {_shown(key)} here")
-        return found.text
+        quotation = Quotation([found.text])
+        return f"{quotation.rule}\n\n{quotation.of(quote_slice(found.text))}"
 
     def prompt(self, question: str) -> str:
         """What has a language model answer a question from the passages found for it, with citations."""
@@ -443,21 +483,56 @@ class StoreTools:
         if key not in transaction or not self._is_allowed(transaction, key):
             raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
 
-    def _fitted(self, pieces: Sequence[str], between: str, more: Callable[[int], str], always: bool = False) -> str:
-        """As many pieces as a result has room for, the first at least in part, and a line on those left out."""
-        note = kvstore.token_estimate(more(10**9)) + 2
-        room = self._tokens - note
-        shown: list[str] = []
-        for piece in pieces:
-            size = kvstore.token_estimate(piece + between) + 1
-            if size > room:
-                if not shown:
-                    shown.append(_cut(piece, room))
-                break
-            room -= size
-            shown.append(piece)
-        left = len(pieces) - len(shown)
-        return between.join([*shown, more(left)] if left or always else shown)
+    def _render(self, pieces: Sequence[_ResultPart], between: str, note: Callable[[int], str]) -> str:
+        """Return as many pieces as a result has room for, the first at least in part, and a note on those left out."""
+        quotation = Quotation(text for piece in pieces for text in (piece.head, piece.quoted or ""))
+        room = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{note(10**9)}") - 2
+        texts = [piece.to_text(quotation) for piece in pieces]
+        count = _count_fitting(texts, between, room)
+        fitting = texts[:count] or [pieces[0].cut(quotation, room)]
+        left = len(pieces) - len(fitting)
+        return f"{quotation.rule}\n\n" + between.join([*fitting, note(left)] if left else fitting)
+
+    def _render_lines(
+        self, lines: Iterable[str], note: Callable[[int], str], *, heading: str = "", always: bool = False
+    ) -> str:
+        """Return a heading, as many lines as a result has room for, quoted together, and a note on those left out."""
+        every = list(lines)
+        quotation = Quotation([heading, *every])
+        before = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
+        room = self._tokens - kvstore.token_estimate(before + quotation.of("") + note(10**9)) - 2
+        fitting = every[: _count_fitting(every, "\n", room)] or [_cut(every[0], room)]
+        left = len(every) - len(fitting)
+        end = f"\n{note(left)}" if left or always else ""
+        return before + quotation.of("\n".join(fitting)) + end
+
+
+@dataclass(frozen=True, slots=True)
+class _ResultPart:
+    """A part of a result: what kvstore says, and behind it what a document says, if anything."""
+
+    head: str
+    quoted: str | None = None
+
+    def to_text(self, quotation: Quotation) -> str:
+        """Return both, the document's words between the marks."""
+        return self.head + ("" if self.quoted is None else quotation.of(self.quoted))
+
+    def cut(self, quotation: Quotation, tokens: int) -> str:
+        """Return as much of it as so many tokens are; the marks stay whole."""
+        if self.quoted is None:
+            return _cut(self.head, tokens)
+        head = self.head if kvstore.token_estimate(self.head) <= tokens // 2 else f"{_cut(self.head, tokens // 2)}\n"
+        return head + quotation.of(_cut(self.quoted, tokens - kvstore.token_estimate(head + quotation.of(""))))
+
+
+def _count_fitting(texts: Sequence[str], between: str, tokens: int) -> int:
+    """Return how many of the first texts are so many tokens together at most."""
+    for count, text in enumerate(texts):
+        tokens -= kvstore.token_estimate(text + between) + 1
+        if tokens < 0:
+            return count
+    return len(texts)
 
 
 def _check(tool: StoreTool, given: Mapping[str, Any]) -> None:
@@ -503,17 +578,31 @@ def _shown(text: str) -> str:
 
 
 def _source(key: str, title: str | None) -> str:
-    return key if title is None or title == key else f"{key} ({title})"
+    """Return the key and the title of a document, on one line."""
+    return _key_text(key) if title is None or title == key else f"{_key_text(key)} ({to_one_line(title)})"
+
+
+def _key_text(key: str) -> str:
+    """Return a key as a result has it: itself, or if that could pose as something else, the address of its document."""
+    return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
+
+
+def _key_of(text: str) -> str:
+    """Return the key that a client names, itself or as the address of its document."""
+    return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
 
 def _places(spans: Sequence[Mapping[str, Any]]) -> str:
     """The bytes that something is made of, each place of another document with its key."""
     first = spans[0]["document"]
     return "bytes " + ", ".join(
-        f"{'' if span['document'] == first else span['document'] + ' '}{span['start']}-{span['end']}"
+        f"{'' if span['document'] == first else _key_text(span['document']) + ' '}{span['start']}-{span['end']}"
         for span in spans[:8]
     )
 
 
-def _hexadecimal(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _quote_cell(value: Any) -> Any:
+    """Return a value of a row as JSON has it, a text as a document's."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, (int, float)) else quote_slice(str(value))

@@ -42,4 +42,9 @@ class Quotation:
 
 def printable(text: str) -> str:
     """What a document says, without control characters and white space around it."""
-    return _CONTROL.sub(_REPLACEMENT, text.strip())
+    return replace_controls(text.strip())
+
+
+def replace_controls(text: str) -> str:
+    """Return a text with a mark in place of each control character but the line end and the tab."""
+    return _CONTROL.sub(_REPLACEMENT, text)
