@@ -563,7 +563,7 @@ class Queryable(ABC):
                 return evidence, settled(abstained)
             overview = None
             if sums_up(question, evidence.hits):
-                overview = summed_up(evidence.hits, view, whole=query.within is not None)
+                overview = summed_up(evidence.hits, query.view, whole=query.within is not None)
 
         def answering() -> Generator[str, None, Answer]:
             # The state need not stay: a model may write for minutes.
@@ -771,9 +771,8 @@ class Queryable(ABC):
             check_whole("within", within, 1)
         from ..retrieval.respelling import respelled
 
-        sought, changed = respelled(question, view)
         query = Query(
-            sought,
+            question,
             view,
             self._context.store.embed_query,
             top=top,
@@ -784,19 +783,21 @@ class Queryable(ABC):
             rerank=self._context.reranker(reranker),
             segments="instead" if as_segments else "no",
             fill=fill,
-            written=question if changed else None,
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
-        if changed:
-            with query.trace.step("respell question") as step:
-                told = (f"{word} → {other}" for word, other in changed)
-                step.detail, step.count = f"no document has {', '.join(told)}", len(changed)
         if where is not None:
             from ..sql.document_filter import documents_where
 
             with query.trace.step("filter documents") as step:
-                query.allowed, step.detail = documents_where(view, where, parameters)
-                step.count = len(query.allowed)
+                allowed, step.detail = documents_where(view, where, parameters)
+                step.count = len(allowed)
+            query.restrict(allowed)
+        query.question, changed = respelled(question, query.view)
+        if changed:
+            query.written = question
+            with query.trace.step("respell question") as step:
+                told = (f"{word} → {other}" for word, other in changed)
+                step.detail, step.count = f"no document has {', '.join(told)}", len(changed)
         return strategy, query
 
 

@@ -19,6 +19,7 @@ from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking
 from ..structures.reading import BatchedReading, StateReading
+from ..structures.restricted_state import RestrictedState
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
@@ -71,7 +72,8 @@ class Query:
     names the strategy whose hits follow where there are too few. ``written`` is the question as its user wrote it,
     where another spelling of it is sought (:mod:`.respelling`).
 
-    A strategy reads through ``reading``; ``view`` is for what a system keeps of its own.
+    A strategy reads through ``reading``; ``view`` is for what a system keeps of its own. Both show only what the
+    ``allowed`` documents and the user state, see :mod:`~kvstore.structures.restricted_state`.
     """
 
     question: str
@@ -98,6 +100,17 @@ class Query:
     def __post_init__(self) -> None:
         self.trace = Trace(self.view.lmdb)
         self.reading = StateReading(self.view)
+
+    def restrict(self, allowed: Allowed) -> None:
+        """Let only some documents answer: the query reads a state in which nothing else is stated."""
+        self.allowed = allowed
+        self.view = RestrictedState(self.view, allowed)
+        self.reading = StateReading(self.view)
+
+    @property
+    def chunk_count(self) -> int:
+        """The number of chunks that may answer."""
+        return self.reading.counters.chunks if self.allowed is None else self.allowed.count
 
     @cached_property
     def vector(self) -> Matrix:

@@ -94,11 +94,14 @@ class ScoresByWords(ReadRequest[npt.NDArray[np.float64]]):
 
 @dataclass(frozen=True, slots=True)
 class ChunksWithAll(ReadRequest[list[int]]):
-    """How many chunks have all terms of each of some sets; 0 for a set of none."""
+    """The number of chunks that may answer and have all terms of each of some sets; 0 for a set of none."""
 
     terms: Sequence[Collection[str]]
 
     def fetch(self, state: State) -> list[int]:
+        if state.allowed is not None:
+            together = (state.postings.containing(terms) for terms in self.terms)
+            return [int(state.allowed.mask(chunks).sum()) for chunks in together]
         single = state.postings.counts([term for terms in self.terms if len(terms) == 1 for term in terms])
         return [
             single[next(iter(terms))] if len(terms) == 1 else len(state.postings.containing(terms)) if terms else 0

@@ -97,7 +97,11 @@ class Postings:
 
     def get(self, term: str) -> TermPostings:
         """All postings of a term; empty where it does not occur."""
-        return _join([_decode(key, value) for key, value in self.blocks(term)])
+        return _join(list(self.get_parts(term)))
+
+    def get_parts(self, term: str) -> Iterator[TermPostings]:
+        """Yield the postings of a term block by block, in order."""
+        return (_decode(key, value) for key, value in self.blocks(term))
 
     @property
     def empty(self) -> bool:
@@ -106,7 +110,7 @@ class Postings:
 
     def count(self, term: str) -> int:
         """In how many chunks a term occurs."""
-        return self.sizes([term])[0].postings
+        return self.counts([term])[term]
 
     def counts(self, terms: Sequence[str]) -> dict[str, int]:
         """In how many chunks each of some terms occurs."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..settings import FixedSettings
     from ..storage.environment import View
     from .derived_parts import Derived, DerivedParts
+    from .documents.allowed import Allowed
     from .documents.ingested_files import IngestedFiles
     from .filter.entity_filter import EntityFilter
     from .forest.forest import Forest
@@ -53,7 +54,12 @@ class Part(Protocol[Read]):
 
 
 class State:
-    """The parts of a store as one view sees them."""
+    """The parts of a store as one view sees them.
+
+    ``allowed`` are the documents that a condition leaves (None: all), see :mod:`.restricted_state`.
+    """
+
+    allowed: Allowed | None = None
 
     def __init__(
         self,
@@ -69,6 +75,11 @@ class State:
         self._place_cache = place_cache or PlaceCache()
         self._parts: dict[str, Any] = {}
         self._derived: dict[str, DerivedParts] = {}
+
+    @property
+    def whole(self) -> State:
+        """The same state of all documents: read what other states share through it."""
+        return self
 
     def part(self, part: Part[Read]) -> Read:
         """What a system keeps beside the spine, as this view sees it."""

@@ -21,8 +21,8 @@ HEADING_PART = 0x28
 BODY_FIRST = 0x30
 BODY_LAST = 0x3F
 
-_SHIFT = 56
-_ID = (1 << _SHIFT) - 1
+SHIFT = 56
+ID = (1 << SHIFT) - 1
 
 
 def body_rank(occurrences: int) -> int:
@@ -32,12 +32,12 @@ def body_rank(occurrences: int) -> int:
 
 def address(rank: int, place: int) -> int:
     """One address of a rank and the id of a node or abstract."""
-    return rank << _SHIFT | place
+    return rank << SHIFT | place
 
 
 def split(value: int) -> tuple[int, int]:
     """Rank and id of an address."""
-    return value >> _SHIFT, value & _ID
+    return value >> SHIFT, value & ID
 
 
 def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
@@ -48,7 +48,7 @@ def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
 def best(places: Collection[tuple[int, int]]) -> list[int]:
     """As :func:`of_places`, as a list."""
     if len(places) == 1 or len(dict(places)) == len(places):  # as mostly
-        return sorted([rank << _SHIFT | place for place, rank in places])
+        return sorted([rank << SHIFT | place for place, rank in places])
     ranks: dict[tuple[bool, int], int] = {}
     for place, rank in places:
         which = (rank == NODE, place)

@@ -37,6 +37,7 @@ def nearest_chunks(
 
     ``allowed`` restricts the chunks; ``exact`` compares all, whether or not there is an index.
     """
+    state = state.whole  # vectors that are read are kept for every state
     if state.open_indexes is None:
         return ranked(state, list(state.vectors.scan()), query, top, allowed), EXACTLY
     record = Indexes(state.lmdb).get(VECTORS)

@@ -180,13 +180,20 @@ class Entities:
 
     def get_many(self, entities: Sequence[int]) -> list[EntityRecord]:
         """The records of entities that must exist; raises CorruptionError for one that does not."""
-        found: dict[int, EntityRecord] = {}
+        records = []
+        for entity, record in zip(entities, self.find_many(entities), strict=True):
+            if record is None:
+                raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
+            records.append(record)
+        return records
+
+    def find_many(self, entities: Sequence[int]) -> list[EntityRecord | None]:
+        """Return the record of each of some entities, or None if there is no such entity."""
+        stored: dict[int, EntityRecord | None] = {}
         for key, value, members in self._blocks(entities):
             for entity, row in zip(members, _rows(key, value, members), strict=True):
-                if row is None:
-                    raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
-                found[entity] = _decoded(row, entity)
-        return [found[entity] for entity in entities]
+                stored[entity] = None if row is None else _decoded(row, entity)
+        return [stored[entity] for entity in entities]
 
     def __contains__(self, entity: int) -> bool:
         """Whether there is an entity with this number, which may be any."""

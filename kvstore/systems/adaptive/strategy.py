@@ -104,7 +104,7 @@ def _stem(query: Query) -> Callable[[str], str]:
 def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """The names that some chunk has, but not very many, and those that the question compares."""
     compared = decompose(query.question, names).compared
-    many = math.pow(query.reading.counters.chunks, 1 - _SAYING)
+    many = math.pow(query.chunk_count, 1 - _SAYING)
     return [seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else many)]
 
 
@@ -160,7 +160,7 @@ def _weigh(
     beside = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest]
     asked = sum(beside) / everything if everything else 0.0
     name, spread = _rarest(query, names, spreads)
-    chunks = query.reading.counters.chunks
+    chunks = query.chunk_count
     return _Weighing(name, spread, chunks, asked, len(beside), bool(parts.compared), direct.coverage)
 
 

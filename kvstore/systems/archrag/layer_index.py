@@ -98,7 +98,9 @@ def graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
         record = Indexes(state.lmdb).get(COMMUNITY_GRAPH) or IndexRecord(COMMUNITY_GRAPH)
         if communities.nodes + len(communities) >= record.count("exact_below"):
             raise IndexUnavailableError("there are too many entities and communities to do without")
-        arrays = _layers(state, communities).arrays(record)
+        every_community = bound_index(state.whole, COMMUNITIES)  # the graph is kept for every state
+        assert every_community is not None
+        arrays = _layers(state.whole, every_community).arrays(record)
         assert arrays is not None  # nobody cancels
         return COMMUNITY_GRAPH.read(Content({"change": communities.change}, arrays))
 

@@ -26,11 +26,11 @@ class BridgeStrategy:
     name = "bridge"
     description = "Bridge-RAG: entities lead through the cuckoo filter to abstracts, and these to chunks"
     options: Mapping[str, Option] = {
-        "pool": Option(0.1, 0.001, 1, "the most candidates, as a share of all chunks (at least 50)"),
+        "pool": Option(0.1, 0.001, 1, "the most candidates, as a share of the chunks that may answer (at least 50)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        chunks = query.reading.counters.chunks
+        chunks = query.chunk_count
         seeds = recognise(query, as_written=True)
         pool = _candidates(query, seeds, max(50, int(option(query, self, "pool") * chunks))) if seeds else None
         if pool is None or not pool.leading:

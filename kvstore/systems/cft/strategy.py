@@ -52,19 +52,17 @@ class CftStrategy:
         stating, stated = _stating_chunks(query, told.relations)
         ranking, paths = fuse(reading, [("vector", near), ("relations", stating)], option(query, self, "constant"))
         paths |= {chunk: f"{path}, states {stated[chunk]}" for chunk, path in paths.items() if chunk in stated}
-        evidence = evidence_of(query, self.name, ranking, paths, reading.counters.chunks)
+        evidence = evidence_of(query, self.name, ranking, paths, query.chunk_count)
         return replace(evidence, context=told.sentences)
 
 
 def _stating_chunks(query: Query, relations: Sequence[StatedAt]) -> tuple[Ranking, dict[int, str]]:
     """The chunks in which relations were stated, best first by cosine, and the first relation of each, in words."""
-    allowed = query.allowed
-    stated = [one for one in relations if allowed is None or one.document in allowed]
     ranking: Ranking = []
     found: dict[int, tuple[str, float]] = {}
-    wanted = StatingChunks(stated, query.vector)
+    wanted = StatingChunks(relations, query.vector)
     with query.trace.step("chunks that state the relations") as step:
-        if stated:
+        if relations:
             found = query.reading.fetch(wanted)
             ids = sorted(found)
             ranking = best(query.reading, ids, np.array([found[chunk][1] for chunk in ids], np.float32), query.reach)

@@ -21,4 +21,4 @@ class VectorStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         ranking = rank_by_vector(query, query.reach, exact=option(query, self, "exact") == 1)
-        return evidence_of(query, self.name, ranking, "near the question", query.reading.counters.chunks)
+        return evidence_of(query, self.name, ranking, "near the question", query.chunk_count)

@@ -193,12 +193,13 @@ class Communities:
         return self._kept_places(found, lambda finding: finding.span.chunk)
 
     def written(self, community: int) -> WrittenText | None:
-        """What a language model wrote of it; None where nothing did, or a document that it was written from is gone
-        or has changed."""
+        """Return the text that a language model wrote of it; None if there is none, or if a document or a name that it
+        was written from is gone or has changed."""
         if not self._has_written:
             return None
         found = written_text(self._state.lmdb, self.get(community).content)
-        return found if found is not None and self.has_all(self.sources(community)) else None
+        has_sources = self.has_all(self.sources(community)) and self._has_named_members(community)
+        return found if has_sources else None
 
     def terms_as_built(self, communities: Sequence[int]) -> list[str]:
         """The terms of titles and reports as they were built, which is what they say while :attr:`as_built`; raises
@@ -336,9 +337,10 @@ class Communities:
 
     @cached_property
     def _is_of_this_state(self) -> bool:
-        """Whether nothing has changed since it was built: all that it names is there."""
+        """True if nothing has changed since it was built and all documents may answer: all that it names is there."""
         # A write transaction numbers its change when it commits.
-        return self._state.counters.change == self.change and not self._state.lmdb.writable
+        unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
+        return unchanged and self._state.allowed is None
 
     @cached_property
     def _has_written(self) -> bool:
@@ -353,7 +355,7 @@ class Communities:
 
     @cached_property
     def _known(self) -> _KnownOfState:
-        if self._state.lmdb.writable:
+        if self._state.lmdb.writable or self._state.allowed is not None:
             return _KnownOfState(self._count)
         kept: dict[int, _KnownOfState] = self._rows.memory("known of a change", lambda _: {})
         change = self._state.counters.change
@@ -432,6 +434,11 @@ class Communities:
 
     def _has_chunk(self, chunk: int) -> bool:
         return self._state.chunks.find(chunk) is not None
+
+    def _has_named_members(self, community: int) -> bool:
+        """True if the state has each of the members that a text on a community names."""
+        row = self._rows.get(MEMBERS, records.u32(community)) or ()
+        return self._is_of_this_state or all(self._state.entities.has_many(row[: 2 * NAMED : 2]))
 
     def _has_entity(self, entity: int) -> bool:
         return entity in self._state.entities

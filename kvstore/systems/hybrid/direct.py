@@ -214,7 +214,7 @@ def _dense_shares(
         cosines = query.reading.fetch(Cosines(missing, query.vector))
         known.update(zip(missing.tolist(), cosines.tolist(), strict=True))
     values = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
-    among = query.reading.counters.chunks if query.allowed is None else query.allowed.count
+    among = query.chunk_count
     return shares_of_best(values - expected_cosine([cosine for _, cosine in ranking], among))
 
 

@@ -123,6 +123,10 @@ class PassageGraph:
         places = [self._page_places[block] for block in blocks]
         return StoredDegrees(self._pages[places, entities % np.uint32(PER_PAGE)])
 
+    def visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+        """Return the degrees of some entities, counted over the chunks that may answer."""
+        return self.degrees(entities)
+
     def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
         """The chunks of entities, ascending; ``degrees`` are theirs. One with more than ``most`` has an empty row."""
         totals = degrees.total
@@ -300,7 +304,7 @@ class GraphWriter(PassageGraph):
             if degree & _MANY or not (degree & _CHUNK or removed):  # no chunk stands in the degree itself
                 lists[entity] = removed, added
                 if not degree & _MANY:
-                    degrees[entity] = _packed(len(added), _informative(added))
+                    degrees[entity] = packed_degree(len(added), _informative(added))
                 continue
             single = {degree & _CHUNK} if degree & _CHUNK else set[int]()
             left = sorted(single.difference(removed).union(added))
@@ -308,7 +312,7 @@ class GraphWriter(PassageGraph):
                 raise _unknown_chunk(entity)
             if len(left) > 1:
                 lists[entity] = [], left
-            degrees[entity] = _packed(len(left), _informative(left)) if len(left) > 1 else left[0] if left else 0
+            degrees[entity] = packed_degree(len(left), _informative(left)) if len(left) > 1 else left[0] if left else 0
         for entity, changed in self._lists.change_many(lists).items():
             if entity in degrees:
                 continue
@@ -317,7 +321,7 @@ class GraphWriter(PassageGraph):
                 raise _unknown_chunk(entity)
             total = (before[entity] & _TOTAL) + changed.new - changed.removed
             informative = (before[entity] & _CHUNK) >> _INFORMATIVE_SHIFT
-            degrees[entity] = _packed(total, informative + _informative(added) - _informative(removed))
+            degrees[entity] = packed_degree(total, informative + _informative(added) - _informative(removed))
             if total < 2:
                 degrees[entity] = int.from_bytes(self._lists.take(entity), "little")
         return degrees
@@ -355,7 +359,8 @@ def _unknown_chunk(entity: int) -> CorruptionError:
     return CorruptionError(f"entity {entity}: a chunk that names it is not among its chunks; run CHECK")
 
 
-def _packed(total: int, informative: int) -> int:
+def packed_degree(total: int, informative: int) -> int:
+    """Return the degree, as it is stored, of an entity with several chunks."""
     return _MANY | informative << _INFORMATIVE_SHIFT | total
 
 

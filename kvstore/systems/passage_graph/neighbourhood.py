@@ -76,19 +76,20 @@ class DegreesOfNames(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        values = state.part(GRAPH).degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
+        values = state.part(GRAPH).visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
         ends = np.cumsum(list(map(len, self.entities)))
         return [StoredDegrees(its) for its in np.split(values, ends)[:-1]]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities(ReadRequest[EntityNumbers]):
-    """The entities of names (normal forms), 0 for one that is not known."""
+    """The entities of names (normal forms) that a document in sight has, 0 for one that is not known."""
 
     names: Sequence[str]
 
     def fetch(self, state: State) -> EntityNumbers:
-        return state.filter.find_many(self.names)
+        # A name that only an imported triple has is found at no place of its own.
+        return state.whole.filter.find_many(self.names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from .graph import (
     GraphWriter,
     PassageGraph,
 )
+from .restricted_graph import RestrictedPassageGraph
 from .rows import DocumentRows, mention_counts, stated_pairs, title_pair, unmentioned
 
 
@@ -100,7 +101,7 @@ class GraphStructure:
     )
 
     def read(self, state: State) -> PassageGraph:
-        return PassageGraph(state.lmdb)
+        return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
     def follower(self, state: State, write: WriteView) -> GraphFollower:
         return GraphFollower(state, write)

@@ -1,0 +1,284 @@
+"""A state as a condition on documents leaves it: the one place that decides which names and relations may be shown.
+
+In: a state, and the documents that may answer. Out: the same state, in which a document, chunk, name, relation or
+hierarchy exists only if one of these documents, or the user, states it. A name needs an allowed text, title, heading,
+triple or edge that has it, or an alias or an edge of the user. An edge needs an assertion by an allowed document or by
+the user. Strategies, indexes and answers read through it, so that none of them filters names or paths itself.
+
+Statistics are those of the whole state: counters, postings and the degrees of the passage graph weigh words and names.
+What is kept for other states is read and made through :attr:`State.whole`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, compress, islice
+
+import numpy as np
+import numpy.typing as npt
+
+from ..text.normalize import Folded
+from . import tables
+from .documents.allowed import Allowed
+from .documents.chunks import FIRST_UPPER, GROUP, ChunkRecord, Chunks
+from .documents.documents import DocumentRecord, Documents
+from .filter import addresses
+from .filter.entity_filter import EntityFilter, FilterEntry, Matches, Mention
+from .forest.edge_filter import Edge
+from .forest.forest import USER, Assertion, Forest, Node
+from .names.aliases import Aliases
+from .names.entities import Entities, EntityRecord
+from .postings import Postings
+from .state import State
+from .vectors.vectors import Ids
+
+#: Neighbors of a node whose assertions are read together.
+_BATCH = 256
+#: Tables of edges whose keys begin with the child.
+_UPWARD = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOPED_EDGES))
+
+
+class RestrictedState(State):
+    """A state in which only some documents, and the user, state anything."""
+
+    def __init__(self, state: State, allowed: Allowed) -> None:
+        super().__init__(state.lmdb, state.settings, state.open_indexes)
+        self.allowed: Allowed = allowed
+        self._whole = state
+
+    @property
+    def whole(self) -> State:
+        return self._whole
+
+    @cached_property
+    def documents(self) -> Documents:
+        return RestrictedDocuments(self)
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        return RestrictedChunks(self)
+
+    @cached_property
+    def entities(self) -> Entities:
+        return RestrictedEntities(self)
+
+    @cached_property
+    def forest(self) -> RestrictedForest:
+        return RestrictedForest(self)
+
+    @cached_property
+    def filter(self) -> EntityFilter:
+        return RestrictedFilter(self)
+
+    @cached_property
+    def postings(self) -> Postings:
+        return RestrictedPostings(self)
+
+
+class RestrictedDocuments(Documents):
+    """The documents that may answer."""
+
+    def __init__(self, state: RestrictedState) -> None:
+        super().__init__(state.lmdb)
+        self._allowed = state.allowed
+
+    def find(self, key: str) -> DocumentRecord | None:
+        record = super().find(key)
+        return record if record is not None and record.id in self._allowed else None
+
+    def has(self, document: int) -> bool:
+        return document in self._allowed and super().has(document)
+
+    def scan(self) -> Iterator[DocumentRecord]:
+        return iter(self.get_many(self._allowed.documents.tolist()).values())
+
+    def of_origin(self, origin: str) -> Iterator[DocumentRecord]:
+        return (record for record in super().of_origin(origin) if record.id in self._allowed)
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        return (key for key in super().keys(prefix) if self.find(key) is not None)
+
+
+class RestrictedChunks(Chunks):
+    """The chunks of the documents that may answer."""
+
+    def __init__(self, state: RestrictedState) -> None:
+        super().__init__(state.lmdb)
+        self._allowed = state.allowed
+
+    def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
+        ids = list(chunks)
+        records = zip(ids, super().find_many(ids), strict=True)
+        return [record if self._allowed.has(chunk) else None for chunk, record in records]
+
+    def has_many(self, chunks: Iterable[int]) -> list[bool]:
+        ids = list(chunks)
+        return [present and self._allowed.has(chunk) for chunk, present in zip(ids, super().has_many(ids), strict=True)]
+
+    def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
+        for first, end in zip(self._allowed.starts.tolist(), self._allowed.stops.tolist(), strict=True):
+            last = end if stop is None else min(end, stop)
+            if max(first, start) < last:
+                yield from super().scan(max(first, start), last)
+
+
+class RestrictedPostings(Postings):
+    """The postings, where a term that no allowed chunk has is in none; any other weighs as in the whole store."""
+
+    def __init__(self, state: RestrictedState) -> None:
+        super().__init__(state.lmdb)
+        self._allowed = state.allowed
+
+    def counts(self, terms: Sequence[str]) -> dict[str, int]:
+        return {term: count if count and self._is_present(term) else 0 for term, count in super().counts(terms).items()}
+
+    def _is_present(self, term: str) -> bool:
+        """True if a chunk that may answer has a term."""
+        return any(self._allowed.mask(part.chunks).any() for part in self.get_parts(term))
+
+
+class RestrictedEntities(Entities):
+    """The names that an allowed document or the user has; a record that is asked for by its number must be such."""
+
+    def __init__(self, state: RestrictedState) -> None:
+        super().__init__(state.lmdb)
+        self._state = state
+
+    def __contains__(self, entity: int) -> bool:
+        return 0 <= entity < 1 << 32 and self.has_many([entity])[0]
+
+    def has_many(self, entities: Sequence[int]) -> list[bool]:
+        records = self.find_many(entities)
+        return [record is not None and self._state.filter.find(record.key) is not None for record in records]
+
+    def identify(self, key: str) -> int | None:
+        return super().identify(key) if self._state.filter.find(key) is not None else None
+
+    def scan(self) -> Iterator[tuple[int, EntityRecord]]:
+        return ((entity, record) for entity, record in super().scan() if self._state.filter.find(record.key))
+
+    def names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
+        return ((key, entity) for key, entity in super().names(prefix) if self._state.filter.find(key))
+
+
+class RestrictedForest(Forest):
+    """The edges that an allowed document or the user asserts, and the nodes and trees that have such edges."""
+
+    def __init__(self, state: RestrictedState) -> None:
+        super().__init__(state.lmdb, None if state.lmdb.writable else {})
+        self._allowed = state.allowed
+
+    def has_node(self, node: int) -> bool:
+        """True if a visible edge, accepted or not, leads to or from a node."""
+        return next(chain(self.stated_parents(node), self.stated_children(node)), None) is not None
+
+    def assertions_of(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
+        return {
+            edge: [one for one in assertions if one.document == USER or one.document in self._allowed]
+            for edge, assertions in super().assertions_of(edges).items()
+        }
+
+    def document_edges(self, document: int) -> list[Edge]:
+        return super().document_edges(document) if document in self._allowed else []
+
+    def find(self, tree: int, entity: int) -> int | None:
+        node = super().find(tree, entity)
+        return node if node is not None and self.has_node(node) else None
+
+    def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
+        return ((node, place) for node, place in super().nodes(tree) if self.has_node(node))
+
+    def tree(self, name: str) -> int | None:
+        tree = super().tree(name)
+        return tree if tree is not None and next(self.nodes(tree), None) is not None else None
+
+    def trees(self) -> Iterator[tuple[int, str]]:
+        return ((tree, name) for tree, name in super().trees() if next(self.nodes(tree), None) is not None)
+
+    def edges(self) -> Iterator[Edge]:
+        return (edge for edge in super().edges() if self.assertions_of([edge])[edge])
+
+    def verdict(self, child: int, parent: int) -> int | None:
+        edge = child, parent
+        return super().verdict(child, parent) if self.assertions_of([edge])[edge] else None
+
+    def _neighbours(self, table: str, node: int) -> Iterator[int]:
+        others = super()._neighbours(table, node)
+        while batch := list(islice(others, _BATCH)):
+            edges = [(node, other) if table in _UPWARD else (other, node) for other in batch]
+            assertions = self.assertions_of(edges)
+            yield from (other for other, edge in zip(batch, edges, strict=True) if assertions[edge])
+
+
+class RestrictedFilter(EntityFilter):
+    """The names that an allowed document or the user has, each with its visible places."""
+
+    def __init__(self, state: RestrictedState) -> None:
+        super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
+        self._state = state
+        self._aliases = Aliases(state.lmdb)
+        self._visible: dict[str, tuple[FilterEntry, Ids] | None] = {}
+
+    def find(self, key: str) -> FilterEntry | None:
+        record = self._look_up(key, None, 0)
+        return record[0] if record else None
+
+    def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
+        return self.lookup_many(keys)[0]
+
+    def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+        entities, first = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
+        for position, key in enumerate(keys):
+            record = self._look_up(key, None, 0)
+            if record:
+                entry, places = record
+                entities[position], first[position] = entry.entity, places[0] if len(places) else 0
+        return entities, first
+
+    def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+        below = (np.array(numbers, np.uint64) for numbers in super().addresses_below(keys, stop))
+        return [tuple(numbers[self._are_visible(numbers)].tolist()) for numbers in below]
+
+    def recognise(self, folded: Folded, max_words: int) -> Matches:
+        matches = super().recognise(folded, max_words)
+        entities = list(dict.fromkeys(matches.entity.tolist()))
+        visible = np.isin(matches.entity, list(compress(entities, self._state.entities.has_many(entities))))
+        return Matches(matches.start[visible], matches.end[visible], matches.entity[visible])
+
+    def mentions(self, folded: Folded, max_words: int, keys: dict[int, str], kind: type[Mention]) -> list[Mention]:
+        mentions = super().mentions(folded, max_words, keys, kind)
+        return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
+
+    def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
+        if key not in self._visible:
+            self._visible[key] = self._read_visible(key)
+        record = self._visible[key]
+        if not record:
+            return None
+        entry, places = record
+        return entry, places[int(np.searchsorted(places, np.uint64(start))) :][:limit]
+
+    def _read_visible(self, key: str) -> tuple[FilterEntry, Ids] | None:
+        """Return the entry of a name with its visible places, or None if neither a document nor the user has it."""
+        record = super()._look_up(key, None, 0)
+        if not record:
+            return None
+        entry, numbers = record
+        places = numbers[self._are_visible(numbers)]
+        if not len(places) and self._aliases.get(key) is None and not self._aliases.stated_for(key):
+            return None
+        return FilterEntry(entry.entity, len(places), entry.temperature), places
+
+    def _are_visible(self, numbers: Ids) -> npt.NDArray[np.bool_]:
+        """Return which addresses are nodes with a visible edge, or abstracts of allowed documents."""
+        state = self._state
+        ranks, places = numbers >> np.uint64(addresses.SHIFT), numbers & np.uint64(addresses.ID)
+        nodes = ranks == addresses.NODE
+        leaves = ~nodes & (places < FIRST_UPPER)
+        upper = ~nodes & ~leaves
+        visible = np.zeros(len(numbers), np.bool_)
+        visible[leaves] = state.allowed.mask(places[leaves] * np.uint64(GROUP))
+        visible[upper] = [one.document in state.allowed for one in state.abstracts.get_many(places[upper].tolist())]
+        visible[nodes] = [state.forest.has_node(node) for node in places[nodes].tolist()]
+        return visible

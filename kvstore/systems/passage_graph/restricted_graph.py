@@ -1,0 +1,94 @@
+"""The passage graph as a condition on documents leaves it.
+
+In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks that may answer, and links
+that an allowed document or the user states. Degrees are those of the whole store, since they only weigh; counts that a
+user sees are those of :meth:`RestrictedPassageGraph.visible_degrees`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ...structures.filter import addresses
+from ..contract import RELATION_LINK, TRIPLE_LINK
+from .edges import LOWER, ChunkRows, EntityRows, LinkRows, Numbers
+from .graph import PassageGraph, StoredDegrees, packed_degree
+from .rows import stated_pairs
+
+if TYPE_CHECKING:
+    from ...structures.state import State
+
+_ENTITIES_CACHED = 4096
+_FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
+
+
+class RestrictedPassageGraph(PassageGraph):
+    """The graph of the documents that may answer."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state.lmdb)
+        assert state.allowed is not None
+        self._state, self._allowed = state, state.allowed
+        self._related = lru_cache(_ENTITIES_CACHED)(lambda entity: frozenset(self._list_related(entity)))
+        self._joined = lru_cache(_ENTITIES_CACHED)(lambda entity: frozenset(self._list_joined(entity)))
+
+    def chunk_rows(self, chunks: Numbers) -> ChunkRows:
+        bounds, entities, features = super().chunk_rows(chunks)
+        visible = np.repeat(self._allowed.mask(chunks), np.diff(bounds))
+        return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
+
+    def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
+        bounds, chunks, features = super().entity_rows(entities, degrees, most)
+        visible = self._allowed.mask(chunks)
+        return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
+
+    def visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+        degrees = self.degrees(entities)
+        bounds, _, features = self.entity_rows(entities, degrees, most=1 << 62)
+        informative = np.concatenate(([0], np.cumsum((features & ~np.uint16(LOWER)) != 0)))[bounds]
+        counts = zip(np.diff(bounds).tolist(), np.diff(informative).tolist(), strict=True)
+        return StoredDegrees(np.array([packed_degree(total, named) for total, named in counts], np.uint64))
+
+    def link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
+        links = super().link_rows(entities)
+        pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
+        visible = np.array([self._is_stated(*link) for link in pairs], np.bool_)
+        entities, others, kinds, times = links
+        return LinkRows(entities[visible], others[visible], kinds[visible], times[visible])
+
+    def _is_stated(self, entity: int, other: int, kind: int) -> bool:
+        """True if an allowed document or the user states a link; one between titles follows from the names alone."""
+        if kind == RELATION_LINK:
+            return other in self._related(entity)
+        if kind == TRIPLE_LINK:
+            return other in self._joined(entity)
+        return other in self._state.entities
+
+    def _list_related(self, entity: int) -> Iterator[int]:
+        """Yield the entities that visible edges join to one."""
+        forest = self._state.forest
+        key = self._state.entities.get(entity).key
+        # The forest leaves out the nodes without visible edges.
+        (nodes,) = self._state.whole.filter.addresses_below([key], _FIRST_ABSTRACT)
+        for node in nodes:
+            for other in chain(forest.parents(node), forest.children(node)):
+                yield forest.node(other).entity
+
+    def _list_joined(self, entity: int) -> Iterator[int]:
+        """Yield the entities that triples of allowed documents join to one."""
+        chunks = self._state.chunks.get_many(self.joining(entity))
+        for document in dict.fromkeys(chunk.document for chunk in chunks):
+            for pair in stated_pairs(self._state.whole, document):
+                if entity in pair:
+                    yield from pair
+
+
+def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return where rows begin and end once only their visible entries are left."""
+    return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]
