@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
+from typing import Any
 
+import numpy as np
 import pytest
 
 import kvstore
-from kvstore.systems.hybrid.direct import expected_cosine
+from kvstore.systems.hybrid.direct import fit_noise, measure_separation
 
 
 def found(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:
@@ -47,6 +52,80 @@ def test_the_search_that_tells_its_best_from_the_rest_counts_more(store: kvstore
     assert (share(keel, keel, words=0), share(keel, keel, words=1)) == (0, 100)
 
 
+class UnknowingEmbedder:
+    """Knows no word of a text: its vectors are nearly alike, and what little differs follows from a digest.
+
+    The share of ``known`` is the part of a vector that comes from the hashing embedder, which knows words.
+    """
+
+    name, dimension, poor = "unknowing", 256, False
+    description = "an embedder that does not know the language"
+
+    def __init__(self, known: float) -> None:
+        from kvstore.models.embedder import open_embedder
+
+        self._known = known
+        self._words = open_embedder("hashing")
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> Any:
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+        vector = np.ones(256) + np.random.default_rng(seed).exponential(0.3, 256)
+        vector = (1 - self._known) * vector / np.linalg.norm(vector) + self._known * self._words.embed_query(text)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+@pytest.mark.parametrize("known", [0.0, 0.8])
+def test_dense_search_has_no_weight_where_it_does_not_know_the_language(
+    make_store: Callable[..., kvstore.Store], known: float
+) -> None:
+    chooser = random.Random(1)
+    syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
+    words = sorted({"".join(chooser.choices(syllables, k=3)) for _ in range(400)})
+    texts = {f"text{number}": chooser.sample(words, 40) for number in range(150)}
+    store = make_store(embedder=UnknowingEmbedder(known))
+    with store.transaction() as transaction:
+        for key, text in texts.items():
+            transaction.put(key, " ".join(text) + ".")
+    right = {"adaptive": 0, "hybrid": 0, "lexical": 0}
+    weightless = 0
+    for key, text in texts.items():
+        question = " ".join([*chooser.sample(text, 3), *chooser.sample(words, 3)])
+        for strategy in right:
+            options = {} if strategy == "lexical" else {"nearness": 0}  # the words are in no order
+            evidence = store.retrieve(question, using=strategy, top=1, options=options)
+            right[strategy] += evidence.hits[0].document == key
+            if strategy == "adaptive":
+                detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
+                weightless += "passages with the question's words are hardly nearer to it than others" in detail
+    if known:
+        assert weightless <= 0.05 * len(texts)
+    else:
+        assert right["adaptive"] == right["hybrid"] == right["lexical"] > 0.4 * len(texts)
+        assert weightless >= 0.9 * len(texts)
+
+
+def test_how_well_cosines_separate_chunks_depends_on_no_order_and_on_no_offset_of_the_embedder() -> None:
+    numbers = np.random.default_rng(1)
+    cosines, lexical = numbers.normal(0.3, 0.05, 200), numbers.random(200) ** 8
+    noise = fit_noise(sorted(cosines.tolist(), reverse=True)[:100], 200)
+    unrelated = measure_separation(cosines, lexical, noise)
+    related = measure_separation(cosines + 0.015 * lexical, lexical, noise)
+    assert unrelated < 0.1 < related < 1
+    for _ in range(20):
+        order = numbers.permutation(200)
+        assert measure_separation(cosines[order], lexical[order], noise) == unrelated
+        assert measure_separation((cosines + 0.015 * lexical)[order], lexical[order], noise) == related
+    moved = noise._replace(mean=noise.mean / 2, deviation=noise.deviation / 2)
+    assert measure_separation(cosines / 2, lexical, moved) == pytest.approx(unrelated)
+    # A ranking by words that is flat, or has nothing, judges no other.
+    assert measure_separation(cosines, np.ones(200), noise) > 0.75
+    assert measure_separation(cosines, np.zeros(200), noise) == 1
+    assert measure_separation(cosines, lexical, fit_noise([0.3, 0.2], 2)) == 1
+
+
 def test_headings_of_a_chunk_count_beside_its_words(store: kvstore.Store) -> None:
     parts = ["# Guide", "## Moving tables", "One statement does all of it, at once.", "## Other"]
     parts += ["Tables may be moving, or not."]
@@ -73,9 +152,8 @@ def test_the_entry_of_a_thing_comes_before_those_that_mention_it(store: kvstore.
 def test_the_cosine_of_a_chunk_that_has_nothing_to_do_with_a_question_is_reckoned_from_the_best(middle: float) -> None:
     normal, among = NormalDist(middle, 0.05), 10_000
     best = [normal.inv_cdf(1 - place / (among + 1)) for place in range(1, 101)]
-    assert expected_cosine(best, among) == pytest.approx(middle, abs=1e-9)
-    assert expected_cosine(best[:3], 3) == 0
-    assert expected_cosine([], 0) == 0
+    assert fit_noise(best, among) == pytest.approx((middle, 0.05, 20), abs=1e-9)
+    assert fit_noise(best[:3], 3) == fit_noise([], 0) == (0, 0, 0)
 
 
 @pytest.fixture

@@ -6,13 +6,15 @@ A share of a cosine begins where a chunk that has nothing to do with the questio
 embedder to embedder: the scores of such chunks are taken as normally distributed (Manmatha, Rath and Feng 2001,
 section 3), and their middle is reckoned from two places in the ranking. Of the two searches the one counts more that
 tells its best from what comes behind: how far scores differ at the top predicts how well a search does (Shtok et al.,
-"Predicting Query Performance by Query-Drift Estimation", TOIS 2012). To the best of them is added how much of the
-question stands in the headings above them, how near each other two words stand in them that follow each other in
-the question (term proximity: Tao and Zhai 2007; sequential dependence: Metzler and Croft 2005), and how well what
-begins in them is called what the question asks about: a section, the entry of a list, an option. Many passages mention
-a thing (a list of changes does), and one says what it is. Rare words count for more. A number that the question names
-something by, an invoice or a version, is looked for as it is written. A document without a title is called by the name
-of its file.
+"Predicting Query Performance by Query-Drift Estimation", TOIS 2012). Dense search loses its weight if the chunks that
+share the question's words are no nearer to it than unrelated chunks: then the embedder does not know the language
+(Shtok, Kurland and Carmel, "Query Performance Prediction Using Reference Lists", TOIS 2016; the reference is lexical
+search). To the best of them is added how much of the question is in the headings above them, how near each other
+two words stand in them that follow each other in the question (term proximity: Tao and Zhai 2007; sequential
+dependence: Metzler and Croft 2005), and how well what begins in them is called what the question asks about: a
+section, the entry of a list, an option. Many passages mention a thing (a list of changes does), and one says what it
+is. Rare words count for more. A number that the question names something by, an invoice or a version, is looked for as
+it is written. A document without a title is called by the name of its file.
 
 In: a query. Out: :class:`Direct`.
 """
@@ -25,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +59,11 @@ _UPPER = 5
 #: The place in a ranking that says how far its scores fall, and the least that they are taken to.
 _BEHIND = 10
 _LEVEL = 0.02
+#: Dense search has no weight if its cosines put the chunks with the question's words apart from unrelated chunks by
+#: less than the first number, in standard deviations of those, and all its weight from the second on.
+_SEPARATION = (0.5, 1.0)
+#: The fall of lexical scores from which lexical search is a reference for dense search; a flat ranking judges nothing.
+_MIN_REFERENCE_FALL = 0.1
 #: The best candidates, whose headings and texts are read.
 _READ = 40
 #: Characters of a word, with the space before it, and how many words apart two words may stand.
@@ -130,9 +138,12 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
         chunks = distinct(_ids(vectors), _ids(words), also)
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, rarities, 0.0)
-        dense = _dense_shares(query, vectors, words, found, chunks)
+        cosines = _cosines(query, vectors, words, found, chunks)
+        noise = fit_noise([cosine for _, cosine in vectors], query.chunk_count)
+        dense = shares_of_best(cosines - noise.mean)
         lexical = shares_of_best(_lexical_scores(words, found, _others(vectors, also), chunks))
-        share = _share_of_words(weights.words, dense, lexical)
+        separation = measure_separation(cosines, lexical, noise)
+        share = _share_of_words(weights.words, dense, lexical, separation)
         scores = (1 - share) * dense + share * lexical
         read = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
         texts = _Texts(query, rarities)
@@ -148,6 +159,11 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
             f"{1 - share:.0%} cosine and {share:.0%} BM25 as shares of the best; "
             f"of {len(read)} headings, entries and words together"
         )
+        if separation < 1:
+            step.detail += (
+                f"; cosine has {separation:.0%} of its usual weight: passages with the question's words are hardly "
+                "nearer to it than others"
+            )
     return Direct(chunks, scores, vectors, words, rarities, texts.coverage(first))
 
 
@@ -185,11 +201,13 @@ def _lexical_scores(words: Ranking, found: WordSearch, others: Ids, chunks: Ids)
     return np.array([known[chunk] for chunk in chunks.tolist()])
 
 
-def _share_of_words(even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64]) -> float:
+def _share_of_words(
+    even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], separation: float
+) -> float:
     """The share of lexical search, where it would be ``even`` if both searches told their best equally well: by the
-    roots of how far the scores of each fall."""
-    words, cosines = even * math.sqrt(_fall(lexical)), (1 - even) * math.sqrt(_fall(dense))
-    return words / (words + cosines)
+    roots of how far the scores of each fall, and by the ``separation`` of dense search."""
+    words, cosines = even * math.sqrt(_fall(lexical)), (1 - even) * math.sqrt(_fall(dense)) * separation
+    return words / (words + cosines) if words else 0.0
 
 
 def _fall(shares: npt.NDArray[np.float64]) -> float:
@@ -199,10 +217,8 @@ def _fall(shares: npt.NDArray[np.float64]) -> float:
     return max(_LEVEL, 1 - float(np.partition(shares, len(shares) - _BEHIND)[len(shares) - _BEHIND]))
 
 
-def _dense_shares(
-    query: Query, ranking: Ranking, words: Ranking, found: WordSearch, chunks: Ids
-) -> npt.NDArray[np.float64]:
-    """Cosines of some chunks as shares of the best one's, from what may be expected of any chunk on."""
+def _cosines(query: Query, ranking: Ranking, words: Ranking, found: WordSearch, chunks: Ids) -> npt.NDArray[np.float64]:
+    """Return the cosines of some chunks with the question; 0 if dense search has no ranking."""
     if not ranking:
         return np.zeros(len(chunks))
     known = dict(ranking)
@@ -213,24 +229,54 @@ def _dense_shares(
     if len(missing):
         cosines = query.reading.fetch(Cosines(missing, query.vector))
         known.update(zip(missing.tolist(), cosines.tolist(), strict=True))
-    values = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
-    among = query.chunk_count
-    return shares_of_best(values - expected_cosine([cosine for _, cosine in ranking], among))
+    return np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
 
 
-def expected_cosine(cosines: Sequence[float], among: int) -> float:
-    """The middle of a normal distribution of which the best are some cosines (in order) of ``among`` in all; 0 where
-    they are too few."""
+class Noise(NamedTuple):
+    """The normal distribution of the cosines of chunks that are unrelated to a question.
+
+    ``deviation`` is 0 if it is unknown. ``sample`` is the number of cosines above the upper of the two places in the
+    ranking that the distribution is fitted to.
+    """
+
+    mean: float
+    deviation: float
+    sample: int
+
+
+def fit_noise(cosines: Sequence[float], among: int) -> Noise:
+    """Return the normal distribution of which the best are some cosines (in order) of ``among`` in all; mean and
+    deviation are 0 if there are too few."""
     lower = min(len(cosines), among // 2)
     upper = lower // _UPPER
     if not upper:
-        return 0.0
+        return Noise(0.0, 0.0, 0)
     from statistics import NormalDist
 
     normal = NormalDist()
     # How many deviations above the middle the two places are expected.
     low, high = (normal.inv_cdf(1 - place / (among + 1)) for place in (lower, upper))
-    return cosines[lower - 1] - low * (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
+    deviation = (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
+    return Noise(cosines[lower - 1] - low * deviation, deviation, upper)
+
+
+def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise) -> float:
+    """Return the share of its weight that dense search keeps, from 0 to 1.
+
+    Both searches judge the same chunks in ways of their own, so if both know the language, the best of one are better
+    than noise in the other. The cosines of all chunks are averaged as deviations from the noise, each weighted by the
+    square of its lexical score. The standard error of the noise's mean is added: dense search is not to lose weight by
+    chance in a small store.
+    """
+    weights = lexical**2
+    if not noise.deviation > 0 or not weights.any():
+        return 1.0
+    # fsum rounds once, so the order of chunks, which is that of their ids, decides nothing.
+    mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
+    deviations = (mean - noise.mean) / noise.deviation
+    low, high = _SEPARATION
+    share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample) - low) / (high - low)))
+    return 1 - (1 - share) * min(1.0, _fall(lexical) / _MIN_REFERENCE_FALL)
 
 
 @dataclass(frozen=True, slots=True)
