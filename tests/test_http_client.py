@@ -227,6 +227,38 @@ def test_drops_in_time_do_not_make_an_answer(
         model(server, **patience).write(ASKED)
 
 
+def drip_to_the_end(server: Server, head: bytes, drop: bytes) -> list[bool]:
+    """Let a server send drops for 30 seconds; returns a list that has an entry once all of them were sent."""
+    ended: list[bool] = []
+
+    def answer(handler: Handler) -> None:
+        dripping(handler, head, drop)
+        ended.append(True)
+
+    server.answer = answer
+    return ended
+
+
+@pytest.mark.parametrize(("texts", "seconds"), [(1, 1.5), (128, 3.0)])
+def test_an_attempt_to_embed_ends_by_the_number_of_texts_however_the_answer_drips(
+    server: Server, texts: int, seconds: float
+) -> None:
+    ended = drip_to_the_end(server, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b" ")
+    embedder = open_embedder("openai:small", base_url=server.url, attempts=1, timeout=1.5)
+    started = time.monotonic()
+    with pytest.raises(errors.EmbedderError, match="no answer after 1 attempt .*timed out"):
+        embedder.embed(["text"] * texts)
+    assert time.monotonic() - started >= seconds
+    assert not ended
+
+
+def test_an_error_that_drips_is_read_no_longer_than_a_part_may_take(server: Server) -> None:
+    ended = drip_to_the_end(server, b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\n\r\n", b"busy ")
+    with pytest.raises(errors.ModelUnavailableError, match="status 503: busy"):
+        model(server, between=1.5, total=60.0).write(ASKED)
+    assert not ended
+
+
 def test_an_answer_without_end_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "LARGEST", 1 << 20)
     server.answer = lambda handler: dripping(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import os
 import time
 import urllib.parse
@@ -109,13 +110,19 @@ class Endpoint:
         if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
             raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
 
-    def post(self, path: str, payload: dict[str, Any]) -> Any:
-        """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class."""
-        return self.exchange(path, payload, lambda reply: reply.json())
+    def post(self, path: str, payload: dict[str, Any], seconds: float = math.inf) -> Any:
+        """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class.
 
-    def exchange(self, path: str, payload: dict[str, Any], take: Callable[[Reply], Taken]) -> Taken:
+        ``seconds`` limits each attempt as a whole.
+        """
+        return self.exchange(path, payload, lambda reply: reply.json(), seconds)
+
+    def exchange(
+        self, path: str, payload: dict[str, Any], take: Callable[[Reply], Taken], seconds: float = math.inf
+    ) -> Taken:
         """Send ``payload`` and return what ``take`` makes of the reply, which stays open; raises the error class.
 
+        ``seconds`` limits each attempt, from the connection to the last byte.
         An OSError in ``take`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
         """
         url = f"{self.base_url}/{path}"
@@ -127,7 +134,7 @@ class Endpoint:
             asked: float | None = None
             final = None  # raised outside of the except clauses: what it came from may hold what the server repeated
             try:
-                reply = self._sent(url, payload, deadline)
+                reply = self._sent(url, payload, min(deadline, time.monotonic() + seconds))
                 if 200 <= reply.status < 300:
                     return self._taken(reply, take)
                 said = self.said(reply.beginning().decode("utf-8", "replace")) or self.said(reply.reason)

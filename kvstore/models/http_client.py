@@ -70,8 +70,10 @@ class Reply:
         return b""
 
     def beginning(self) -> bytes:
-        """The first :data:`SAID` bytes or so, and the reply closed; what breaks off ends there."""
+        """The first :data:`SAID` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
+        ends there."""
         said = b""
+        self._deadline = min(self._deadline, time.monotonic() + self._patience.between)
         with self, suppress(OSError, ValueError):  # the status says enough
             while len(said) < SAID and (part := self.read(self._patience.between)):
                 said += part

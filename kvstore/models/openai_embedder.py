@@ -24,7 +24,8 @@ class OpenAIEmbedder:
     """Vectors from a server.
 
     ``dimension`` asks the server for vectors of that many components; without it, the model's own number is learnt from
-    its first answer. ``timeout`` is in seconds an attempt.
+    its first answer. ``timeout`` is in seconds: an attempt may take that long for one text, and up to twice as long for
+    :data:`BATCH` texts, from the connection to the last byte of the answer.
     """
 
     poor = False
@@ -41,6 +42,7 @@ class OpenAIEmbedder:
     ) -> None:
         patience = Patience(timeout, timeout, timeout, attempts=attempts)
         self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, patience=patience)
+        self._timeout = timeout
         self._model = model
         self._asked_dimension = dimension
         self._known_dimension = dimension
@@ -79,7 +81,7 @@ class OpenAIEmbedder:
         }
         if self._asked_dimension is not None:
             payload["dimensions"] = self._asked_dimension
-        answer = self._endpoint.post("embeddings", payload)
+        answer = self._endpoint.post("embeddings", payload, self._timeout * (1 + len(texts) / BATCH))
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
