@@ -27,6 +27,7 @@ from kvstore.answering import cache as answer_cache
 from kvstore.answering.citations import CitationFilter
 from kvstore.answering.prompt import build_prompt
 from kvstore.models import chat_stream, llm
+from kvstore.models.text_pieces import join_surrogates
 from kvstore.models.token_estimate import BYTES_A_TOKEN, token_estimate
 from kvstore.retrieval.evidence import AbstractNote, Evidence, Hit
 from kvstore_shell.cli import run
@@ -171,6 +172,42 @@ def test_events_in_any_dress(filled: kvstore.Store, server: Server) -> None:
     odd += [b'data:{"content":"weeks, \xc3', b'\xbc."},"finish_reason":"stop"}]}\n\n']
     server.planned = [Planned(odd)]
     assert filled.ask(QUESTION).text == "Twenty weeks, ü."
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning"])
+def test_a_character_in_two_deltas_is_joined_and_a_lone_half_replaced(
+    filled: kvstore.Store, server: Server, field: str
+) -> None:
+    texts = ["Twenty \ud83d", "\ude00 weeks", " \ud83d", " or \ude00 so", " \ud83d"]
+    parts = [delta(**{field: text}) for text in texts]
+    server.planned = [Planned([*parts, *([] if field == "content" else [delta(content="Yes.")]), delta("stop")])]
+    heard: list[str] = []
+    answer = filled.ask(QUESTION, on_text=heard.append)
+    expected = "Twenty 😀 weeks \ufffd or \ufffd so \ufffd"
+    assert (answer.text if field == "content" else answer.reasoning) == expected
+    assert "".join(heard).encode() == answer.text.encode()
+    again = filled.ask(QUESTION)
+    assert (again.cached, again.text, again.reasoning) == (True, answer.text, answer.reasoning)
+
+
+def test_half_of_a_character_in_an_error_can_be_printed(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [refusal(400, "no \ud83d\ude00 and no \ud83d")]
+    with pytest.raises(errors.ModelError, match="status 400: no 😀 and no \ufffd") as raised:
+        filled.ask(QUESTION)
+    assert told(raised.value).encode()
+
+
+@given(st.lists(st.sampled_from(["\ud83d", "\ude00", "😀", KEY, KEY[:6], KEY[6:], "s", " "]), max_size=8), st.data())
+def test_received_text_is_the_same_however_it_is_cut(marks: list[str], data: st.DataObject) -> None:
+    text = "".join(marks)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    cleaner = chat_stream._ReceivedText(KEY)
+    pieces = [cleaner.feed(text[start:stop]) for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    received_text = "".join([*pieces, cleaner.rest()])
+    assert KEY not in received_text
+    assert received_text.count("***") == text.count(KEY)
+    assert KEY in text or received_text == join_surrogates(text)
+    assert join_surrogates(received_text) == received_text
 
 
 # Citations -----------------------------------------------------------------------------------------------------------
@@ -462,6 +499,36 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
     kept = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
     assert kept
     assert not any(KEY.encode() in path.read_bytes() for path in kept)
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [
+        stream(f"Send {KEY} to me."),
+        stream("Send ", KEY[:9], KEY[9:], " to me."),
+        whole({"content": f"Send {KEY} to me.", "reasoning": f"It is {KEY}"}),
+        Planned([delta(reasoning=KEY[:3]), delta(reasoning=KEY[3:]), *stream("Send ", *KEY, " to me.").parts]),
+    ],
+)
+def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planned: Planned) -> None:
+    server.planned = [planned]
+    heard: list[str] = []
+    answer = filled.ask(QUESTION, on_text=heard.append)
+    assert answer.text == "".join(heard)
+    assert re.fullmatch(r"Send (sk-v)?\*\*\* to me\.", answer.text)
+    assert KEY not in repr(answer)
+    assert KEY[5:] not in repr(answer)
+    files = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
+    assert files
+    assert not any(KEY.encode() in path.read_bytes() for path in files)
+
+
+def test_a_short_key_is_a_word_that_an_answer_may_use(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(llm.KEY_VARIABLE, "none")
+    server.planned = [stream("The answer: none.")]
+    assert filled.ask(QUESTION).text == "The answer: none."
 
 
 # The prompt ----------------------------------------------------------------------------------------------------------

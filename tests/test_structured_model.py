@@ -104,7 +104,6 @@ def test_what_is_refused_in_every_form_is_an_error_and_tried_anew(server: Server
         ('{"units": ["a"], "rating": 11}', "the answer.rating lies between 0 and 10, not at 11"),
         ('{"units": ["a"], "rating": true}', "the answer.rating is of type integer, not boolean"),
         ('{"units": ["a"], "rating": NaN}', "NaN is no number of JSON"),
-        ('{"units": ["\\ud800"]}', "half of a surrogate pair"),
         ('{"units": ["not said"]}', "'not said' is not in the text"),
         ("", "there is no JSON in the answer"),
         ('{"a":' * 5000, "nested too deeply"),
@@ -132,6 +131,18 @@ def test_an_answer_that_is_none_is_told_what_is_wrong_once_and_never_believed(
     assert str(caught.value).startswith("language model 'tiny': no JSON of the schema 'units'")
     assert structured.calls == 4
     assert len(wrote["content"]) <= 2000
+
+
+@pytest.mark.parametrize(
+    ("written", "unit"), [("\\ud83d\\ude00", "😀"), ("\\ud83d", "\ufffd"), ("\\ude00\\ud83d.", "\ufffd\ufffd.")]
+)
+def test_halves_of_a_surrogate_pair_are_joined_or_replaced(
+    server: Server, model: LanguageModel, written: str, unit: str
+) -> None:
+    server.planned = [stream(f'{{"units": ["{written}"], "rating": 3}}')]
+    structured = StructuredModel(model)
+    assert structured.ask(prompt(lambda value: value)) == {"units": [unit], "rating": 3}
+    assert structured.calls == 1
 
 
 @pytest.mark.parametrize(

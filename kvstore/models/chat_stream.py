@@ -2,6 +2,7 @@
 
 In: a reply of ``/chat/completions``. Out: pieces of text, reasoning kept apart, whether a server sends it in a field of
 its own (``reasoning_content``, ``reasoning``) or between ``<think>`` and ``</think>`` at the beginning of the text.
+Both can be encoded, even if a server cuts a character in two, and do not contain the key.
 Nothing in time, a stream that ends before its answer does and an answer without end raise OSError; what is not of the
 protocol raises ValueError; an error that the server sends inside the stream raises :class:`StreamError`.
 """
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .text_pieces import join_surrogates
+
 if TYPE_CHECKING:
     from .http_client import Reply
 
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 LARGEST = 4 << 20
 
 _OPENING, _CLOSING = "<think>", "</think>"
+#: The text in place of the key, and the characters of the key's beginning that are shown before it is known that the
+#: key follows: a piece that ends in "s" must not wait for the next because keys begin with "sk-".
+_STARS = "***"
+_MAX_SHOWN = 4
 
 
 class StreamError(Exception):
@@ -38,14 +45,17 @@ class Piece:
 class ChatStream:
     """The pieces of one answer.
 
+    ``secret`` becomes stars if the server repeats it.
+
     After the last, ``cut`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
     answer took, 0 where the server does not say.
     """
 
-    def __init__(self, reply: Reply, *, first: float, between: float) -> None:
+    def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
         self._reply = reply
         self._between = between
         self._limit = time.monotonic() + first
+        self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
         self._thinking = _Thinking()
         self.cut = False
         self.tokens = (0, 0)
@@ -53,9 +63,12 @@ class ChatStream:
     def __iter__(self) -> Iterator[Piece]:
         with self._reply:
             for text, reasoning in self._parts():
-                if reasoning:
-                    yield Piece(reasoning, True)
-                yield from self._thinking.pieces(text)
+                if settled := self._reasoning.feed(reasoning):
+                    yield Piece(settled, True)
+                yield from self._thinking.pieces(self._text.feed(text))
+            if settled := self._reasoning.rest():
+                yield Piece(settled, True)
+            yield from self._thinking.pieces(self._text.rest())
             yield from self._thinking.rest()
 
     def close(self) -> None:
@@ -144,6 +157,35 @@ def _usage(event: dict[str, Any]) -> tuple[int, int] | None:
         return None
     sent, written = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
     return (sent, written) if isinstance(sent, int) and isinstance(written, int) else None
+
+
+class _ReceivedText:
+    """Makes a text that comes in pieces fit to show and to store: halves of a surrogate pair are joined, and ``secret``
+    becomes stars, wherever the pieces are cut."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+        self._end = ""  # the end of the text so far, which further text may change
+        self._shown = 0  # characters of it that were returned
+
+    def feed(self, text: str) -> str:
+        """Return what is settled by some more text."""
+        text, shown = self._end + text, self._shown
+        if self._secret:
+            start = text.find(self._secret)
+            if 0 <= start < shown:
+                text = text[:shown] + _STARS + text[start + len(self._secret) :]
+            text = text.replace(self._secret, _STARS)
+        overlap = _tail(text, self._secret)
+        unsettled = overlap if overlap > _MAX_SHOWN else int("\ud800" <= text[-1:] <= "\udbff")
+        end = max(shown, len(text) - unsettled)
+        start = len(text) - max(overlap, unsettled)
+        self._end, self._shown = text[start:], end - start
+        return join_surrogates(text[shown:end])
+
+    def rest(self) -> str:
+        """Return what was held back, once the text has ended."""
+        return join_surrogates(self._end[self._shown :])
 
 
 class _Thinking:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KvstoreError
 from .patience import Patience
+from .text_pieces import join_surrogates
 
 if TYPE_CHECKING:
     from .http_client import Reply
@@ -110,6 +111,14 @@ class Endpoint:
         if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
             raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
 
+    @property
+    def secret(self) -> str:
+        """The key, which an answer must not repeat; empty without one.
+
+        A short key, such as ``none`` or ``ollama``, is a word that a local server wants, and may be part of an answer.
+        """
+        return self._key if self._key is not None and len(self._key) >= 2 * _SHARED else ""
+
     def post(self, path: str, payload: dict[str, Any], seconds: float = math.inf) -> Any:
         """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class.
 
@@ -180,7 +189,7 @@ class Endpoint:
         """What the server said in a body, in one line, without the key should it repeat it or a part of it."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
-        return " ".join(map(self._without_key, str(body).split()))[:300]
+        return " ".join(map(self._without_key, join_surrogates(str(body)).split()))[:300]
 
     def _without_key(self, word: str) -> str:
         """A word, or stars where it shares a part with the key: OpenAI's server repeats the first and last letters."""

@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .text_pieces import join_surrogates
+
 #: A fence of Markdown around the whole answer, which many models write unasked.
 _FENCE = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
 
@@ -46,14 +48,13 @@ def parsed(text: str) -> Any:
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     try:
         value, _ = decoder.raw_decode(body, start)
-        json.dumps(value, ensure_ascii=False).encode()
+        written = json.dumps(value, ensure_ascii=False)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
-    except UnicodeEncodeError:
-        raise ValueError("the JSON holds half of a surrogate pair") from None
     except json.JSONDecodeError as problem:
         raise ValueError(f"the answer is not JSON: {problem.msg} at character {problem.pos}") from None
-    return value
+    joined = join_surrogates(written)  # an escape in a string may be half of a surrogate pair
+    return value if joined == written else json.loads(joined)
 
 
 def _no_constant(name: str) -> None:

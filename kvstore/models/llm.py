@@ -152,7 +152,9 @@ class LanguageModel:
         return self._begun(messages, response_format)
 
     def _first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
-        stream = ChatStream(reply, first=self._patience.first, between=self._patience.between)
+        stream = ChatStream(
+            reply, first=self._patience.first, between=self._patience.between, secret=self._endpoint.secret
+        )
         pieces = iter(stream)
         try:
             return stream, chain(list(islice(pieces, 1)), pieces)

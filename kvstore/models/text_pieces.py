@@ -5,10 +5,24 @@ In: a generator of pieces that returns a result. Out: the pieces, and the result
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from typing import Generic, Self, TypeVar
 
 Result = TypeVar("Result")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def join_surrogates(text: str) -> str:
+    """Return a text that can be encoded: two halves of a surrogate pair become one character, a lone half U+FFFD.
+
+    >>> join_surrogates("\\ud83d\\ude00, \\ud83d")
+    '😀, �'
+    """
+    if _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class TextPieces(Iterator[str], Generic[Result]):
