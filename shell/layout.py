@@ -308,8 +308,11 @@ def _limited(text: str, width: int | None) -> str:
 
 
 def hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """RETRIEVE's rows as a table of what people read: without the last column, the places that each row is made of."""
-    return table(columns[:-1], (row[:-1] for row in rows), width, TABLE)
+    """Return the rows of SEARCH or RETRIEVE as a table, without the columns that are for programs: the spans, and the
+    deprecated name of ``ordinal``."""
+    shown_columns = [index for index, name in enumerate(columns) if name not in ("spans", "chunk")]
+    names = [columns[index] for index in shown_columns]
+    return table(names, ([row[index] for index in shown_columns] for row in rows), width, TABLE)
 
 
 def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterator[str]:
@@ -336,7 +339,8 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
 
 def _chunks(spans: Sequence[dict[str, Any]]) -> str:
     """The chunks of a citation that the document of its first place has."""
-    first, last = spans[0]["chunk"], max(span["chunk"] for span in spans if span["document"] == spans[0]["document"])
+    ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
+    first, last = ordinals[0], max(ordinals)
     return f"chunk {first}" if first == last else f"chunks {first} to {last}"
 
 

@@ -36,9 +36,10 @@ def write(
 ) -> int:
     """Write a result to ``out``; returns the number of rows.
 
-    ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables fit it,
-    and in mode ``table`` LOOKUP is prose with the name marked, EXPAND is drawn as a tree, RETRIEVE keeps its spans to
-    itself, and an answer is wrapped, its citations numbered; ``told`` says that the text of a model's answer has been
+    ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables and
+    answers fit it. In mode ``table`` EXPAND is drawn as a tree, and an answer is prose with its citations numbered; on
+    a terminal LOOKUP is prose too, with the name marked, and SEARCH and RETRIEVE leave out columns for programs. CHECK
+    of a sound store has no rows, and no header but in JSON. ``told`` says that the text of a model's answer has been
     shown while it came."""
     counted = Counted(rows)
     for line in _lines(kind, columns, counted, mode, width, told):
@@ -63,19 +64,24 @@ class Counted:
 def _lines(
     kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, told: bool
 ) -> Iterator[str]:
-    if mode == "table" and width is not None:
-        if kind == "LOOKUP":
-            return layout.locations(rows, width)
+    if mode == "table":
         if kind == "EXPAND":
             return layout.groups(rows, width) if "count" in columns else layout.relatives(rows, width)
-        if kind == "RETRIEVE":
-            return layout.hits(columns, rows, width)
         if kind == "ASK":
             return (line for row in rows for line in layout.answer(row, width, told=told))
+        if kind == "LOOKUP" and width is not None:
+            return layout.locations(rows, width)
+        if kind in ("SEARCH", "RETRIEVE") and width is not None:
+            return layout.hits(columns, rows, width)
     if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
         return (picture for (picture,) in rows)  # written to a file, it is one that browsers show
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
+    if kind == "CHECK" and mode not in ("json", "jsonl"):
+        first = next(iter(rows), None)
+        if first is None:
+            return iter(())  # the message says that the store is sound
+        rows = chain([first], rows)
     return MODES[mode](columns, rows, width)
 
 

@@ -313,7 +313,7 @@ def test_bad_files_are_told_and_the_rest_goes_on(kv: Run, folder: Path) -> None:
     assert any(line.startswith("missing.txt: ") for line in told)
     assert "Traceback" not in error
     assert kv("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
-    assert kv("check", "s") == (0, "problem\n", "the store is sound\n")
+    assert kv("check", "s") == (0, "", "the store is sound\n")
 
 
 def test_an_empty_path_is_wrong_usage(kv: Run, folder: Path) -> None:
@@ -471,7 +471,9 @@ def test_ctrl_c_keeps_what_is_committed_and_a_second_run_goes_on(tmp_path: Path)
 def test_info_check_backup_and_migrate(kv: Run, store: str, tmp_path: Path) -> None:
     rows = dict(csv.reader(io.StringIO(kv("info", store, "--mode", "csv")[1])))
     assert (rows["documents"], rows["embedder"].split(":")[0], rows["path"]) == ("1", "hashing", "s")
-    assert kv("check", store) == (0, "problem\n", "the store is sound\n")
+    assert kv("check", store) == (0, "", "the store is sound\n")
+    assert kv("check", store, "--repair", "--mode", "table") == (0, "", "the store is sound\n")
+    assert kv("check", store, "--mode", "json") == (0, "[]\n", "the store is sound\n")
     with kvstore.open(store) as writer, writer.transaction() as writing:
         writing.put("not yet", "Nothing of this.")
         copying = process("backup", store, "copy", cwd=tmp_path)

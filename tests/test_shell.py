@@ -195,17 +195,30 @@ def test_every_other_mode_keeps_all_columns_of_lookup(mode: str) -> None:
 
 
 def test_a_table_of_hits_leaves_their_places_to_programs() -> None:
-    columns = ("rank", "score", "document", "chunk", "text", "path", "kind", "spans")
-    row = (1, 0.5, "hr/leave", 5, "Leave lasts.", "vector", "chunk", [{"document": "hr/leave"}])
+    columns = ("rank", "score", "document", "ordinal", "text", "path", "kind", "spans", "chunk")
+    row = (1, 0.5, "hr/leave", 5, "Leave lasts.", "vector", "chunk", [{"document": "hr/leave"}], 5)
     for mode, kept in (("table", False), ("line", True), ("json", True)):
         out = io.StringIO()
         render.write("RETRIEVE", columns, [row], out, mode=mode, width=200)
         assert ("spans" in out.getvalue()) == kept
+        assert out.getvalue().count("chunk") == 1 + kept  # the kind, and the deprecated name of ordinal
         assert "Leave lasts." in out.getvalue()
 
 
+def test_an_answer_and_relatives_have_their_shapes_in_a_pipe_too() -> None:
+    place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
+    citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
+    row = ("Leave lasts twenty weeks. [1]", [citation], True, None, [], 0.9, False)
+    text = written([row], "table", None, "ASK")
+    assert text.startswith("Leave lasts twenty weeks. [1]\n\n  [1] hr/leave, chunk 5, bytes 0 to 9\n")
+    assert "{" not in text
+    assert written([("Oslo", "towns", 1, "Harbour", "Oslo", "")], "table", None, "EXPAND") == (
+        "Oslo  in towns\n└─ below\n   └─ Harbour\n"
+    )
+
+
 def test_an_answer_is_wrapped_with_numbered_citations() -> None:
-    place = {"document": "hr/leave", "chunk": 5, "start": 0, "end": 9}
+    place = {"document": "hr/leave", "ordinal": 5, "start": 0, "end": 9}
     citation = {"number": 1, **place, "kind": "chunk", "spans": [place]}
     row = ("Leave lasts twenty weeks, and not one week more. [1]", [citation], True, None, [], 0.9, False)
     text = written([row], "table", 30, "ASK")
@@ -221,9 +234,9 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
         True,
     )
     assert "Extractive" not in written([abstained], "table", 80, "ASK")
-    segment = citation | {"kind": "segment", "spans": [place, place | {"chunk": 7}]}
+    segment = citation | {"kind": "segment", "spans": [place, place | {"ordinal": 7}]}
     assert "[1] hr/leave, chunks 5 to 7, bytes 0 to 9" in written([(row[0], [segment], *row[2:])], "table", 80, "ASK")
-    report = citation | {"kind": "report", "spans": [place, place | {"document": "hr/pay", "chunk": 9}]}
+    report = citation | {"kind": "report", "spans": [place, place | {"document": "hr/pay", "ordinal": 9}]}
     assert "chunk 5, bytes 0 to 9, and 1 more document" in written([(row[0], [report], *row[2:])], "table", 80, "ASK")
     assert max(map(len, text.split("\n"))) <= 30
 
