@@ -68,7 +68,7 @@ def test_what_is_taken_together_is_not_filled_up_with_its_own_chunks(make_store:
     store.put("long", " ".join(f"Charles Babbage designed engine number {n} of brass and steam." for n in range(8)))
     store.put("tea", "Tea is made from leaves.")
     hits = store.retrieve("Charles Babbage", using="bridge", top=6, as_segments=True, options={"fill": "hybrid"}).hits
-    places = [(span.document, span.chunk) for hit in hits for span in hit.spans]
+    places = [(span.document, span.ordinal) for hit in hits for span in hit.spans]
     assert len(places) == len(set(places))
     assert hits[-1].path.startswith("fill: hybrid")
 

@@ -46,7 +46,8 @@ def asked(store: Any, question: str = QUESTION, **clauses: Any) -> Evidence:
 def told(evidence: Evidence) -> list[tuple[Any, ...]]:
     """What does not depend on numbers that are handed out."""
     return [
-        (hit.document, hit.chunk, hit.text, hit.path, round(hit.score, 6), hit.kind, hit.spans) for hit in evidence.hits
+        (hit.document, hit.ordinal, hit.text, hit.path, round(hit.score, 6), hit.kind, hit.spans)
+        for hit in evidence.hits
     ]
 
 

@@ -120,7 +120,7 @@ def test_own_vectors_come_back_bit_for_bit(documents: list) -> None:
             assert contents(two) == contents(one)
             stored = [
                 [
-                    (hit.document, hit.chunk, hit.score)
+                    (hit.document, hit.ordinal, hit.score)
                     for hit in s.search("?", using="vector", vector=[1, 2, 3], top=99)
                 ]
                 for s in (one, two)

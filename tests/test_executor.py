@@ -124,18 +124,20 @@ def test_an_unknown_name_has_no_rows_and_a_hint(filled: kvstore.Store) -> None:
 
 def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store) -> None:
     cursor = filled.execute("SEARCH 'wages' TOP 2")
-    assert cursor.columns == ("rank", "score", "document", "chunk", "text")
+    assert cursor.columns == ("rank", "score", "document", "ordinal", "text", "chunk")
     hits = filled.search("wages", top=2)
-    assert cursor.fetchall() == [(hit.rank, hit.score, hit.document, hit.chunk, hit.text) for hit in hits]
+    assert cursor.fetchall() == [
+        (hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.ordinal) for hit in hits
+    ]
     cursor = filled.execute("RETRIEVE 'Who is Maria Jensen?' USING bridge TOP 1 WHERE key = 'hr/pay'")
-    assert cursor.columns == ("rank", "score", "document", "chunk", "text", "path", "kind", "spans")
+    assert cursor.columns == ("rank", "score", "document", "ordinal", "text", "path", "kind", "spans", "chunk")
     (row,) = cursor.fetchall()
     assert (row[2], bool(row[5]), row[6]) == ("hr/pay", True, "chunk")
     (span,) = row[7]
     document = filled.get("hr/pay")
     assert document is not None
     assert document.text.encode()[span["start"] : span["end"]].decode() == row[4]
-    assert (span["document"], span["chunk"]) == ("hr/pay", row[3])
+    assert (span["document"], span["ordinal"], span["chunk"]) == ("hr/pay", row[3], row[3])
 
 
 def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
@@ -145,8 +147,8 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     assert (extractive, model, dropped, abstained) == (True, None, [], False)
     assert 0.5 <= confidence <= 1
     first = citations[0]
-    assert set(first) == {"number", "document", "source", "chunk", "start", "end", "kind", "spans"}
-    place = {name: first[name] for name in ("document", "chunk", "start", "end")}
+    assert set(first) == {"number", "document", "source", "ordinal", "chunk", "start", "end", "kind", "spans"}
+    place = {name: first[name] for name in ("document", "ordinal", "start", "end", "chunk")}
     assert (first["kind"], first["spans"]) == ("chunk", [place])
     document = filled.get(first["document"])
     assert document is not None

@@ -109,7 +109,10 @@ def test_the_map_places_every_chunk_and_a_question(pages: Any) -> None:
     assert {group["name"]: group["chunks"] for group in told["groups"]} == {"story": 2, "report": 2}
     assert min(points["x"]) == min(points["y"]) == 0 and max(max(points["x"]), max(points["y"])) == 1
     first = told["evidence"][0]
-    assert first["document"] == points["document"][first["point"]] and first["chunk"] == points["chunk"][first["point"]]
+    assert (
+        first["document"] == points["document"][first["point"]]
+        and first["ordinal"] == points["ordinal"][first["point"]]
+    )
     packed = pages.get("/map.points?colour=kind").content
     assert len(packed) == 5 * 4
     assert np.allclose(np.frombuffer(packed[:8], "<u2") / 65535, points["x"], atol=1e-4)

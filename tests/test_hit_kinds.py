@@ -40,7 +40,7 @@ class Overview:
             spans.append(TextSpan(key, chunk, start, text.index(".", start) + 1))
         text = " ".join(TEXTS[span.document][span.start : span.end] for span in spans)
         first = spans[0]
-        place = (first.document, first.chunk, text, "an overview", first.start, first.end, "", "Lives")
+        place = (first.document, first.ordinal, text, "an overview", first.start, first.end, "", "Lives")
         return Evidence(query.question, self.name, [Hit(1, 1.0, *place, "summary", tuple(spans))], pool=1)
 
 
@@ -55,7 +55,21 @@ def filled(store: kvstore.Store) -> Iterator[kvstore.Store]:
 
 def test_a_chunk_is_one_place(filled: kvstore.Store) -> None:
     for hit in filled.retrieve("Who designed the engine?").hits:
-        assert (hit.kind, hit.spans) == ("chunk", (TextSpan(hit.document, hit.chunk, hit.start, hit.end),))
+        assert (hit.kind, hit.spans) == ("chunk", (TextSpan(hit.document, hit.ordinal, hit.start, hit.end),))
+
+
+def test_chunk_is_the_deprecated_name_of_ordinal(filled: kvstore.Store) -> None:
+    answer = filled.ask("Who designed the engine?")
+    (hit, *_), (citation, *_) = answer.evidence.hits, answer.citations
+    for place in (hit, hit.spans[0], citation, citation.spans[0]):
+        name = type(place).__name__
+        expected = rf"{name}\.chunk is deprecated and is removed in kvstore 0\.5; use {name}\.ordinal"
+        with pytest.warns(DeprecationWarning, match=expected) as warnings:
+            assert place.chunk == place.ordinal
+        assert warnings[0].filename == __file__
+        assert "removed in kvstore 0.5" in str(type(place).__doc__).replace("\n", " ").replace("    ", "")
+    columns = answer.evidence._rows_by_name()[0]
+    assert (columns[3], columns[-1]) == ("ordinal", "chunk")
 
 
 def test_rows_have_every_place_of_a_summary(filled: kvstore.Store) -> None:
@@ -63,7 +77,7 @@ def test_rows_have_every_place_of_a_summary(filled: kvstore.Store) -> None:
     assert row[6] == "summary"
     assert [span["document"] for span in row[7]] == ["ada", "ada", "babbage"]
     assert " ".join(TEXTS[span["document"]][span["start"] : span["end"]] for span in row[7]) == row[4]
-    assert [row[2], row[3]] == [row[7][0]["document"], row[7][0]["chunk"]]
+    assert [row[2], row[3]] == [row[7][0]["document"], row[7][0]["ordinal"]]
 
 
 def test_an_answer_from_a_summary_cites_where_its_sentences_stand(filled: kvstore.Store) -> None:
@@ -75,7 +89,7 @@ def test_an_answer_from_a_summary_cites_where_its_sentences_stand(filled: kvstor
     # What stands beside the sentences of the summary is nothing that was found.
     assert all("Nobody asked" not in citation.text for citation in answer.citations)
     born = filled.ask("When was she born?", using="overview").citations[0]
-    assert (TEXTS["ada"][born.start : born.end], born.chunk) == ("She was born in 1815.", 1)
+    assert (TEXTS["ada"][born.start : born.end], born.ordinal) == ("She was born in 1815.", 1)
 
 
 def test_a_prompt_and_a_refusal_cite_a_summary_whole(filled: kvstore.Store) -> None:
@@ -85,6 +99,6 @@ def test_a_prompt_and_a_refusal_cite_a_summary_whole(filled: kvstore.Store) -> N
     (citation,) = filled.ask("Who designed the engine?", using="overview").citations
     hit = filled.retrieve("Who designed the engine?", using="overview").hits[0]
     assert (citation.kind, citation.spans) == ("summary", hit.spans)
-    assert [asdict(span) for span in citation.spans] == filled.execute(
+    assert [asdict(span) | {"chunk": span.ordinal} for span in citation.spans] == filled.execute(
         "ASK 'Who designed the engine?' USING overview"
     ).fetchall()[0][1][0]["spans"]

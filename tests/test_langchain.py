@@ -425,7 +425,7 @@ def test_evidence_stands_in_the_metadata(store: kvstore.Store) -> None:
     assert retriever.invoke("leave", where={"year": 2023}) == []
     chunk, *_ = KvstoreVectorStore(store=store).similarity_search("parental leave", k=1)
     assert chunk.page_content in document.text
-    assert chunk.metadata["evidence"]["chunk"] == 0
+    assert chunk.metadata["evidence"]["ordinal"] == 0
     assert len(retriever.invoke("Who approves leave?", strategy="bridge", k=3, fill="none")) < 4
 
 

@@ -596,8 +596,8 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
         "vector",
         [
             replace(hit, **named),
-            replace(hit, **named, rank=2, chunk=2),
-            replace(hit, **named | {"title": None}, rank=3, chunk=3),
+            replace(hit, **named, rank=2, ordinal=2),
+            replace(hit, **named | {"title": None}, rank=3, ordinal=3),
         ],
         abstracts=[AbstractNote(1, FORGED, 0, FORGED + "!")],
         context=[FORGED],

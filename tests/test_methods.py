@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple
 from functools import partialmethod
 from pathlib import Path
@@ -22,15 +22,28 @@ Call = Callable[[kvstore.Store], Any]
 
 def hits(found: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...]]:
     return [
-        (h.rank, h.score, h.document, h.chunk, h.text, *([h.path, h.kind, [*map(asdict, h.spans)]] if path else []))
+        (
+            h.rank,
+            h.score,
+            h.document,
+            h.ordinal,
+            h.text,
+            *([h.path, h.kind, places(h.spans)] if path else []),
+            h.ordinal,
+        )
         for h in found
     ]
 
 
+def places(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
+    return [asdict(span) | {"chunk": span.ordinal} for span in spans]
+
+
 def answered(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ...]]:
     cited = [
-        {name: getattr(c, name) for name in ("number", "document", "chunk", "start", "end")}
-        | {"source": store.describe_document(c.document)["source"], "kind": c.kind, "spans": [*map(asdict, c.spans)]}
+        {name: getattr(c, name) for name in ("number", "document", "ordinal", "start", "end")}
+        | {"source": store.describe_document(c.document)["source"], "kind": c.kind, "spans": places(c.spans)}
+        | {"chunk": c.ordinal}
         for c in answer.citations
     ]
     confidence = round(answer.confidence, 3)

@@ -84,7 +84,7 @@ def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.S
     assert [(hit.document, hit.start) for hit in evidence.hits] == sorted((h.document, h.start) for h in evidence.hits)
     for hit in evidence.hits:
         assert " ".join(spanned(filled, hit)) == hit.text
-        assert (hit.document, hit.chunk, hit.start, hit.end) == tuple(asdict(hit.spans[0]).values())
+        assert (hit.document, hit.ordinal, hit.start, hit.end) == tuple(asdict(hit.spans[0]).values())
     steps = {step.name: step.detail for step in evidence.steps}
     assert steps["choose mode"].startswith("cover")
     assert "every sentence" in steps["read documents"]
@@ -324,7 +324,7 @@ def test_stored_sums_of_vectors_say_what_all_vectors_do(
                 wanted = {"mode": mode, "width": 9}
                 hits = store.retrieve(f"What are {question}?", using="raptor", top=60, options=wanted).hits
                 assert any(hit.path.startswith("topic") for hit in hits)
-                found.append([(hit.score, hit.document, hit.chunk, hit.text, hit.path) for hit in hits])
+                found.append([(hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in hits])
         return found
 
     assert answers(1) == answers(1000)

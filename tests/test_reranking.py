@@ -64,6 +64,30 @@ def test_rerankers_by_clause_and_by_session(filled: kvstore.Store) -> None:
     assert ("reranker", "combination", False) in filled.settings_table()
 
 
+def test_options_take_what_with_takes(filled: kvstore.Store) -> None:
+    statement = "RETRIEVE 'Who signs the wages?' USING bridge WITH (reranker = combination, fill = hybrid, pool = 0.5)"
+    options = {"reranker": "combination", "fill": "hybrid", "pool": 0.5}
+    evidence = filled.retrieve(QUESTION, using="bridge", options=options)
+    assert "rerank" in [step.name for step in evidence.steps]
+    assert [(hit.document, hit.score) for hit in evidence.hits] == [
+        (row[2], row[1]) for row in filled.execute(statement)
+    ]
+    for by_option in (
+        filled.ask(QUESTION, using="bridge", options=options).evidence,
+        filled.weigh(QUESTION, using="bridge", options=options)[0],
+    ):
+        assert "rerank" in [step.name for step in by_option.steps]
+    filled.set("reranker", "combination")
+    plain = filled.retrieve(QUESTION, using="vector", options={"reranker": "none"})
+    assert "rerank" not in [step.name for step in plain.steps]
+    with pytest.raises(errors.InputError, match="'none' and, in options, 'combination'; leave one out"):
+        filled.retrieve(QUESTION, reranker="none", options={"reranker": "combination"})
+    with pytest.raises(errors.InputError, match="option reranker is a name: none, combination or .*, not 7"):
+        filled.retrieve(QUESTION, options={"reranker": 7})
+    with pytest.raises(errors.InputError, match=r"no option 'rerank'; it has: .*fill, reranker"):
+        filled.retrieve(QUESTION, options={"rerank": "none"})
+
+
 def test_a_bad_name_is_told_what_would_do(filled: kvstore.Store) -> None:
     with pytest.raises(errors.RerankerError, match="no reranker 'combinaton'; did you mean combination"):
         filled.execute("SET reranker = combinaton")

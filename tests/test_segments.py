@@ -70,7 +70,7 @@ def filled(make_store: MakeStore) -> kvstore.Store:
 
 def found(store: kvstore.Store, **clauses: object) -> list[tuple[str, int, int]]:
     hits = store.retrieve("x", using="given", as_segments=True, **clauses).hits  # type: ignore[arg-type]
-    return [(hit.document, hit.spans[0].chunk, hit.spans[-1].chunk) for hit in hits]
+    return [(hit.document, hit.spans[0].ordinal, hit.spans[-1].ordinal) for hit in hits]
 
 
 # The runs ------------------------------------------------------------------------------------------------------------
@@ -133,8 +133,8 @@ def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Stor
         evidence = filled.retrieve("x", using="given", as_segments=True)
         first, second, third = evidence.hits
         assert [hit.kind for hit in evidence.hits] == ["segment", "chunk", "chunk"]
-        assert (first.document, first.chunk, first.score) == ("one", 9, 0.9)
-        assert [span.chunk for span in first.spans] == [9, 10, 11, 12]
+        assert (first.document, first.ordinal, first.score) == ("one", 9, 0.9)
+        assert [span.ordinal for span in first.spans] == [9, 10, 11, 12]
         document = filled.get("one")
         assert document is not None
         assert first.text == document.text[first.start : first.end] == " ".join(map(sentence, range(9, 13)))
@@ -142,7 +142,7 @@ def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Stor
         assert first.path == "segment of 4 chunks around chunk 10: given"
         # In the order of the best-ranked chunk of each.
         assert [hit.rank for hit in evidence.hits] == [1, 2, 3]
-        assert [(hit.document, hit.chunk) for hit in (second, third)] == [("two", 3), ("one", 20)]
+        assert [(hit.document, hit.ordinal) for hit in (second, third)] == [("two", 3), ("one", 20)]
         step = evidence.steps[-1]
         assert (step.name, step.count) == ("take segments", 3)
         assert "5 of 5 chunks are worth more than the penalty 0.12" in step.detail
@@ -170,7 +170,7 @@ def test_options_make_segments_longer_and_shorter(filled: kvstore.Store) -> None
 def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: kvstore.Store) -> None:
     with ranked(("one", 10, 0.9), ("one", 12, 0.88), ("one", 9, 0.86), ("one", 8, 0.84), ("two", 0, 0.5)):
         whole = filled.retrieve("x", using="given", as_segments=True, within=200)
-        assert [(hit.document, hit.chunk, len(hit.spans)) for hit in whole.hits] == [("one", 8, 5), ("two", 0, 1)]
+        assert [(hit.document, hit.ordinal, len(hit.spans)) for hit in whole.hits] == [("one", 8, 5), ("two", 0, 1)]
         size = token_count(sentence(10))
         for within, expected in (
             (size, [("one", 10, 10)]),
@@ -201,7 +201,9 @@ def test_the_clause_stands_anywhere_and_needs_its_options(filled: kvstore.Store)
     one, other = (filled.execute(text).fetchall() for text in said)
     assert one == other
     assert {row[6] for row in one} <= {"chunk", "segment"}
-    with pytest.raises(errors.InputError, match="no option 'penalty'; it has: exact, fill; AS SEGMENTS has that one"):
+    with pytest.raises(
+        errors.InputError, match="no option 'penalty'; it has: exact, fill, reranker; AS SEGMENTS has that one"
+    ):
         filled.retrieve("x", using="vector", options={"penalty": 0.1})
     with pytest.raises(errors.InputError, match="option longest lies between 1 and 1000"):
         filled.execute("ASK 'x' AS SEGMENTS WITH (longest = 0)")
@@ -223,22 +225,22 @@ def test_an_answer_from_segments_cites_chunks_of_them(filled: kvstore.Store) -> 
     filled.put("tea", "Tea is made from leaves. " + " ".join(map(sentence, range(6))))
     answer = filled.ask("What is tea made from?", as_segments=True, using="lexical")
     citation = answer.citations[0]
-    assert (citation.document, citation.chunk, citation.text) == ("tea", 0, "Tea is made from leaves.")
+    assert (citation.document, citation.ordinal, citation.text) == ("tea", 0, "Tea is made from leaves.")
 
 
 def test_a_prompt_has_segments_and_the_evidence_its_chunks(filled: kvstore.Store) -> None:
     with ranked(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
         prompt = filled.prompt("x", using="given")
-        assert [hit.chunk for hit in prompt.evidence.hits] == [10, 3, 12, 20, 9]
+        assert [hit.ordinal for hit in prompt.evidence.hits] == [10, 3, 12, 20, 9]
         assert {hit.kind for hit in prompt.evidence.hits} == {"chunk"}
         assert prompt.passages == prompt.evidence.segments
-        assert [(hit.document, hit.chunk, len(hit.spans)) for hit in prompt.passages] == [
+        assert [(hit.document, hit.ordinal, len(hit.spans)) for hit in prompt.passages] == [
             *(("one", 9, 4), ("two", 3, 1), ("one", 20, 1)),
         ]
         assert " ".join(map(sentence, range(9, 13))) in prompt.user
         assert [step.name for step in prompt.evidence.steps][-2:] == ["take segments", "build prompt"]
         within = filled.prompt("x", using="given", within=40)
-        assert [(hit.chunk, len(hit.spans)) for hit in within.passages] == [(9, 2)]
+        assert [(hit.ordinal, len(hit.spans)) for hit in within.passages] == [(9, 2)]
         assert not filled.ask("x", using="given").evidence.segments  # which no model reads
 
 
@@ -290,15 +292,15 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
     for hit in hits:
         assert all(hit.end <= start or stop <= hit.start for start, stop in taken)
         assert hit.text == text[hit.start : hit.end] == hit.text.strip()
-        assert any(span.chunk in numbers for span in hit.spans)
+        assert any(span.ordinal in numbers for span in hit.spans)
         for before, after in itertools.pairwise(hit.spans):
-            assert before.end <= after.start and before.chunk + 1 == after.chunk
+            assert before.end <= after.start and before.ordinal + 1 == after.ordinal
         taken.append((hit.start, hit.end))
     if within is not None:
         assert sum(token_count(hit.text) for hit in hits) <= within
         return
     bests = {
-        hit.rank: min((numbers.index(span.chunk), span) for span in hit.spans if span.chunk in numbers)[1]
+        hit.rank: min((numbers.index(span.ordinal), span) for span in hit.spans if span.ordinal in numbers)[1]
         for hit in hits
     }
     for hit, (start, end) in itertools.product(hits, whole_blocks(text)):

@@ -495,9 +495,9 @@ def test_one_bad_document_of_many_is_named_and_none_is_stored(
 def test_vectors_of_chunks_as_hits_name_them(store: kvstore.Store) -> None:
     store.put("tea", f"{TEA} " * 20)
     hits = store.search("leaves", top=3)
-    found = store.vectors([(hit.document, hit.chunk) for hit in hits])
+    found = store.vectors([(hit.document, hit.ordinal) for hit in hits])
     ids = {(key, number): id for id, key, number in store.execute("SELECT id, document, ordinal FROM chunks")}
-    assert (found == store.vectors([ids[hit.document, hit.chunk] for hit in hits])).all()
+    assert (found == store.vectors([ids[hit.document, hit.ordinal] for hit in hits])).all()
     for chunk in (("tea", 999), ("milk", 0)):
         with pytest.raises(errors.InputError, match="there is no chunk"):
             store.vectors([chunk])

@@ -78,7 +78,7 @@ def answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
     hits = [hit for evidence in found for hit in evidence.hits]
     context = [line for evidence in found for line in evidence.context]
     return (
-        [(hit.document, hit.chunk) for hit in hits],
+        [(hit.document, hit.ordinal) for hit in hits],
         [hit.score for hit in hits],
         [hit.path for hit in hits],
         context,

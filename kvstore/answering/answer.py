@@ -54,10 +54,11 @@ class Answer(Columnar):
 
     def _rows_by_name(self) -> NamedRows:
         columns = {
-            "number": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "start": "INTEGER", "end": "INTEGER",
+            "number": "INTEGER", "document": "TEXT", "ordinal": "INTEGER", "start": "INTEGER", "end": "INTEGER",
             "text": "TEXT", "kind": "TEXT",
         }  # fmt: skip
-        rows = [[getattr(citation, name) for name in columns] for citation in self.citations]
+        rows = [[*(getattr(citation, name) for name in columns), citation.ordinal] for citation in self.citations]
+        columns["chunk"] = "INTEGER"  # the deprecated name of ordinal
         return tuple(columns), rows, tuple(columns.values())
 
     def _repr_html_(self) -> str:

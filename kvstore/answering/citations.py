@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..retrieval.evidence import Hit, HitKind, TextSpan
+from ..retrieval.evidence import ChunkPlace, Hit, HitKind, TextSpan
 
 _BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
@@ -23,9 +23,10 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
-    """Where a statement of an answer stands: document key, number of the chunk in the document, bytes ``start`` to
-    ``end`` of the stored text.
+class Citation(ChunkPlace):
+    """Where a statement of an answer stands: document key, ``ordinal`` of the chunk (its number in the document), bytes
+    ``start`` to ``end`` of the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
+    0.5.
 
     ``kind`` is that of the hit it is of. ``spans`` are its places, never none: more than one where what is cited is a
     segment, a summary or a report, see :class:`~kvstore.retrieval.evidence.Hit`.
@@ -33,7 +34,7 @@ class Citation:
 
     number: int
     document: str
-    chunk: int
+    ordinal: int
     start: int
     end: int
     text: str
@@ -42,12 +43,12 @@ class Citation:
 
     def __post_init__(self) -> None:
         if not self.spans:
-            object.__setattr__(self, "spans", (TextSpan(self.document, self.chunk, self.start, self.end),))
+            object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
 
 def citation_of(number: int, hit: Hit) -> Citation:
     """The citation of a whole hit."""
-    return Citation(number, hit.document, hit.chunk, hit.start, hit.end, hit.text, hit.kind, hit.spans)
+    return Citation(number, hit.document, hit.ordinal, hit.start, hit.end, hit.text, hit.kind, hit.spans)
 
 
 def without_citations(text: str) -> str:

@@ -47,5 +47,5 @@ def summed_up(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, li
         text = without_citations(sentence.text)
         paragraphs.setdefault(hit.rank, []).append(f"{text} [{number}]")
         place = sentence.span(view)
-        citations.append(Citation(number, place.document, place.chunk, place.start, place.end, text, hit.kind))
+        citations.append(Citation(number, place.document, place.ordinal, place.start, place.end, text, hit.kind))
     return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs.values()), citations

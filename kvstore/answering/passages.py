@@ -148,7 +148,7 @@ def places_of(hit: Hit, view: State) -> Iterator[tuple[int, TextSpan]]:
         if record is None:
             raise CorruptionError(f"document {document!r} has chunks and is not there; run CHECK")
         ids = list(record.chunk_ids())
-        yield from ((ids[span.chunk], span) for span in spans)
+        yield from ((ids[span.ordinal], span) for span in spans)
 
 
 class _FoundPlace(NamedTuple):
@@ -224,7 +224,7 @@ def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
     spans = []
     for hit, span in sorted(places, key=lambda found: found.span.start):
         first, last = (len(data[: at - passage.start].decode(errors="ignore")) for at in (span.start, span.end))
-        spans.append((first, last, hit, span.chunk))
+        spans.append((first, last, hit, span.ordinal))
     for snippet in passage.snippets:
         for first, last, hit, chunk in spans:
             if first <= snippet.start < last:

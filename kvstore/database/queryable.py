@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..arguments import check_clauses, check_methods, check_text, check_whole, is_text
 from ..errors import ArgumentError, InputError, ModelUnavailableError
-from ..retrieval.query import FILL, SEARCH_TOP, Clauses, Query, Strategy, check_options
+from ..retrieval.query import RERANKER, SEARCH_TOP, Clauses, Query, Strategy, check_options, get_reranker, split_options
 from ..structures.counters import Counters
 from ..structures.vectors.vectors import cosines, unit_rows
 from ..systems import INDEXES, index_named, overview_strategies, strategy_named
@@ -626,11 +626,14 @@ class Queryable(ABC):
 
         # A vector that was given is the question's, and no other's.
         others: Clauses = {**clauses, "vector": None}
+        reranker = get_reranker(clauses.get("options") or {})
 
         def retrieve(other: str, using: str | None) -> Evidence:
             if using is None:
                 return self.retrieve(other, **others)
-            by_other: Clauses = {**others, "using": using, "options": None}
+            # The strategy's own options are no other's; a reranker goes with any.
+            shared = None if reranker is None else {RERANKER: reranker}
+            by_other: Clauses = {**others, "using": using, "options": shared}
             return self.retrieve(other, **by_other)
 
         @contextmanager
@@ -755,9 +758,10 @@ class Queryable(ABC):
         empty."""
         session = self._context.session
         strategy = strategy_named(using or session.strategy)
-        given_options = dict(options or {})
-        check_options(strategy, given_options, as_segments=bool(as_segments))
-        fill = FILL.chosen("option fill", given_options.pop("fill", FILL.default))
+        check_options(strategy, options or {}, as_segments=bool(as_segments))
+        own_options, fill, reranker_option = split_options(options)
+        if reranker is not None and reranker_option not in (None, reranker):
+            raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
         if (kind := self._lacking_index(view, strategy)) is not None:
             raise InputError(f"strategy {strategy.name} needs the index {kind}: CREATE INDEX {kind}; makes it")
         top = session.top if top is None else top
@@ -778,9 +782,9 @@ class Queryable(ABC):
             top=top,
             depth=depth,
             within=within,
-            options=given_options,
+            options=own_options,
             count_hits=self._context.count_hits,
-            rerank=self._context.reranker(reranker),
+            rerank=self._context.reranker(reranker or reranker_option),
             segments="instead" if as_segments else "no",
             fill=fill,
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],

@@ -15,10 +15,14 @@ def documents_of(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
 
 
 def evidence_of(hit: Hit) -> dict[str, Any]:
-    """A hit without its text as plain data, such as metadata take; ``start`` and ``end`` are bytes of its document."""
+    """A hit without its text as plain data, such as metadata take; ``start`` and ``end`` are bytes of its document.
+
+    ``chunk`` is the deprecated name of ``ordinal``.
+    """
     return {
         "document": hit.document,
-        "chunk": hit.chunk,
+        "ordinal": hit.ordinal,
+        "chunk": hit.ordinal,
         "start": hit.start,
         "end": hit.end,
         "rank": hit.rank,
@@ -27,5 +31,5 @@ def evidence_of(hit: Hit) -> dict[str, Any]:
         "heading": hit.heading,
         "title": hit.title,
         "kind": hit.kind,
-        "spans": [[span.document, span.chunk, span.start, span.end] for span in hit.spans],
+        "spans": [[span.document, span.ordinal, span.start, span.end] for span in hit.spans],
     }

@@ -11,8 +11,9 @@ from itertools import chain, islice
 from typing import Any
 
 from ..answering.answer import Answer
-from ..errors import StatementError
+from ..errors import InputError, StatementError
 from ..retrieval.evidence import Evidence, Hit, TextSpan
+from ..retrieval.query import get_reranker
 from ..sql.diagnosis import failure
 from ..sql.nearby import no_entity
 from ..sql.relational import Selection
@@ -40,8 +41,11 @@ EXPAND_COLUMNS = {
     "via": "TEXT",
     "text": "TEXT",
 }
-HIT_COLUMNS = {"rank": "INTEGER", "score": "REAL", "document": "TEXT", "chunk": "INTEGER", "text": "TEXT"}
-EVIDENCE_COLUMNS = {**HIT_COLUMNS, "path": "TEXT", "kind": "TEXT", "spans": "JSON"}
+_HIT_COLUMNS = {"rank": "INTEGER", "score": "REAL", "document": "TEXT", "ordinal": "INTEGER", "text": "TEXT"}
+#: The deprecated name of ``ordinal``, the last column.
+_DEPRECATED = {"chunk": "INTEGER"}
+SEARCH_COLUMNS = {**_HIT_COLUMNS, **_DEPRECATED}
+EVIDENCE_COLUMNS = {**_HIT_COLUMNS, "path": "TEXT", "kind": "TEXT", "spans": "JSON", **_DEPRECATED}
 ANSWER_COLUMNS = {
     "answer": "TEXT",
     "citations": "JSON",
@@ -87,22 +91,22 @@ def search(context: StatementContext, statement: s.Search) -> Cursor:
     hits = context.target.search(
         statement.text, **given(using=statement.using, where=statement.where, top=statement.top)
     )
-    return _typed("SEARCH", HIT_COLUMNS, map(_hit, hits), len(hits))
+    return _typed("SEARCH", SEARCH_COLUMNS, ((*_hit(hit), hit.ordinal) for hit in hits), len(hits))
 
 
 def _hit(hit: Hit) -> Row:
-    return hit.rank, hit.score, hit.document, hit.chunk, hit.text
+    return hit.rank, hit.score, hit.document, hit.ordinal, hit.text
 
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
     found = evidence(context, statement)
-    rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans)) for hit in found.hits)
+    rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans), hit.ordinal) for hit in found.hits)
     return _typed("RETRIEVE", EVIDENCE_COLUMNS, rows, len(found.hits), found.hint)
 
 
 def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
-    """Places as rows and citations have them."""
-    return [asdict(span) for span in spans]
+    """Return places as rows and citations have them; ``chunk`` is the deprecated name of ``ordinal``."""
+    return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
 def evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
@@ -112,18 +116,17 @@ def evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
 
 def retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
     """The clauses of a RETRIEVE or ASK, as methods take them."""
-    options = dict(statement.options)
-    reranker = options.pop("reranker", None)
-    if not (reranker is None or isinstance(reranker, str)):
-        raise context.failure("the option reranker is a name: none, combination or a cross-encoder")
+    try:
+        get_reranker(statement.options)
+    except InputError as error:
+        raise context.failure(str(error)) from error
     return given(
         using=statement.using,
         depth=statement.depth,
         top=statement.top,
         within=statement.within,
         where=statement.where,
-        options=options or None,
-        reranker=reranker,
+        options=statement.options or None,
         as_segments=statement.as_segments or None,
     )
 
@@ -139,11 +142,12 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
             "number": c.number,
             "document": c.document,
             "source": sources[c.document],
-            "chunk": c.chunk,
+            "ordinal": c.ordinal,
             "start": c.start,
             "end": c.end,
             "kind": c.kind,
             "spans": _spans(c.spans),
+            "chunk": c.ordinal,
         }
         for c in found.citations
     ]

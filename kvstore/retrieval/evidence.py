@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
@@ -17,27 +18,49 @@ from ..structures.reading import BatchedReading
 HitKind = Literal["chunk", "segment", "summary", "report"]
 
 
-#: What a hit is for other programs, and a relative, with the types of SQL.
-_HIT_FIELDS = ("rank", "score", "document", "chunk", "text", "path", "kind", "start", "end", "heading", "title")
+#: What a hit is for other programs, and a relative, with the types of SQL. Rows of hits end with the deprecated column
+#: ``chunk``.
+_HIT_FIELDS = ("rank", "score", "document", "ordinal", "text", "path", "kind", "start", "end", "heading", "title")
 _HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INTEGER", "INTEGER", "TEXT", "TEXT")
 _RELATIVE_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 
+class ChunkPlace:
+    """A place in a document that names its chunk by ``ordinal``, the chunk's number in the document."""
+
+    __slots__ = ()
+    ordinal: int
+
+    @property
+    def chunk(self) -> int:
+        """Return ``ordinal`` under its deprecated name, with a DeprecationWarning; removed in kvstore 0.5."""
+        name = type(self).__name__
+        warnings.warn(
+            f"{name}.chunk is deprecated and is removed in kvstore 0.5; use {name}.ordinal",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.ordinal
+
+
 @dataclass(frozen=True, slots=True)
-class TextSpan:
-    """A place of stored text: the key of its document, the number of the chunk in the document that it is of or begins
-    in, from 0, and its bytes, ``start`` to ``end``, in the stored text."""
+class TextSpan(ChunkPlace):
+    """A place of stored text: the key of its document, the ``ordinal`` of the chunk that it is of or begins in (its
+    number in the document, from 0), and its bytes, ``start`` to ``end``, in the stored text.
+
+    ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
+    """
 
     document: str
-    chunk: int
+    ordinal: int
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """Something found: ``document`` is its document's key, ``chunk`` its number in the document, from 0, ``start`` to
-    ``end`` its bytes in the stored text.
+class Hit(ChunkPlace):
+    """Something found: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start`` to
+    ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
 
     ``path`` says in words why it is there; ``heading`` the headings around it, outermost first; ``title`` its
     document's title. ``spans`` are the places it is made of, in order, never none: a chunk is one; a segment, which is
@@ -49,7 +72,7 @@ class Hit:
     rank: int
     score: float
     document: str
-    chunk: int
+    ordinal: int
     text: str
     path: str
     start: int
@@ -61,7 +84,7 @@ class Hit:
 
     def __post_init__(self) -> None:
         if not self.spans:
-            object.__setattr__(self, "spans", (TextSpan(self.document, self.chunk, self.start, self.end),))
+            object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +148,14 @@ class Evidence(Columnar):
         """What a notebook shows: the hits, with how each came to be there."""
         from ..markup import table
 
-        columns = ("rank", "score", "document", "chunk", "text", "path")
-        rows = [(hit.rank, hit.score, hit.document, hit.chunk, hit.text, hit.path) for hit in self.hits]
+        columns = ("rank", "score", "document", "ordinal", "text", "path")
+        rows = [(hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in self.hits]
         found = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
         return table(columns, rows, remarks=[found, *([] if self.hint is None else [self.hint])])
 
     def _rows_by_name(self) -> NamedRows:
-        return _HIT_FIELDS, [[getattr(hit, name) for name in _HIT_FIELDS] for hit in self.hits], _HIT_TYPES
+        rows = [[*(getattr(hit, name) for name in _HIT_FIELDS), hit.ordinal] for hit in self.hits]
+        return (*_HIT_FIELDS, "chunk"), rows, (*_HIT_TYPES, "INTEGER")
 
 
 class Trace:

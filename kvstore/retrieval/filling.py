@@ -32,7 +32,7 @@ def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
         plain = replace(query, options={}, top=query.top + len(shown), within=within, segments="no", abstracts=False)
         if "vector" in vars(query):  # embedded once is enough
             plain.given = query.vector
-        found = [hit for hit in filler.retrieve(plain).hits if (hit.document, hit.chunk) not in shown][:missing]
+        found = [hit for hit in filler.retrieve(plain).hits if (hit.document, hit.ordinal) not in shown][:missing]
         step.detail = f"{filler.name}, since {evidence.strategy} found {len(evidence.hits)} of {query.top}"
         step.count = len(found)
     hits = list(evidence.hits)
@@ -42,10 +42,10 @@ def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     segments = list(evidence.segments)
     if segments:
         read = _chunks_of(segments)
-        segments += [hit for hit in hits[len(evidence.hits) :] if (hit.document, hit.chunk) not in read]
+        segments += [hit for hit in hits[len(evidence.hits) :] if (hit.document, hit.ordinal) not in read]
     return replace(evidence, hits=hits, segments=segments)
 
 
 def _chunks_of(hits: Sequence[Hit]) -> set[tuple[str, int]]:
     """The chunks that hits show: not those of which a summary or a report has only been made."""
-    return {(span.document, span.chunk) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}
+    return {(span.document, span.ordinal) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}

@@ -32,15 +32,17 @@ SEARCH_TOP = 10
 CANDIDATES = 50
 #: An option of every strategy, beside its own.
 FILL = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
+#: The option of every strategy that names its reranker.
+RERANKER = "reranker"
 
 
 class Clauses(TypedDict, total=False):
     """What may be said beside a question, by name; what is left out or None is the session's setting.
 
-    ``using`` names the strategy, ``options`` are its own, and ``fill``, which every strategy has; ``depth`` counts
-    levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition
+    ``using`` names the strategy, ``options`` are its own, and ``fill`` and ``reranker``, which every strategy has;
+    ``depth`` counts levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition
     over the columns of ``documents``, with values for its ``parameters``, or a mapping that says one; ``vector``, shape
-    (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order; ``as_segments``
+    (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order, as the option does; ``as_segments``
     takes neighbouring chunks together as they belong together (:mod:`.segments`), and lets ``options`` have those of
     segments too.
     """
@@ -203,9 +205,11 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
     every = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL}
     for name, value in options.items():
+        if name == RERANKER:
+            continue
         known = every.get(name)
         if known is None:
-            has = ", ".join(every) or "none"
+            has = ", ".join([*every, RERANKER])
             if name in SEGMENT_OPTIONS:
                 has += "; AS SEGMENTS has that one"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
@@ -219,6 +223,22 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
         if not known.low <= number <= known.high:
             low, high = f"{known.low:g}", f"{known.high:g}"
             raise InputError(f"{strategy.name}: option {name} lies between {low} and {high}, not {value!r}")
+
+
+def get_reranker(options: Mapping[str, Any]) -> str | None:
+    """Return the reranker that ``options`` name, None if they name none; raise InputError if it is not a name."""
+    reranker = options.get(RERANKER)
+    if not (reranker is None or isinstance(reranker, str)):
+        raise InputError(f"option {RERANKER} is a name: none, combination or a cross-encoder, not {reranker!r}")
+    return reranker
+
+
+def split_options(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], str, str | None]:
+    """Split options into the strategy's own, ``fill`` and ``reranker``; raise InputError for an invalid value."""
+    own = dict(options or {})
+    reranker = get_reranker(own)
+    own.pop(RERANKER, None)
+    return own, FILL.chosen("option fill", own.pop("fill", FILL.default)), reranker
 
 
 def evidence_of(

@@ -116,7 +116,8 @@ def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, An
         "document": hit.document,
         "title": hit.title,
         "heading": hit.heading,
-        "chunk": hit.chunk,
+        "ordinal": hit.ordinal,
+        "chunk": hit.ordinal,  # the deprecated name
         "start": hit.start,
         "end": hit.end,
         "kind": hit.kind,

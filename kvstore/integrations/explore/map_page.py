@@ -57,7 +57,8 @@ def chunks_on_map(asked: PageRequest) -> PageContent:
             "y": (chunks.points[:, 1] / STEPS).round(4).tolist(),
             "group": groups.numbers.tolist(),
             "document": [chunks.documents[owner] for owner in chunks.owners.tolist()],
-            "chunk": chunks.ordinals.tolist(),
+            "ordinal": chunks.ordinals.tolist(),
+            "chunk": chunks.ordinals.tolist(),  # the deprecated name
         }
     return content
 
@@ -96,11 +97,12 @@ def _asked_for(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[st
                 "score": hit.score,
                 "document": span.document,
                 "title": hit.title,
-                "chunk": span.chunk,
+                "ordinal": span.ordinal,
+                "chunk": span.ordinal,  # the deprecated name
                 "start": span.start,
                 "end": span.end,
                 "text": hit.text[:_SHOWN],
-                "point": chunks.chunk(span.document, span.chunk),
+                "point": chunks.chunk(span.document, span.ordinal),
             }
         )
     try:
@@ -136,7 +138,8 @@ def _point(asked: PageRequest) -> str:
         {
             "document": key,
             "title": title or key,
-            "chunk": ordinal,
+            "ordinal": ordinal,
+            "chunk": ordinal,  # the deprecated name
             "heading": heading,
             "start": start,
             "end": end,

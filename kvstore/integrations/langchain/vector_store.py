@@ -174,7 +174,7 @@ class KvstoreVectorStore(VectorStore):
         _check_no_more("max_marginal_relevance_search", kwargs)
         with self.store.snapshot() as state:
             hits = self._hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
-            vectors = state.vectors([(hit.document, hit.chunk) for hit in hits])
+            vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
             question = np.asarray(embedding, np.float32)
             chosen = marginally_relevant(question / np.linalg.norm(question), vectors, k, lambda_mult)
             return stored_documents.of_hits(state, [hits[row] for row, _ in chosen], evidence=False)

@@ -205,7 +205,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         weight = said.get("mmr_threshold", query.mmr_threshold)
         looked_at = said.get("mmr_prefetch_k") or max(_LEAST_LOOKED_AT, _LOOKED_AT * top)
         hits = state.search("", using="vector", vector=vector, top=max(top, looked_at), where=where)
-        vectors = state.vectors([(hit.document, hit.chunk) for hit in hits])
+        vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
         chosen = marginally_relevant(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
         return [hits[row] for row, _ in chosen], [worth for _, worth in chosen]
 

@@ -95,7 +95,7 @@ def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, 
     if not places:
         return None
     first = places[0]
-    place = (first.document, first.chunk, text, path, first.start, first.end)
+    place = (first.document, first.ordinal, text, path, first.start, first.end)
     return Hit(1, score, *place, heading, title, "report", tuple(places))
 
 

@@ -196,7 +196,7 @@ def _counted(sentences: Sequence[CoverSentence]) -> str:
 def _hit_place(view: State, here: Sequence[CoverSentence], path: str, heading: str, title: str | None) -> _HitPlace:
     spans = tuple(sentence.span(view) for sentence in here)
     first, text = spans[0], " ".join(sentence.text for sentence in here)
-    return (first.document, first.chunk, text, path, first.start, first.end, heading, title), spans
+    return (first.document, first.ordinal, text, path, first.start, first.end, heading, title), spans
 
 
 def _documents(query: Query) -> list[DocumentRecord]:

@@ -173,7 +173,7 @@ class _TopicNode(_TreeNode):
 
     @property
     def place(self) -> tuple[str, int]:
-        return (self._spans[0].document, self._spans[0].chunk) if self._spans else ("", 0)
+        return (self._spans[0].document, self._spans[0].ordinal) if self._spans else ("", 0)
 
     def children(self) -> Sequence[_TreeNode]:
         below = self.topics.children(self.number)
@@ -196,7 +196,7 @@ def _summary(
     rank: int, score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
     first = spans[0]
-    place = (first.document, first.chunk, text, path, first.start, first.end)
+    place = (first.document, first.ordinal, text, path, first.start, first.end)
     return Hit(rank, score, *place, heading, title, "summary", spans)
 
 
