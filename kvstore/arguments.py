@@ -59,8 +59,9 @@ class Choice:
         return word
 
 
-def checked(function: Function) -> Function:
-    """``function``, its arguments checked."""
+def checked(function: Function, name: str | None = None) -> Function:
+    """Return ``function`` with its arguments checked; errors call it ``name``, by default its own name."""
+    called = name or function.__name__
     checks: dict[str, ArgumentCheck] = {}
     positional: list[str] = []
     rest: str | None = None
@@ -81,15 +82,15 @@ def checked(function: Function) -> Function:
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
             if check is not None and (wrong := check(value)):
-                raise _error(function, name, wrong, value)
+                raise _error(called, name, wrong, value)
         if of_rest is not None:
             for value in args[len(positional) :]:
                 if wrong := of_rest(value):
-                    raise _error(function, str(rest), wrong, value)
+                    raise _error(called, str(rest), wrong, value)
         for name, value in named.items():
             check = checks.get(name)
             if check is not None and (wrong := check(value)):
-                raise _error(function, name, wrong, value)
+                raise _error(called, name, wrong, value)
         return function(*args, **named)
 
     return call  # type: ignore[return-value]
@@ -151,8 +152,8 @@ def check_whole(name: str, value: int, low: int, high: int | None = None) -> Non
         raise InputError(f"{name} takes {limits}, not {value:,}")
 
 
-def _error(function: Callable[..., Any], name: str, wrong: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"{function.__name__}(): {name} is {wrong}, not {shown(value)}")
+def _error(function: str, name: str, wrong: str, value: Any) -> ArgumentError:
+    return ArgumentError(f"{function}(): {name} is {wrong}, not {shown(value)}")
 
 
 def shown(value: object) -> str:

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ _FORMAT = b"format"
 _PATCHES_SINCE = 6
 
 
-@checked
+@partial(checked, name="kvstore.open")
 def open_store(
     path: str | os.PathLike[str],
     *,
@@ -315,7 +315,7 @@ class Migrated:
         return bool(self.formats) or self.rebuilt is not None
 
 
-@checked
+@partial(checked, name="kvstore.migrate")
 def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migrated:
     """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import msgpack
 import numpy as np
 import pytest
 
@@ -22,9 +23,11 @@ from kvstore.extraction.extraction import extract
 from kvstore.extraction.validation import LONGEST_TEXT
 from kvstore.ingest.file_documents import Failure, FileDocument
 from kvstore.ingest.pipeline import BATCH_CHUNKS
+from kvstore.ingest.readers import PassedOver
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame
 from kvstore.models.openai_embedder import OpenAIEmbedder
+from kvstore.settings import FixedSettings
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -68,6 +71,19 @@ def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.S
     assert np.array_equal(back, vectors)
     with pytest.raises(ValueError, match="nothing that is sent"):
         frame(print)
+
+
+def test_tags_of_messages_are_fixed_and_unknown_ones_are_typed_errors() -> None:
+    # A cluster may run an older version: a change of these bytes is a change of what it understands.
+    for value, tag in ((FixedSettings(), 0), (Failure("place", "why"), 7), (PassedOver("place", "suffix .png"), 13)):
+        assert msgpack.unpackb(frame(value)[8:]).code == tag
+    for body, wrong in (
+        (msgpack.ExtType(77, msgpack.packb([])), "has the unknown tag 77; run the same version of kvstore"),
+        (msgpack.ExtType(13, msgpack.packb([])), "has other fields .*; run the same version of kvstore"),
+    ):
+        packed = msgpack.packb(body)
+        with pytest.raises(errors.EngineError, match=wrong):
+            Inbox().feed(len(packed).to_bytes(8, "big") + packed)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -7,6 +7,7 @@ import io
 import random
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import astuple
 from importlib import resources
@@ -566,6 +567,31 @@ def test_an_error_in_a_condition_shows_its_place_in_the_text(
     assert (caught.value.line, caught.value.column) == (line, column)
     shown, caret = str(caught.value).split("\n")[1:]
     assert shown[caret.index("^") :].startswith(wrong)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_only_analyze_counts_what_it_looks_up(filled: kvstore.Store, in_transaction: bool) -> None:
+    def get_temperature() -> int:
+        filled.put("tick", f"A commit folds the counts in, {time.monotonic()}.")
+        return int(filled.describe_entity("Maria Jensen")["temperature"])
+
+    filled.execute("LOOKUP 'Payroll'")
+    statements = [
+        "LOOKUP 'Maria Jensen'",
+        *(f"{word} 'Who is Maria Jensen?' USING bridge" for word in ("RETRIEVE", "ASK")),
+    ]
+    before = get_temperature()
+    if in_transaction:
+        filled.execute("BEGIN")
+    for statement in statements:
+        filled.execute(f"EXPLAIN {statement}").close()
+        filled.explain(statement)
+    if in_transaction:
+        filled.execute("COMMIT")
+    assert get_temperature() == before
+    assert filled.execute("EXPAND UP").fetchone()[0] == "Payroll"
+    filled.execute("EXPLAIN ANALYZE LOOKUP 'Maria Jensen'").close()
+    assert get_temperature() == before + 1
 
 
 def test_search_is_explained_with_its_own_default(filled: kvstore.Store) -> None:

@@ -395,6 +395,17 @@ class Broken(Embeddings):
         raise ConnectionError("no route to host")
 
 
+def test_an_open_store_in_place_of_a_path_names_the_right_call(store: kvstore.Store) -> None:
+    with pytest.raises(errors.InputError, match="^KvstoreVectorStore: the first argument is a path, .* store=store$"):
+        KvstoreVectorStore(store)  # type: ignore[arg-type]
+    with pytest.raises(errors.InputError, match="^KvstoreRetriever: the first argument is a path, .* store=store$"):
+        KvstoreRetriever(path=store)
+    with pytest.raises(errors.InputError, match=r"^kvstore\.open\(\): path is a path, not int 5$"):
+        KvstoreVectorStore(5)  # type: ignore[arg-type]
+    with pytest.raises(errors.InputError, match=r"^kvstore\.migrate\(\): path is a path, not int 5$"):
+        kvstore.migrate(5)  # type: ignore[arg-type]
+
+
 def test_an_embedding_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.EmbedderError, match="langchain:Broken failed: no route to host"):
         KvstoreVectorStore(tmp_path / "store", Broken())

@@ -51,6 +51,22 @@ def aliases() -> dict[tuple[str, str], str]:
     return found
 
 
+def test_every_docstring_stands_first() -> None:
+    """A string after the first statement is no docstring, nor is an f-string."""
+    misplaced = []
+    for _, path in HOUSE:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                values = [(index, part.value) for index, part in enumerate(node.body) if isinstance(part, ast.Expr)]
+                misplaced += [
+                    f"{path}:{value.lineno}"
+                    for index, value in values
+                    if isinstance(value, ast.JoinedStr)
+                    or (index and isinstance(value, ast.Constant) and isinstance(value.value, str))
+                ]
+    assert misplaced == []
+
+
 def test_no_class_name_means_two_things() -> None:
     assert twice([*classes(), *((name, place) for (name, _), place in aliases().items())]) == {}
     assert twice([*classes(), ("Store", "elsewhere")])["Store"][1:] == ["elsewhere"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..retrieval.evidence import ChunkPlace, Hit, HitKind, TextSpan
+from ..retrieval.evidence import NumberedChunk, Hit, HitKind, TextSpan
 
 _BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Citation(ChunkPlace):
+class Citation(NumberedChunk):
     """Where a statement of an answer stands: document key, ``ordinal`` of the chunk (its number in the document), bytes
     ``start`` to ``end`` of the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
     0.5.

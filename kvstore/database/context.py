@@ -6,8 +6,8 @@ reranker, and whether it only reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import ClosedError
@@ -93,3 +93,13 @@ class Context:
         """Add one to the temperature of each of some entities, with the next commit."""
         if not self.readonly:
             self.hits.add(keys)
+
+    @contextmanager
+    def unrecorded(self) -> Iterator[None]:
+        """Record nothing of what this thread looks up within the block: no temperatures and no last LOOKUP."""
+        last_lookup = self.last_lookup
+        try:
+            with self.hits.paused():
+                yield
+        finally:
+            self.last_lookup = last_lookup

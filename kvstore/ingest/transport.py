@@ -1,7 +1,8 @@
 """Messages between the process that ingests and its workers: plain data, framed.
 
 In: plain data and instances of the classes below. On the wire: eight bytes of length (big-endian), then msgpack, in
-which an instance is the list of its fields. Out: what equals it. No code travels: anything else is a ValueError.
+which an instance is the tag of its class and the list of its fields. Out: what equals it. No code travels: anything
+else is a ValueError where it is sent, and an EngineError where it arrives, since only another version sends it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 import msgpack
 import numpy as np
 
+from ..errors import EngineError
 from ..extraction.abstracts import AbstractTree, DraftAbstract
 from ..extraction.extraction import ChunkDraft, Extracted, Introduction
 from ..extraction.relation import Relation
@@ -24,11 +26,24 @@ from .readers import LeftOut, PassedOver, RawFact
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
-_CLASSES: tuple[type, ...] = (
-    FixedSettings, Section, AbstractTree, DraftAbstract, ChunkDraft, Extracted, Introduction, Failure, FileDocument,
-    RawFact, Relation, Source, LeftOut, PassedOver,
-)  # fmt: skip
-_CODES = {kind: code for code, kind in enumerate(_CLASSES)}
+#: The tag of each class. A tag is never given to another class, since a cluster may run an older version.
+_TAGS: dict[type, int] = {
+    FixedSettings: 0,
+    Section: 1,
+    AbstractTree: 2,
+    DraftAbstract: 3,
+    ChunkDraft: 4,
+    Extracted: 5,
+    Introduction: 6,
+    Failure: 7,
+    FileDocument: 8,
+    RawFact: 9,
+    Relation: 10,
+    Source: 11,
+    LeftOut: 12,
+    PassedOver: 13,
+}
+_CLASSES = {tag: kind for kind, tag in _TAGS.items()}
 _TUPLE, _PATH, _MATRIX = 100, 101, 102
 
 
@@ -79,10 +94,10 @@ def _unpack(data: bytes) -> Any:
 
 
 def _encoded(value: Any) -> object:
-    code = _CODES.get(type(value))
-    if code is not None:
+    tag = _TAGS.get(type(value))
+    if tag is not None:
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]
-        return msgpack.ExtType(code, _pack(list(values)))
+        return msgpack.ExtType(tag, _pack(list(values)))
     if isinstance(value, tuple):
         return msgpack.ExtType(_TUPLE, _pack(list(value)))
     if isinstance(value, Path):
@@ -94,14 +109,19 @@ def _encoded(value: Any) -> object:
     raise ValueError(f"{type(value).__name__} is nothing that is sent between processes")
 
 
-def _decoded(code: int, data: bytes) -> object:
+def _decoded(tag: int, data: bytes) -> object:
     body = _unpack(data)
-    if code == _TUPLE:
+    if tag == _TUPLE:
         return tuple(body)
-    if code == _PATH:
+    if tag == _PATH:
         return Path(body)
-    if code == _MATRIX:
+    if tag == _MATRIX:
         return np.frombuffer(body[1], "<f4").reshape(body[0])
-    if code >= len(_CLASSES):
-        raise ValueError(f"message of the unknown kind {code}")
-    return _CLASSES[code](*body)
+    remedy = "run the same version of kvstore in all processes of an ingest"
+    kind = _CLASSES.get(tag)
+    if kind is None:
+        raise EngineError(f"a message between processes of an ingest has the unknown tag {tag}; {remedy}")
+    try:
+        return kind(*body)
+    except TypeError as error:
+        raise EngineError(f"a message between processes of an ingest has other fields ({error}); {remedy}") from error

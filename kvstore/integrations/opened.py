@@ -53,7 +53,7 @@ class OpenedToAsk:
 
 def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
     """Whether there is a store, and its vectors are those of its users."""
-    if store is not None or path is None:
+    if store is not None or path is None or isinstance(path, Store):
         return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER)
     try:
         with open_store(path, readonly=True) as there:
@@ -76,6 +76,8 @@ def opened(
     Raises InputError unless it is given either a path or a store, and for an embedder beside a store, which has its
     own; and what opening raises.
     """
+    if isinstance(path, Store):
+        raise InputError(f"{who}: the first argument is a path, not a Store; an open store is given as store=store")
     if (path is None) == (store is None):
         raise InputError(f"{who} takes a path or a store, one of both: path='my-store', or store=kvstore.open(...)")
     if store is None:

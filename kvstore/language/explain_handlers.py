@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, replace
 from typing import NamedTuple
 
@@ -73,7 +73,9 @@ def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bo
 
 
 def _way(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
-    with _measured(context) as (measuring, measured):
+    # Only ANALYZE runs the statement; without it a statement that is explained leaves nothing behind.
+    recording = nullcontext() if analyze else context.database._context.unrecorded()
+    with recording, _measured(context) as (measuring, measured):
         if isinstance(statement, s.Select):
             return _ExplainedSteps(_select_steps(measuring, statement, analyze))
         start = time.perf_counter()
@@ -111,8 +113,8 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
 
 
 def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
+    """Return what would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     context.require_writable("files are not looked at then")
-    """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     options = reader_options(context, statement)
     found = context.database.forecast_ingest(
         statement.path, format=statement.format, include=included(context, statement), options=options

@@ -25,7 +25,7 @@ _HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INT
 _RELATIVE_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 
-class ChunkPlace:
+class NumberedChunk:
     """A place in a document that names its chunk by ``ordinal``, the chunk's number in the document."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class ChunkPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSpan(ChunkPlace):
+class TextSpan(NumberedChunk):
     """A place of stored text: the key of its document, the ``ordinal`` of the chunk that it is of or begins in (its
     number in the document, from 0), and its bytes, ``start`` to ``end``, in the stored text.
 
@@ -58,7 +58,7 @@ class TextSpan(ChunkPlace):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit(ChunkPlace):
+class Hit(NumberedChunk):
     """Something found: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start`` to
     ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
 

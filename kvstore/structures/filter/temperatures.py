@@ -22,10 +22,22 @@ class HitCounts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
+        self._thread = threading.local()
 
     def add(self, keys: Iterable[str]) -> None:
+        if getattr(self._thread, "paused", False):
+            return
         with self._lock:
             self._counts.update(keys)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count no hit of this thread within the block."""
+        self._thread.paused = True
+        try:
+            yield
+        finally:
+            self._thread.paused = False
 
     @contextmanager
     def taken(self) -> Iterator[Mapping[str, int]]:
