@@ -28,6 +28,11 @@ class Opening:
         self._future: Future[kvstore.Store] = Future()
 
     @property
+    def begun(self) -> bool:
+        """True once the store is opened, or is being opened."""
+        return self._thread is not None
+
+    @property
     def done(self) -> bool:
         """Whether the store is open, or cannot be opened."""
         return self._future.done()

@@ -130,7 +130,8 @@ def shell(
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
-    """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store."""
+    """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store: a script once
+    it stores something."""
 
     given = _given_settings(settings, language, stemmer)
     values = _given_parameters(parameters)
@@ -142,10 +143,14 @@ def shell(
 
     if not commands and not files and sys.stdin.isatty():
         return _converse(store, open_store, values, mode=mode, bail=bail, warn=not no_warn)
+    from .background_opening import Opening
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
 
-    console = Console(open_store(), mode=mode, bail=bail, parameters=values, run_command=run_command)
+    # Options of a new store say that one is meant; without them a missing store is made once there is something to store.
+    waits = not (readonly or embedder or given or (store / "data.mdb").exists())
+    opened = Opening(store, open_store) if waits else open_store()
+    console = Console(opened, mode=mode, bail=bail, parameters=values, run_command=run_command)
     try:
         _run_scripts(console, commands, files)
     except (Bail, Leave):
@@ -283,6 +288,8 @@ def ingest(
     options: tuple[str, ...],
 ) -> int:
     """Bring files, folders and globs into STORE, which is made where it is missing."""
+    from kvstore.language import counted
+
     from .interrupts import KeptInterrupts
     from .progress import ProgressLine
 
@@ -317,7 +324,8 @@ def ingest(
             _tell(problem)
         if not quiet:
             if report.known:
-                _tell(f"{report.known:,} files were ingested before and are as they were")
+                are, were = ("is", "was") if report.known == 1 else ("are", "were")
+                _tell(f"{counted(report.known, 'file')} {were} ingested before and {are} unchanged")
             _tell(_counted(report))
             for remark in report.remarks:
                 _tell(remark)
@@ -325,10 +333,12 @@ def ingest(
 
 
 def _counted(report: kvstore.IngestReport) -> str:
+    from kvstore.language import counted
+
     counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
     skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
     counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
-    return f"{counts}; {report.chunks} chunks in {report.seconds:.1f} s"
+    return f"{counts}; {counted(report.chunks, 'chunk')} in {report.seconds:.1f} s"
 
 
 @cli.command()
@@ -469,16 +479,19 @@ def ask(
     from .console import Console
     from .script import ScriptItem
 
+    values = _given_parameters(parameters)
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
     with _open(store, readonly=True) as opened:
+        if where is not None:
+            opened.count(where, values)  # its errors show the condition as it was typed
         given = {name: value for name, value in clauses.items() if value is not None}
         statement = "ASK :_QUESTION" + "".join(f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in given)
         # In parentheses, so that it is one condition and no more.
         statement += "" if where is None else f" WHERE ({where}\n)"
-        values = {f"_{name}": value for name, value in {"QUESTION": question, **given}.items()}
-        console = Console(opened, mode="json" if as_json else mode, parameters=_given_parameters(parameters) | values)
+        clause_values = {f"_{name}": value for name, value in {"QUESTION": question, **given}.items()}
+        console = Console(opened, mode="json" if as_json else mode, parameters=values | clause_values)
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
@@ -641,6 +654,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     """Write what stands around NAME, or the trees of STORE, into a file: a picture, or a graph for other programs."""
     from kvstore.integrations.entity_network import around, whole
     from kvstore.integrations.network_files import FORMS, as_file
+    from kvstore.language import counted
 
     form = file.suffix.lower().removeprefix(".")
     if form not in FORMS:
@@ -657,8 +671,9 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     )
     text = as_file(form, found, title)
     file.write_text(text, encoding="utf-8")
-    left = f"; {found.left_out:,} more are left out, --limit 0 takes all" if found.left_out else ""
-    _tell(f"{file}: {len(found.names):,} names, {len(found.joins):,} joins{left}")
+    are = "is" if found.left_out == 1 else "are"
+    left = f"; {found.left_out:,} more {are} left out, --limit 0 takes all" if found.left_out else ""
+    _tell(f"{file}: {counted(len(found.names), 'name')}, {counted(len(found.joins), 'join')}{left}")
     return 0
 
 
@@ -700,7 +715,9 @@ def _open(
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    from .console import write_message
+
+    write_message(text)
 
 
 def main() -> NoReturn:

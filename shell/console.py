@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import kvstore
-from kvstore.errors import KvstoreError, StatementError
+from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
 
 from . import render
 from .background_opening import Opening
+from .layout import wrap_message
 from .pager import Paged
 from .script import ScriptError, ScriptItem, pieces_of
 
@@ -87,8 +88,16 @@ class Console:
 
     @property
     def store(self) -> kvstore.Store:
-        """The store; where it is being opened, that is waited for, and what it raises is raised here."""
+        """The store; where it is being opened, that is waited for, and what it raises is raised here.
+
+        Raises StoreNotFoundError for one that is missing, until a statement that can store something makes it.
+        """
         if isinstance(self._store, Opening):
+            if not self._store.begun:
+                raise StoreNotFoundError(
+                    f"{self.path}: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, and so does "
+                    f"kvstore ingest {self.path} FOLDER"
+                )
             self._store = self._store.store()
         return self._store
 
@@ -153,6 +162,11 @@ class Console:
         # Put where it stands in its script, so that an error names that place.
         text = "\n" * (piece.line - 1) + " " * (piece.column - 1) + piece.text
         self.last = piece.text
+        if isinstance(self._store, Opening) and not self._store.begun:
+            from kvstore.language import can_fill_store
+
+            if can_fill_store(text, self.parameters):
+                self._store.begin()
         with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
@@ -240,25 +254,23 @@ class Console:
     def change_store(self, path: str, *, readonly: bool = False) -> None:
         """Close the store and open another, which must exist."""
         other = kvstore.open(path, create=False, readonly=readonly)
-        self._roll_back()
-        self.store.close()
+        self._close_store()
         self._store = other
 
     def finish(self) -> None:
         """Close the store, an open transaction being rolled back, and the file that results go to."""
-        if not isinstance(self._store, Opening):
-            self._roll_back()
-        self._store.close()
+        self._close_store()
         self.close_output()
 
-    def _roll_back(self) -> None:
-        if self.store.in_transaction:
-            self.store.execute("ROLLBACK")
+    def _close_store(self) -> None:
+        if not isinstance(self._store, Opening) and self._store.in_transaction:
+            self._store.execute("ROLLBACK")
             self.tell("the transaction that was still open is rolled back")
+        self._store.close()
 
     def tell(self, text: str) -> None:
-        """A message for the person, out of the way of results."""
-        print(text, file=sys.stderr, flush=True)
+        """A message for the person, out of the way of results; on a terminal its lines end between words."""
+        write_message(text)
 
     def fail(self, message: str | None = None) -> None:
         """Tell what went wrong and remember it; raises Bail where that was asked for."""
@@ -267,6 +279,12 @@ class Console:
             self.tell(f"error: {message}")
         if self.bail:
             raise Bail
+
+
+def write_message(text: str) -> None:
+    """Write a message to standard error; on a terminal its lines end between words."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    print(wrap_message(text, width), file=sys.stderr, flush=True)
 
 
 def _placed(error: Exception, piece: ScriptItem, name: str) -> str:

@@ -21,6 +21,7 @@ from kvstore.language import name as identifier
 
 from .configuration import KEYS, config_file, switch
 from .console import Console, Leave, parameter_value, state_folder
+from .layout import definitions, wrap_message
 from .pager import default_pager
 from .psql_commands import hint
 from .render import MODES
@@ -75,12 +76,12 @@ def command_named(name: str) -> Command:
 
 def _help(console: Console, arguments: list[str]) -> None:
     chosen = [command_named(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
-    heads = [f".{command.name} {command.arguments}".rstrip() for command in chosen]
-    widest = max(map(len, heads))
-    for head, command in zip(heads, chosen, strict=True):
-        print(f"{head:<{widest}}  {command.description}", file=console.out)
+    pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in chosen]
+    for line in definitions(pairs, console.width):
+        print(line, file=console.out)
     if not arguments:
-        print("Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start.", file=console.out)
+        last = "Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start."
+        print(wrap_message(last, console.width), file=console.out)
 
 
 def _quit(console: Console, arguments: list[str]) -> None:

@@ -86,6 +86,23 @@ def wrap(text: str, width: int) -> Iterator[str]:
     yield line
 
 
+def wrap_message(text: str, width: int | None) -> str:
+    """Break the lines of a message at spaces, if ``width`` limits them; indented lines show statements and stay whole."""
+    if width is None:
+        return text
+    lines = (("\n".join(wrap(line, width)) if line[:1].strip() else line) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
+    """Terms and what each means, in two columns, the second broken at spaces so that it fits ``width``."""
+    widest = max((width_of(term) for term, _ in pairs), default=0)
+    for term, text in pairs:
+        lines = [text] if width is None else list(wrap(text, max(width - widest - 2, _NARROWEST)))
+        yield f"{term}{' ' * (widest - width_of(term))}  {lines[0]}"
+        yield from (f"{'':{widest + 2}}{line}" for line in lines[1:])
+
+
 def _head(text: str, width: int) -> str:
     """As many characters of ``text`` as fit, at least one."""
     used = 0

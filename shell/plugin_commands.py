@@ -36,9 +36,57 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             meant = _meant(args[0])
+            if not meant and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
+                # In place of click's guess, the command that is spelled most like it.
+                raise click.UsageError(f"No such command {args[0]!r}. {remedy}", ctx) from None
             if not meant:
                 raise
             raise click.UsageError(f"{error.format_message()} {meant}", ctx) from None
+
+
+_ADD = "To bring in files: kvstore ingest STORE PATH"
+_ASK = "To ask: kvstore ask STORE QUESTION. To search: kvstore shell STORE -c \"SEARCH 'text'\""
+_DELETE = "To delete a document: kvstore shell STORE -c \"DELETE DOCUMENT 'key'\""
+_LIST = "To list the documents: kvstore shell STORE -c 'SELECT key FROM documents'. To count them: kvstore info STORE"
+_MAKE = "To make a store: kvstore ingest STORE PATH, or kvstore shell STORE"
+_SERVE = "For a browser: kvstore explore STORE. For an assistant: kvstore mcp STORE"
+_SHELL = "To run statements: kvstore shell STORE"
+_SHOW = "To see what a store holds: kvstore info STORE"
+
+#: What other programs call a command, and the command here.
+_COMMANDS_BY_MEANING = {
+    "add": _ADD,
+    "browse": _SERVE,
+    "copy": "To copy a store: kvstore backup STORE DESTINATION",
+    "create": _MAKE,
+    "delete": _DELETE,
+    "dump": "To print statements that make a store again: kvstore shell STORE -c .dump",
+    "export": "To write a store to a file: kvstore shell STORE -c \"EXPORT TO 'file.jsonl'\"",
+    "find": _ASK,
+    "import": f"{_ADD}. To import an export: kvstore shell STORE -c \"IMPORT FROM 'file.jsonl'\"",
+    "index": f"{_ADD}. To refresh indexes: kvstore shell STORE -c REFRESH",
+    "insert": _ADD,
+    "list": _LIST,
+    "load": _ADD,
+    "ls": _LIST,
+    "open": _SHELL,
+    "query": _ASK,
+    "remove": _DELETE,
+    "repair": "To repair a store: kvstore check --repair STORE",
+    "retrieve": _ASK,
+    "rm": _DELETE,
+    "search": _ASK,
+    "select": _SHELL,
+    "serve": _SERVE,
+    "show": _SHOW,
+    "sql": _SHELL,
+    "stats": _SHOW,
+    "status": _SHOW,
+    "tables": "To list the tables: kvstore shell STORE -c .tables",
+    "update": f"{_ADD}, which takes what has changed. For a store of an older format: kvstore migrate STORE",
+    "vacuum": "To give space back: kvstore compact STORE",
+    "version": "To print the version: kvstore --version",
+}
 
 
 def _meant(word: str) -> str:

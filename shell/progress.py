@@ -11,6 +11,7 @@ import time
 from typing import TextIO
 
 from kvstore import ExtractionProgress, IndexProgress, IngestProgress
+from kvstore.language import counted
 
 from .layout import cut, printable, width_of
 from .masking import MaskedStream
@@ -67,12 +68,12 @@ class ProgressLine:
             done, total = f"{self._last.done:,}", f"{self._last.total:,} {self._last.unit}"
             return f"{done} of {total} are done and kept"
         if isinstance(self._last, ExtractionProgress):
-            return f"what the model wrote in {self._last.done:,} of {self._last.total:,} requests is kept"
+            return f"what the model wrote in {self._last.done:,} of {counted(self._last.total, 'request')} is kept"
         if self._last is None or not self._last.documents:
             return "nothing was committed"
         documents, chunks = self._last.documents, self._last.chunks
         kept = "document is" if documents == 1 else "documents are"
-        return f"{documents:,} {kept} committed and kept ({chunks:,} chunk{'' if chunks == 1 else 's'})"
+        return f"{documents:,} {kept} committed and kept ({counted(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
         """Put a line in place of the one before, blanks over the rest of it: no terminal needs to know more."""
@@ -89,11 +90,13 @@ def _text(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar:
     if isinstance(progress, IndexProgress):
         return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     if isinstance(progress, ExtractionProgress):
-        return f"{drawn}{progress.kind}: {done:,} of {total:,} requests, {progress.sent:,} tokens sent"
+        return (
+            f"{drawn}{progress.kind}: {done:,} of {counted(total, 'request')}, {counted(progress.sent, 'token')} sent"
+        )
     left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
-    rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
-    known = f" ({progress.known:,} were done before)" if progress.known else ""
-    files = f"{progress.done:,} of {progress.total:,} files{known}"
+    rate = f"{counted(progress.chunks, 'chunk')}, {progress.chunks_per_second:,.0f} chunks/s"
+    known = f" ({progress.known:,} {'was' if progress.known == 1 else 'were'} done before)" if progress.known else ""
+    files = f"{progress.done:,} of {counted(progress.total, 'file')}{known}"
     if progress.bytes:
         files += f", {_size(progress.bytes_done)} of {_size(progress.bytes)}"
     return f"{drawn}{files}, {rate}{left}  {printable(progress.current)}".rstrip()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from kvstore.language import tokens
+from kvstore.language import tokens, unquoted_question
 
 _BLOCK = 1 << 16
 #: What a line that is a command begins with: a dot, or the backslash of psql.
@@ -76,6 +76,14 @@ def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[
             end = text.find("\n", start)
             position = len(text) if end < 0 else end + 1
             yield ScriptItem(text[start:position].strip(), line, column, is_command=True), position
+            continue
+        line_end = text.find("\n", start)
+        line_end = len(text) if line_end < 0 else line_end
+        if unquoted_question(text[start:line_end]) is not None:
+            # It cannot become valid: it ends with its line, so that its error costs no other statement.
+            stop = text.find(";", start, line_end)
+            position = line_end if stop < 0 else stop + 1
+            yield ScriptItem(text[start:position], line, column), position
             continue
         for token in tokens(text, start):
             if token.kind == "semicolon":

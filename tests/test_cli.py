@@ -267,6 +267,75 @@ def test_a_store_a_folder_or_a_question_without_a_command_is_answered_with_one(
         assert ("kvstore ingest" in error) == (word == str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("word", "remedy"),
+    [("list", "SELECT key FROM documents"), ("LS", "kvstore info STORE"), ("add", "kvstore ingest STORE PATH"),
+     ("search", "kvstore ask STORE QUESTION"), ("repair", "kvstore check --repair STORE")],
+)  # fmt: skip
+def test_a_command_of_other_programs_is_answered_with_the_one_that_means_it(kv: Run, word: str, remedy: str) -> None:
+    status, _, error = kv(word)
+    assert status == 2
+    assert f"No such command '{word}'. To " in error and remedy in error
+    assert "Did you mean" not in error
+
+
+def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> None:
+    for statement in (
+        "SELECT 1",
+        "CHECK",
+        "ASK 'Who?'",
+        ".tables",
+        "DELETE DOCUMENT 'a'",
+        "SHOW STATS",
+        "EXPORT TO 'x.jsonl'",
+    ):
+        status, out, error = kv("shell", "typo", "-c", statement)
+        assert (status, out) == (1, "")
+        assert error == (
+            "error: typo: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, and so does kvstore ingest "
+            "typo FOLDER\n"
+        )
+    assert "did you mean SELECT" in kv("shell", "typo", "-c", "SELCT 1")[2]
+    assert "no store here" in kv("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]
+    assert kv("shell", "typo", "-c", f".open {store}", "-c", "SELECT key FROM documents")[1] == "key\na\n"
+    assert kv("shell", "typo", "-c", "INSERT DOCUMENT 7")[0] == 1
+    assert not Path("typo").exists()
+    made = kv(
+        "shell", "typo", "-c", "SELECT 1", "-c", "INSERT DOCUMENT 'a' TEXT 'It is.'", "-c", "SELECT key FROM documents"
+    )
+    assert made[:2] == (1, "key\na\n")
+    assert kv("shell", "other", stdin="BEGIN; INSERT DOCUMENT :k TEXT 'It is.'; COMMIT;")[0] == 1  # :k has no value
+    assert kv("shell", "other", "-p", "k=b", stdin="BEGIN; INSERT DOCUMENT :k TEXT 'It is.'; COMMIT;")[0] == 0
+
+
+def test_a_question_without_quotes_costs_its_line_alone(kv: Run, store: str) -> None:
+    script = "ASK who's there\nSELECT 1 AS a;\nsearch leave; SELECT 2 AS b;\nASK\n'Who?';\nRETRIEVE which TOP 3"
+    status, out, error = kv("shell", store, "--mode", "csv", stdin=script)
+    assert status == 1
+    assert out.startswith("a\n1\nb\n2\nanswer,")
+    for place, statement in (
+        ("line 1, column 5", "ASK 'who''s there'"), ("line 3, column 8", "SEARCH 'leave'"), ("line 6, column 10", "RETRIEVE 'which'"),
+    ):  # fmt: skip
+        word = statement.split(" ")[0]
+        assert f"{place}: the text after {word} is not in single quotes; write {statement}\n" in error
+
+
+def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
+    for condition, wrong in (
+        ("foo = 1", "line 1, column 1: there is no column foo\n  foo = 1\n  ^\n"),
+        ("key =", "line 1, column 6: the condition ends too early\n  key =\n       ^\n"),
+        ("key = 'a'\n  AND foo = 1", "line 2, column 7: there is no column foo\n    AND foo = 1\n        ^\n"),
+        ("key = :name", "line 1, column 7: no value was given for :name\n  key = :name\n        ^\n"),
+        (
+            "key = 'a' USING lexical",
+            "line 1, column 11: USING is no part of a condition\n  key = 'a' USING lexical\n            ^\n",
+        ),
+    ):
+        assert kv("ask", store, "Who?", "--where", condition) == (1, "", f"error: {wrong}")
+        if ":name" not in condition:
+            assert kv("mcp", store, "--where", condition) == (1, "", f"error: {wrong}")
+
+
 def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from kvstore_shell.cli import run; status = run(['--help']);"

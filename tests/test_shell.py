@@ -194,6 +194,22 @@ def test_every_other_mode_keeps_all_columns_of_lookup(mode: str) -> None:
     assert all(name in out.getvalue() for name in (*columns, "manual", "is under Care", "Upkeep"))
 
 
+def test_help_and_messages_break_between_words() -> None:
+    lines = list(layout.definitions([(".mode [MODE]", "how results are written: table, box"), (".q", "leave")], 30))
+    assert lines == [
+        ".mode [MODE]  how results are",
+        "              written: table,",
+        "              box",
+        ".q            leave",
+    ]
+    assert list(layout.definitions([(".q", "leave")], None)) == [".q  leave"]
+    message = "error: here .tables lists the tables\n  SELECT this line is shown with a caret;\n  ^"
+    assert layout.wrap_message(message, 20) == (
+        "error: here .tables\nlists the tables\n  SELECT this line is shown with a caret;\n  ^"
+    )
+    assert layout.wrap_message(message, None) == message
+
+
 def test_a_table_of_hits_leaves_their_places_to_programs() -> None:
     columns = ("rank", "score", "document", "ordinal", "text", "path", "kind", "spans", "chunk")
     row = (1, 0.5, "hr/leave", 5, "Leave lasts.", "vector", "chunk", [{"document": "hr/leave"}], 5)

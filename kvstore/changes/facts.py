@@ -108,11 +108,18 @@ class _StatedDocuments(Fact[str, Given]):
         ]
         own, pages, cut = (sum(marks) for marks in zip(*marked, strict=True)) if marked else (0, 0, 0)
         if own:
-            yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them", ()
+            yield f"the vectors of {_documents(own)} are the user's own and in no statement; EXPORT TO keeps them", ()
         if pages:
-            yield f"how much of {pages:,} pages was left out is in no statement; EXPORT TO keeps that", ()
+            yield (
+                f"how much of {pages:,} page{'' if pages == 1 else 's'} was left out is in no statement; EXPORT TO keeps that",
+                (),
+            )
         if cut:
-            yield f"where {cut:,} documents were cut by their owner is in no statement; EXPORT TO keeps that", ()
+            yield f"the user's own chunks of {_documents(cut)} are in no statement; EXPORT TO keeps them", ()
+
+
+def _documents(number: int) -> str:
+    return f"{number:,} document{'' if number == 1 else 's'}"
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):
@@ -132,12 +139,12 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.names, value.triples
 
     def counted(self, number: int) -> str:
-        return f"the triples of {number:,} document{'' if number == 1 else 's'}" if number else ""
+        return f"the triples of {_documents(number)}" if number else ""
 
     def unsaid(self, state: State) -> Iterator[Said]:
         number = state.lmdb.count(tables.TRIPLES)
         if number:
-            yield f"the triples imported for {number:,} documents are in no statement; EXPORT TO keeps them", ()
+            yield f"the triples imported for {_documents(number)} are in no statement; EXPORT TO keeps them", ()
 
     def size(self, value: DocumentTriples) -> int:
         return len(value.names) + len(value.triples)

@@ -369,7 +369,7 @@ class StoreTools:
         values = (prefix, prefix, after)
         ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
         listed = self._query(f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_LISTED}", values)
-        lines = [f"{documents:,} documents, {int(chunks):,} passages."]
+        lines = [f"{language.counted(documents, 'document')}, {language.counted(int(chunks), 'passage')}."]
         if not prefix and not after:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
             lines.append(f"Strategies: {names}; default {self._strategy or default_strategy(self._store)}.")

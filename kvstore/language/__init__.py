@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..sql.tokens import Token, is_complete, tokens
-from .questions import plain_question
+from .questions import plain_question, unquoted_question
 
 if TYPE_CHECKING:
     from ..ingest.readers import formats
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from .description_handlers import described_kinds, strategy_names
     from .extraction_handlers import extraction_kinds
     from .index_handlers import index_kinds, outlined_kinds
-    from .parser import expected, keywords
+    from .document_handlers import counted
+    from .parser import can_fill_store, expected, keywords
 
 __all__ = [
     "Cursor",
     "Token",
+    "can_fill_store",
     "check_condition",
+    "counted",
     "described_kinds",
     "expected",
     "extraction_kinds",
@@ -38,12 +41,15 @@ __all__ = [
     "plain_question",
     "strategy_names",
     "tokens",
+    "unquoted_question",
 ]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
+    "can_fill_store": ".parser",
     "check_condition": "..sql.condition",
+    "counted": ".document_handlers",
     "described_kinds": ".description_handlers",
     "expected": ".parser",
     "extraction_kinds": ".extraction_handlers",

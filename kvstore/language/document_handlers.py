@@ -27,8 +27,13 @@ INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 document``, ``2,000 documents``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return a number with its noun.
+
+    >>> counted(1, "document"), counted(2000, "document"), counted(0, "entity")
+    ('1 document', '2,000 documents', '0 entities')
+    """
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:

@@ -8,6 +8,7 @@ there and the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is rea
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -26,7 +27,7 @@ from ..sql.tokens import Token, split, unquote
 from ..systems.sql_table import Parameters
 from . import statements as s
 from .builder import Builder, Parameter
-from .questions import plain_question
+from .questions import plain_question, unquoted_question
 
 #: What the grammar's terminals that are no keywords are called in an error.
 _DESCRIPTIONS = {
@@ -45,6 +46,8 @@ _DESCRIPTIONS = {
 _UNMENTIONED = frozenset({"PARAMETER", "QUOTED", "MINUS"})
 _MARKS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
 _QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES"})
+#: Statements that can store something in an empty store, or prepare for it.
+_FILLING = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
 
 
 class _NoLexer(Lexer):
@@ -55,6 +58,10 @@ class _NoLexer(Lexer):
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Terminal]:
         return iter(())
+
+
+#: The word before a place, if it begins a statement.
+_STATEMENT_WORD = re.compile(r"\b\w+\s+\Z")
 
 
 #: How other databases begin what is said in other words here.
@@ -97,7 +104,12 @@ def _unexpected(text: str, token: Token | None, expected: set[str]) -> Statement
         remedy = f"did you mean {near}?" if near else f"a statement begins with {wanted}"
         return failure(text, token.start, f"no statement begins with {_shown(token)}; {remedy}")
     reason = f"expected {wanted}, met {_shown(token)}"
-    if "STRING" in expected and token.kind in ("word", "quoted"):
+    statement = _STATEMENT_WORD.search(text, 0, token.start)
+    question = None if statement is None else unquoted_question(text[statement.start() :])
+    if "STRING" in expected and statement is not None and question is not None:
+        word = statement.group().strip().upper()
+        reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
+    elif "STRING" in expected and token.kind in ("word", "quoted"):
         plain = token.text if token.kind == "word" else unquote(token.text)
         reason += f"; text stands in single quotes: {literal(plain)}"
     elif token.kind == "word" and (near := nearest(token.text, _words(expected))):
@@ -139,6 +151,11 @@ def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
     scripts = list(split(text))
     values = _bind(text, [token for script in scripts for token in script if token.kind == "parameter"], parameters)
     return [_parse_statement(text, script, values) for script in scripts]
+
+
+def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
+    """True if a statement of a script can store something in an empty store; raise what :func:`parse` raises."""
+    return any(isinstance(parsed.statement, _FILLING) for parsed in parse(text, parameters))
 
 
 def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Parameter]:

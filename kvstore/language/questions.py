@@ -1,6 +1,6 @@
-"""Questions that somebody types where a statement should stand, not having met ASK yet.
+"""Questions that a user types without ASK, or without the quotes that ASK takes.
 
-In: what was typed. Out: the question, if it is one; who reads it says how it is asked.
+In: the text as typed. Out: the question, if it is one; the caller says how to ask it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_QUESTION = 500
+#: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
+_UNQUOTED = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
+#: What ends the unquoted text of such a statement: a clause in capitals, the statement, or the line.
+_END = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
 
 
 def plain_question(text: str) -> str | None:
@@ -24,3 +28,16 @@ def plain_question(text: str) -> str | None:
     """
     asked = " ".join(text.rstrip().rstrip(";").split())
     return asked if _QUESTION.match(asked) and len(asked) <= _LONGEST_QUESTION else None
+
+
+def unquoted_question(text: str) -> str | None:
+    """Return the text that a statement such as ASK has without quotes, None if it has none.
+
+    >>> unquoted_question("ASK who's there? TOP 3;"), unquoted_question("ASK 'who?';"), unquoted_question("ASK")
+    ("who's there?", None, None)
+    """
+    begun = _UNQUOTED.match(text)
+    if begun is None:
+        return None
+    end = _END.search(text, begun.end())
+    return text[begun.end() : end.start() if end else len(text)]

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from ..errors import StatementError
 
-#: Characters of a line shown before and after the caret.
-_WINDOW = 60
+#: Characters of a line shown before and after the caret: with two of indent and two ellipses, 80 at most.
+_WINDOW = 38
 
 
 def failure(text: str, offset: int, reason: str) -> StatementError:

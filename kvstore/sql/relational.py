@@ -360,6 +360,9 @@ class Selection:
             offset = getattr(error, "error_offset", -1)
             place = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
             return self._explained(str(error), place)
+        if isinstance(error, KeyError):
+            name = f":{error.args[0]}"
+            return self._failed(max(0, self._text.find(name)), f"no value was given for {name}")
         if isinstance(error, OverflowError):
             return InputError("a parameter is a whole number of more than 64 bits; give it as text")
         if isinstance(error, UnicodeDecodeError):
@@ -431,6 +434,8 @@ def documents_fulfilling(
 
     def failed(place: int | None, reason: str) -> StatementError:
         offset = None if place is None else max(0, place - len(before))
+        if offset is not None and offset > len(condition):  # at the parenthesis that is added here
+            offset, reason = len(condition), "the condition ends too early"
         return conditions.ConditionError(condition, offset, reason)
 
     reader = Reader(view, lambda: fixed_settings(view), among or ())
