@@ -18,9 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kvstore
 from kvstore.errors import EmbedderError
 from kvstore.models import endpoint, torch_export
 from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder
+from kvstore.models.hashing import HashingEmbedder
 from kvstore.models.protocol import EXPORT_PACKAGES, normalised
 from kvstore.models.torch_runtime import TorchRuntime
 from kvstore_shell.demo import EMBEDDER_PACKAGES
@@ -62,6 +64,27 @@ def test_every_form_of_name_is_tested_above() -> None:
         "hashing",
         "none",
     }
+
+
+def test_a_store_of_the_users_own_embedder_asks_for_it(tmp_path: Path) -> None:
+    class Own(HashingEmbedder):
+        def __init__(self, dimension: int) -> None:
+            super().__init__(dimension)
+            self.name = "mine"
+
+    with kvstore.open(tmp_path / "store", embedder=Own(64)) as store:
+        store.put("tea", "Tea is made from leaves.")
+    expected = (
+        r"/store: embedder 'mine' is unknown; pass the embedder that this store was made with, "
+        r"kvstore\.open\('.*/store', embedder=\.\.\.\), or install the package that brings it"
+    )
+    with kvstore.open(tmp_path / "store") as store:
+        assert store.search("leaves", using="lexical")
+        for call in (lambda: store.search("leaves"), lambda: store.put("coffee", "Coffee is made from seeds.")):
+            with pytest.raises(EmbedderError, match=expected):
+                call()
+    with kvstore.open(tmp_path / "store", embedder=Own(64)) as store:
+        assert [hit.document for hit in store.search("leaves")] == ["tea"]
 
 
 @pytest.mark.parametrize(

@@ -856,6 +856,8 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert "there is no command \\;" in said[4]
     assert _may_be_run(r"\d"), "at the prompt it needs no semicolon"
     assert _may_be_run("who rings the bell?"), "the answer says how a question is asked"
+    assert _may_be_run("ASK who rings the bell"), "without quotes no further line makes it valid"
+    assert not _may_be_run("ASK"), "the question may stand on the next line"
     assert not _may_be_run("SELECT key")
     named = {word for text in psql_commands._HERE.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert named <= set(COMMANDS)

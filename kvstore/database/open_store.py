@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..changes.compaction import Growth
-from ..errors import KvstoreError, LockTimeoutError
+from ..errors import EmbedderError, KvstoreError, LockTimeoutError
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
@@ -135,9 +135,15 @@ class OpenStore:
         """The store's embedder, loaded when first asked for."""
         with self._embedder_lock:
             if self._embedder is None:
-                from ..models.embedder import open_embedder
+                from ..models.embedder import is_named_embedder, open_embedder
 
-                self._embedder = open_embedder(self.settings.embedder)
+                name, path = self.settings.embedder, str(self.environment.path)
+                if not is_named_embedder(name):
+                    raise EmbedderError(
+                        f"{path}: embedder {name!r} is unknown; pass the embedder that this store was made with, "
+                        f"kvstore.open({path!r}, embedder=...), or install the package that brings it"
+                    )
+                self._embedder = open_embedder(name)
             return self._embedder
 
     def give_embedder(self, embedder: Embedder) -> None:

@@ -44,7 +44,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     Raises EmbedderError for a name or an option that is unknown, PluginError for a package that is broken.
     """
     kind, _, rest = name.partition(":")
-    form = next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
+    form = _find_form(kind)
     make = EMBEDDERS.get(kind) if form is None else None
     if make is not None:
         return make(name, options)
@@ -53,7 +53,8 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         hint = f"did you mean {near[0]}? " if near else ""
         known = ", ".join(EMBEDDER_FORMS)
         raise EmbedderError(
-            f"embedder {name!r} is unknown; {hint}Use one of: {known}; or install the package that brings it"
+            f"embedder {name!r} is unknown; {hint}Use one of: {known}; or install the package that brings it, or "
+            "pass an embedder of your own, an object"
         )
     unknown = sorted(options.keys() - EMBEDDER_FORMS[form])
     if unknown:
@@ -79,6 +80,16 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     from .given import GivenVectors
 
     return GivenVectors(_dimension(name, rest))
+
+
+def is_named_embedder(name: str) -> bool:
+    """True if ``name`` is of a kind that kvstore or an installed package has; one of the user's own is an object."""
+    kind = name.partition(":")[0]
+    return _find_form(kind) is not None or EMBEDDERS.get(kind) is not None
+
+
+def _find_form(kind: str) -> str | None:
+    return next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
 
 
 def _required(name: str, rest: str) -> str:
