@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..retrieval.evidence import NumberedChunk, Hit, HitKind, TextSpan
+from ..retrieval.evidence import Hit, HitKind, NumberedChunk, TextSpan
 
 _BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .description_handlers import described_kinds, strategy_names
+    from .document_handlers import counted
     from .extraction_handlers import extraction_kinds
     from .index_handlers import index_kinds, outlined_kinds
-    from .document_handlers import counted
     from .parser import can_fill_store, expected, keywords
 
 __all__ = [
