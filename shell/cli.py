@@ -147,7 +147,7 @@ def shell(
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
 
-    # Options of a new store say that one is meant; without them a missing store is made once there is something to store.
+    # Options of a new store say that one is meant; else a missing store is made once there is something to store.
     waits = not (readonly or embedder or given or (store / "data.mdb").exists())
     opened = Opening(store, open_store) if waits else open_store()
     console = Console(opened, mode=mode, bail=bail, parameters=values, run_command=run_command)

@@ -87,7 +87,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def wrap_message(text: str, width: int | None) -> str:
-    """Break the lines of a message at spaces, if ``width`` limits them; indented lines show statements and stay whole."""
+    """Break the lines of a message at spaces, if ``width`` limits them; indented lines show statements, unbroken."""
     if width is None:
         return text
     lines = (("\n".join(wrap(line, width)) if line[:1].strip() else line) for line in text.split("\n"))

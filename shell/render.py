@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from . import layout
 
@@ -127,14 +127,33 @@ def _objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str
     for name in columns:  # of columns with one name the later ones are numbered, so that none is lost
         same = sum(1 for earlier in columns[: len(names)] if earlier == name)
         names.append(f"{name}:{same}" if same else name)
+    described = tuple(columns) == ("property", "value")
     for row in rows:
-        yield json.dumps(dict(zip(names, map(_json_value, row), strict=True)), ensure_ascii=False)
+        values = list(map(_json_value, row))
+        for index, name in enumerate(columns):
+            if name == "meta" or (described and name == "value" and row[0] == "meta"):
+                values[index] = _metadata(values[index])
+        yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
 
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
         return _plain(value)
     return value
+
+
+def _metadata(value: Any) -> Any:
+    """Return the object that a document's metadata are, which SQL has as JSON text; any other value as it is."""
+    if not (isinstance(value, str) and value.startswith("{")):
+        return value
+    try:
+        return json.loads(value, parse_constant=_refuse_constant)
+    except ValueError:
+        return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:

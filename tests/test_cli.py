@@ -167,6 +167,23 @@ def test_modes(kv: Run, store: str, mode: str) -> None:
     assert kv("shell", store, "--mode", mode, "-c", query)[1] == MODES[mode]
 
 
+def test_metadata_are_objects_in_json(kv: Run, store: str) -> None:
+    insert = "INSERT DOCUMENT 'b' TEXT 'It is.' META '{\"year\": 2024, \"tags\": [\"ä\"]}'"
+    queries = ("-c", 'SELECT key, meta, title AS "value" FROM documents ORDER BY key', "-c", "DESCRIBE DOCUMENT 'b'")
+    _, out, _ = kv("shell", store, "--mode", "jsonl", "-c", insert, *queries)
+    first, second, *described = map(json.loads, out.splitlines())
+    expected = {"year": 2024, "tags": ["ä"]}
+    assert (first["meta"], second["meta"]) == ({}, expected)
+    assert {row["property"]: row["value"] for row in described}["meta"] == expected
+    _, out, _ = kv(
+        "shell", store, "--mode", "jsonl", "-c", "SELECT '{no' AS meta, '{\"a\": NaN}' AS meta, '{}' AS other"
+    )
+    assert json.loads(out) == {"meta": "{no", "meta:1": '{"a": NaN}', "other": "{}"}
+    assert kv("shell", store, "--mode", "csv", "-c", "SELECT meta FROM documents WHERE key = 'a'")[1] == "meta\n{}\n"
+    with kvstore.open(store) as opened:
+        assert opened.execute("SELECT meta FROM documents WHERE key = 'a'").fetchall() == [("{}",)]
+
+
 def test_json_of_no_rows_and_citations_of_an_answer(kv: Run, store: str) -> None:
     assert kv("shell", store, "--mode", "json", "-c", "SELECT 1 AS a WHERE 0")[1] == "[]\n"
     status, out, _ = kv("ask", store, "How long does leave last?", "--mode", "json", "--using", "lexical", "--top", "1")
@@ -292,8 +309,8 @@ def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> 
         status, out, error = kv("shell", "typo", "-c", statement)
         assert (status, out) == (1, "")
         assert error == (
-            "error: typo: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, and so does kvstore ingest "
-            "typo FOLDER\n"
+            "error: typo: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, "
+            "and so does kvstore ingest typo FOLDER\n"
         )
     assert "did you mean SELECT" in kv("shell", "typo", "-c", "SELCT 1")[2]
     assert "no store here" in kv("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]
@@ -314,8 +331,10 @@ def test_a_question_without_quotes_costs_its_line_alone(kv: Run, store: str) -> 
     assert status == 1
     assert out.startswith("a\n1\nb\n2\nanswer,")
     for place, statement in (
-        ("line 1, column 5", "ASK 'who''s there'"), ("line 3, column 8", "SEARCH 'leave'"), ("line 6, column 10", "RETRIEVE 'which'"),
-    ):  # fmt: skip
+        ("line 1, column 5", "ASK 'who''s there'"),
+        ("line 3, column 8", "SEARCH 'leave'"),
+        ("line 6, column 10", "RETRIEVE 'which'"),
+    ):
         word = statement.split(" ")[0]
         assert f"{place}: the text after {word} is not in single quotes; write {statement}\n" in error
 

@@ -110,10 +110,8 @@ class _StatedDocuments(Fact[str, Given]):
         if own:
             yield f"the vectors of {_documents(own)} are the user's own and in no statement; EXPORT TO keeps them", ()
         if pages:
-            yield (
-                f"how much of {pages:,} page{'' if pages == 1 else 's'} was left out is in no statement; EXPORT TO keeps that",
-                (),
-            )
+            noun = "page" if pages == 1 else "pages"
+            yield f"how much of {pages:,} {noun} was left out is in no statement; EXPORT TO keeps that", ()
         if cut:
             yield f"the user's own chunks of {_documents(cut)} are in no statement; EXPORT TO keeps them", ()
 

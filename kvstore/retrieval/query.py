@@ -40,11 +40,11 @@ class Clauses(TypedDict, total=False):
     """What may be said beside a question, by name; what is left out or None is the session's setting.
 
     ``using`` names the strategy, ``options`` are its own, and ``fill`` and ``reranker``, which every strategy has;
-    ``depth`` counts levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition
-    over the columns of ``documents``, with values for its ``parameters``, or a mapping that says one; ``vector``, shape
-    (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order, as the option does; ``as_segments``
-    takes neighbouring chunks together as they belong together (:mod:`.segments`), and lets ``options`` have those of
-    segments too.
+    ``depth`` counts levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is
+    a SQL condition over the columns of ``documents``, with values for its ``parameters``, or a mapping that says one;
+    ``vector``, shape (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order,
+    as the option does; ``as_segments`` takes neighbouring chunks together as they belong together (:mod:`.segments`),
+    and lets ``options`` have those of segments too.
     """
 
     using: str | None
