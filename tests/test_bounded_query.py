@@ -92,7 +92,7 @@ def test_anything_else_is_refused_before_it_runs(
 
 @pytest.mark.parametrize("sql", LONG)
 def test_a_timeout_ends_the_wait_whatever_is_computed(tea: kvstore.Store, sql: str) -> None:
-    with pytest.raises(errors.QueryInterruptedError, match=r"took longer than 0\.3 seconds"):
+    with pytest.raises(errors.QueryInterruptedError, match=r"its limit of 0\.3 seconds; ask for less$"):
         tea.query(sql, timeout=0.3, max_rows=None)
     assert tea.query("SELECT count(*) FROM documents").fetchall() == [(40,)]
 

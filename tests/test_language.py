@@ -235,6 +235,41 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
     assert caret.index("^") == shown.index(shown.strip()) + column - 1
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "remedy"),
+    [
+        ("INSERT INTO documents VALUES ('a')", 8, "INSERT DOCUMENT 'key' TITLE"),
+        ("insert or replace into documents values (1)", 8, "UPDATE DOCUMENT 'key' SET"),
+        ("PRAGMA journal_mode", 1, "SHOW SETTINGS lists the settings"),
+        ("PRAGMA table_info(documents)", 1, "did you mean DESCRIBE table?"),
+        ("PRAGMA integrity_check", 1, "did you mean CHECK?"),
+        ("CREATE TABLE t (a)", 8, "the tables are fixed, and SHOW TABLES lists them; INSERT DOCUMENT"),
+        ("CREATE TEMP TABLE t (a)", 8, "the tables are fixed"),
+        ("CREATE VIEW v AS SELECT 1", 8, "WITH name AS"),
+        ("CREATE INDEX i ON documents (meta)", 16, "CREATE INDEX takes one kind"),
+        ("ATTACH 'other' AS o", 1, ".open STORE"),
+        ("UPDATE documents SET title = 'x'", 8, "UPDATE DOCUMENT 'key' SET TITLE"),
+        ("UPDATE chunks SET text = 'x'", 8, "UPDATE DOCUMENT 'key' SET TITLE"),
+        ("DROP TABLE documents", 6, "DELETE FROM documents WHERE"),
+        ("DELETE documents WHERE 1", 8, "did you mean DELETE FROM documents WHERE?"),
+        ("DELETE FROM chunks WHERE 1", 13, "did you mean DELETE FROM documents WHERE?"),
+        ("EXPLAIN QUERY PLAN SELECT 1", 9, "did you mean EXPLAIN SELECT?"),
+        ("SHOW DATABASES", 6, "kvstore.open()"),
+        ("BEGIN TRANSACTION", 7, "BEGIN, COMMIT and ROLLBACK stand alone"),
+        ("SELECT 1; INSERT INTO documents VALUES ('a')", 18, "INSERT DOCUMENT 'key'"),
+        # A misspelt word is still one.
+        ("UPDATE DOCUMNET 'a' SET TITLE = 'x'", 8, "did you mean DOCUMENT?"),
+        ("INSERT DOCUMNET 'a' TEXT 'x'", 8, "did you mean DOCUMENT?"),
+        ("CREATE INDX vectors", 8, "did you mean INDEX?"),
+    ],
+)
+def test_a_statement_of_other_databases_is_answered_with_ours(text: str, column: int, remedy: str) -> None:
+    with pytest.raises(StatementError) as caught:
+        parse(text)
+    assert caught.value.column == column
+    assert remedy in str(caught.value).split("\n")[0]
+
+
 def test_the_caret_stands_under_the_place_in_wide_text() -> None:
     with pytest.raises(StatementError) as caught:
         parse("LOOKUP '日本' x")

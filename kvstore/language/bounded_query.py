@@ -94,7 +94,7 @@ class _AskedQuery:
         def wait() -> float | None:
             return None if until is None else max(0.0, until - time.monotonic())
 
-        late = f"took longer than {timeout} seconds; ask for less, or allow more with timeout"
+        late = f"it took longer than its limit of {timeout} seconds; ask for less"
         with self._fewer:
             if not self._fewer.wait_for(lambda: _AskedQuery._left < MOST_LEFT, wait()):
                 raise QueryInterruptedError(f"{MOST_LEFT} queries that were stopped are still ending; ask again later")

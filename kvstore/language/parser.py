@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -64,18 +64,61 @@ class _NoLexer(Lexer):
 _STATEMENT_WORD = re.compile(r"\b\w+\s+\Z")
 
 
-#: How other databases begin what is said in other words here.
-_ELSEWHERE = {
-    "ANALYZE": "EXPLAIN ANALYZE",
-    "COPY": "INGEST",
-    "DUMP": "EXPORT",
-    "END": "COMMIT",
-    "LOAD": "INGEST",
-    "PRAGMA": "SHOW SETTINGS",
-    "REINDEX": "REFRESH",
-    "REPAIR": "CHECK REPAIR",
-    "TABLES": "SHOW TABLES",
-    "VACUUM": "COMPACT",
+_FIXED = "the tables are fixed, and SHOW TABLES lists them"
+_INSERT = "INSERT DOCUMENT 'key' TITLE '...' TEXT '...' META '{...}' stores a document with fields of your own"
+_OTHER_STORE = "a statement is about one store; .open STORE in the shell, and kvstore.open() in Python, open another"
+_PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK stand alone"
+_UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
+
+#: How other databases begin a statement, and what to write here; * is any word.
+_OTHER_DATABASES = {
+    "ALTER": f"{_FIXED}; META of a document has fields of your own",
+    "ANALYZE": "did you mean EXPLAIN ANALYZE?",
+    "ATTACH": _OTHER_STORE,
+    "BEGIN *": _PLAIN_TRANSACTION,
+    "COMMIT *": _PLAIN_TRANSACTION,
+    "COPY": "did you mean INGEST?",
+    "CREATE * TABLE": f"{_FIXED}; {_INSERT}",
+    "CREATE INDEX * ON": "keys and the fields of META are indexed; CREATE INDEX takes one kind, as SHOW INDEXES has it",
+    "CREATE TABLE": f"{_FIXED}; {_INSERT}",
+    "CREATE VIEW": f"{_FIXED}; WITH name AS (SELECT ...) SELECT ... names a query",
+    "DELETE DOCUMENTS": "did you mean DELETE FROM documents WHERE?",
+    "DELETE FROM *": "the other tables follow from the documents: did you mean DELETE FROM documents WHERE?",
+    "DETACH": _OTHER_STORE,
+    "DROP TABLE": f"{_FIXED}; DELETE FROM documents WHERE ... deletes documents",
+    "DUMP": "did you mean EXPORT?",
+    "END": "did you mean COMMIT?",
+    "EXPLAIN QUERY": "did you mean EXPLAIN SELECT?",
+    "HELP": "SHOW TABLES lists the tables, SHOW STRATEGIES what USING takes, and .help the commands of the shell",
+    "INSERT INTO": _INSERT,
+    "INSERT OR": f"{_INSERT}; {_UPDATE}",
+    "LOAD": "did you mean INGEST?",
+    "MERGE INTO": f"{_INSERT}; {_UPDATE}",
+    "PRAGMA INTEGRITY_CHECK": "did you mean CHECK?",
+    "PRAGMA TABLE_INFO": "did you mean DESCRIBE table?",
+    "PRAGMA": "SHOW SETTINGS lists the settings, SET name = value changes one, and CHECK verifies the store",
+    "REINDEX": "did you mean REFRESH?",
+    "RELEASE": _PLAIN_TRANSACTION,
+    "REPAIR": "did you mean CHECK REPAIR?",
+    "REPLACE": f"{_INSERT}; {_UPDATE}",
+    "ROLLBACK *": _PLAIN_TRANSACTION,
+    "SAVEPOINT": _PLAIN_TRANSACTION,
+    "SHOW ALL": "did you mean SHOW SETTINGS?",
+    "SHOW COLUMNS": "did you mean DESCRIBE table?",
+    "SHOW CREATE": "did you mean DESCRIBE table?",
+    "SHOW DATABASES": _OTHER_STORE,
+    "SHOW DOCUMENTS": "did you mean SELECT key FROM documents?",
+    "SHOW ENTITIES": "did you mean SELECT name FROM entities?",
+    "SHOW SCHEMAS": _OTHER_STORE,
+    "SHOW VARIABLES": "did you mean SHOW SETTINGS?",
+    "START": "did you mean BEGIN?",
+    "TABLES": "did you mean SHOW TABLES?",
+    "TRUNCATE": "did you mean DELETE FROM documents WHERE?",
+    "UPDATE DOCUMENTS": _UPDATE,
+    "UPDATE * SET": f"{_FIXED}; {_UPDATE}",
+    "UPSERT": f"{_INSERT}; {_UPDATE}",
+    "USE": _OTHER_STORE,
+    "VACUUM": "did you mean COMPACT?",
 }
 
 
@@ -92,18 +135,21 @@ def keywords() -> frozenset[str]:
     return frozenset(strings | _QUERY_STARTS)
 
 
-def _unexpected(text: str, token: Token | None, expected: set[str]) -> StatementError:
-    """``token`` (None: the end) stands where only the terminals of ``expected`` may."""
+def _unexpected(text: str, token: Token | None, expected: set[str], script: Sequence[Token] = ()) -> StatementError:
+    """``token`` of a statement (None: the end) stands where only the terminals of ``expected`` may."""
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED]
     names.sort(key=lambda name: (not name.isupper(), name))
     wanted = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
         return failure(text, len(text.rstrip()), f"the statement ends too early; expected {wanted}")
+    other = _find_other_database(script, token)
     if "QUERY" in expected:
-        near = _ELSEWHERE.get(token.text.upper()) or nearest(token.text, _words(expected))
-        remedy = f"did you mean {near}?" if near else f"a statement begins with {wanted}"
+        near = nearest(token.text, _words(expected))
+        remedy = other or (f"did you mean {near}?" if near else f"a statement begins with {wanted}")
         return failure(text, token.start, f"no statement begins with {_shown(token)}; {remedy}")
     reason = f"expected {wanted}, met {_shown(token)}"
+    if other is not None:
+        return failure(text, token.start, f"{reason}; {other}")
     statement = _STATEMENT_WORD.search(text, 0, token.start)
     question = None if statement is None else unquoted_question(text[statement.start() :])
     if "STRING" in expected and statement is not None and question is not None:
@@ -115,6 +161,19 @@ def _unexpected(text: str, token: Token | None, expected: set[str]) -> Statement
     elif token.kind == "word" and (near := nearest(token.text, _words(expected))):
         reason += f"; did you mean {near}?"
     return failure(text, token.start, reason)
+
+
+def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
+    """Return what to write in place of another database's statement, if ``token`` is among the words that tell it."""
+    words = [part.text.upper() for part in script[:4]]
+    position = next((index for index, part in enumerate(script[:4]) if part.start == token.start), len(words))
+    for form, remedy in _OTHER_DATABASES.items():
+        parts = form.split(" ")
+        if position < len(parts) <= len(words) and all(
+            part in ("*", word) for part, word in zip(parts, words, strict=False)
+        ):
+            return remedy
+    return None
 
 
 def _words(terminals: Iterable[str]) -> list[str]:
@@ -264,7 +323,7 @@ def _feed(
     try:
         parser.feed_token(terminal)
     except UnexpectedToken:
-        raise _unexpected(text, token, parser.accepts()) from None
+        raise _unexpected(text, token, parser.accepts(), script) from None
     return after, places
 
 
