@@ -24,6 +24,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 #: Says what is wrong with a value, or None.
 ArgumentCheck = Callable[[Any], str | None]
 
+#: The largest whole number of SQLite.
+_MAX_INTEGER = 2**63 - 1
+#: Digits of the largest whole number that is a float too.
+MAX_DIGITS = 308
 #: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -122,7 +126,8 @@ def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, A
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
     """Raise ArgumentError for options that are not texts, numbers, switches or None by their names."""
     for key, value in (options or {}).items():
-        if not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
+        large = isinstance(value, int) and not is_representable(value)
+        if large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
             raise ArgumentError(f"{name} are texts and numbers by their names, not {shown(key)}: {shown(value)}")
 
 
@@ -144,12 +149,14 @@ def check_path(name: str, value: Any) -> None:
 
 
 def check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
-    """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: or more)."""
+    """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: as large as SQLite's)."""
     if wrong := _not_whole(value):
         raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
-    if value < low or (high is not None and value > high):
-        limits = f"{low:,} or more" if high is None else f"{low:,} to {high:,}"
-        raise InputError(f"{name} takes {limits}, not {value:,}")
+    most = _MAX_INTEGER if high is None else high
+    if not low <= value <= most:
+        limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {most:,}"
+        value_shown = f"{value:,}" if abs(value) <= 10 * _MAX_INTEGER else shown(value)
+        raise InputError(f"{name} takes {limits}, not {value_shown}")
 
 
 def _error(function: str, name: str, wrong: str, value: Any) -> ArgumentError:
@@ -165,7 +172,7 @@ def shown(value: object) -> str:
     kind = type(value).__name__
     try:
         written = repr(value)
-    except Exception:  # lists in lists a thousand deep, or whatever somebody's own class does
+    except Exception:  # a number of 5,000 digits, lists in lists a thousand deep, or whatever somebody's own class does
         return f"a {kind} that cannot be shown"
     return f"{kind} {written}" if len(written) <= 60 else f"a {kind} of {len(written):,} signs"
 
@@ -227,17 +234,26 @@ def _not_path(value: Any) -> str | None:
     return None
 
 
+def is_representable(value: int) -> bool:
+    """True if a whole number has at most 308 digits: larger ones are no floats, and cannot always be printed."""
+    return abs(value) < 10**MAX_DIGITS
+
+
 def _not_whole(value: Any) -> str | None:
     try:
-        operator.index(value)
+        number = operator.index(value)
     except TypeError:  # an array has __index__ too, and is a number only if it holds one alone
         return "a whole number"
+    if not is_representable(number):
+        return f"a whole number of at most {MAX_DIGITS} digits"
     return "a whole number" if isinstance(value, bool) else None
 
 
 def _not_number(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, Real):  # a Decimal is none: it cannot be added to others
         return "a number"
+    if isinstance(value, int) and not is_representable(value):
+        return f"a number of at most {MAX_DIGITS} digits"
     return "a number" if math.isnan(value) else None
 
 

@@ -454,11 +454,13 @@ def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: st
     shell_complete=completing.words(_known_strategies),
     help="How evidence is found; SHOW STRATEGIES lists the ways.",
 )
-@click.option("--top", type=click.IntRange(1), help="Chunks of evidence.")
-@click.option("--depth", type=click.IntRange(0), help="Levels of abstracts to expand.")
+@click.option("--top", type=click.IntRange(1, 10_000), help="Chunks of evidence.")
+@click.option("--depth", type=click.IntRange(0, 64), help="Levels of abstracts to expand.")
 @click.option("--model", metavar="NAME", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--where", metavar="CONDITION", help="Ask of these documents only, such as \"key LIKE 'hr/%'\".")
-@click.option("--within", type=click.IntRange(1), metavar="TOKENS", help="The most that the evidence may hold.")
+@click.option(
+    "--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="The most that the evidence may hold."
+)
 @_PARAMETERS
 @click.option("--json", "as_json", is_flag=True, help="The same as --mode json.")
 @_MODE

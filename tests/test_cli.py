@@ -259,6 +259,9 @@ def test_units_are_ingested(kv: Run, tmp_path: Path) -> None:
         ["ingest", "s", "x", "-o", "nonsense"],
         ["ingest", "s", "x", "--as", "nonsense"],
         ["ask", "s", "q", "--top", "0"],
+        ["ask", "s", "q", "--top", str(10**76)],
+        ["ask", "s", "q", "--depth", str(10**76)],
+        ["ask", "s", "q", "--within", str(10**76)],
         ["ask", "s"],
     ],
 )

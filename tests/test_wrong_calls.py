@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -162,6 +163,35 @@ def test_a_statement_names_what_is_wrong(store: kvstore.Store, statement: str, t
             lambda store: store.delete_where(1),
             "delete_where(): where is a text or a mapping of names to values, not int 1",
         ),
+        (lambda store: store.lookup("x", limit=10**76), "limit takes 1 to 9,223,372,036,854,775,807, not a int of 77"),
+        (lambda store: store.expand("x", depth=10**76), "depth takes 0 to 9,223,372,036,854,775,807, not a int of 77"),
+        (
+            lambda store: store.expand("x", limit=2**63),
+            "limit takes 1 to 9,223,372,036,854,775,807, not 9",
+        ),
+        (
+            lambda store: store.retrieve("x", within=10**76),
+            "within takes 1 to 9,223,372,036,854,775,807, not a int of 77",
+        ),
+        (lambda store: store.names(limit=10**5000), "limit is a whole number of at most 308 digits, not a int that"),
+        (lambda store: store.ingest("x", time_limit=10**5000), "time_limit is a number of at most 308 digits"),
+        (lambda store: store.ingest("x", options={"a": 10**5000}), "options are texts and numbers by their names"),
+        (lambda store: store.retrieve("x", options={"fill": 10**76}), "option fill is one of none, hybrid, not 1000"),
+        (lambda store: store.set("top", 10**5000), "setting top is a number of at most 308 digits"),
+        (lambda store: store.count("bytes < ?", (10**5000,)), "a parameter is a whole number of more than 64 bits"),
+        (
+            lambda store: store.query("SELECT 1", timeout=10**76),
+            "the timeout is seconds above 0, at most 9,2",
+        ),
+        (
+            lambda store: store.query("SELECT 1", timeout=math.inf),
+            "the timeout is seconds above 0, at most 9,2",
+        ),
+        (lambda store: store.execute("SELECT 1").fetchmany(10**76), "size takes 0 to 9,223,372,036,854,775,807"),
+        (lambda store: store.execute("SELECT 1").fetchmany(-1), "size takes 0 or more, not -1"),
+        (lambda store: store.execute("LOOKUP 'x' LIMIT ?", (10**76,)), "a whole number from 0 to 10^18 - 1, the value"),
+        (lambda store: store.execute("SET top = ?", (10**5000,)), "a number of more than 308 digits; give it as text"),
+        (lambda store: store.execute("SET top = ?", (10**76,)), "top must lie between"),
         (lambda store: store.get(5), "get(): key is a text, not int 5"),
         (lambda store: store.lookup("x", 5), "lookup(): names is a text, not int 5"),
         (lambda store: store.names(limit=-1), "limit takes 0 to"),

@@ -21,7 +21,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses, check_options, check_path, check_text, check_whole, checked, shown
+from ..arguments import (
+    MAX_DIGITS,
+    check_clauses,
+    check_options,
+    check_path,
+    check_text,
+    check_whole,
+    checked,
+    is_representable,
+    shown,
+)
 from ..errors import ClosedError, InputError, ReadOnlyError
 from ..settings import TIME_LIMIT, FixedSettings, SessionSettings
 from ..storage.environment import CompactReport
@@ -797,6 +807,8 @@ class Database(Queryable):
         >>> len(store.retrieve("What is tea made from?").hits) <= 3
         True
         """
+        if isinstance(value, int) and not is_representable(value):
+            raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {shown(value)}")
         if name == "strategy":
             from ..systems import strategy_named
 

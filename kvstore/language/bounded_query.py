@@ -9,6 +9,7 @@ functions cannot be stopped, so such a thread may go on for a while, with values
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -46,7 +47,7 @@ class BoundedQueries:
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
     ) -> Cursor:
         """The rows of the one reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
-        _check("the timeout", timeout, "seconds above 0, or None")
+        _check("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
         _check("max_rows", max_rows, "a whole number above 0, or None")
         asked = _one_reading(sql, parameters)
         if database.in_transaction:
@@ -175,5 +176,6 @@ def _read(cursor: Cursor, most: int | None) -> Cursor:
 def _check(name: str, value: Any, wanted: str) -> None:
     whole = name == "max_rows"
     fits = isinstance(value, int) if whole else isinstance(value, (int, float))
-    if value is not None and (not fits or isinstance(value, bool) or not value > 0):
+    most = math.inf if whole else threading.TIMEOUT_MAX
+    if value is not None and (not fits or isinstance(value, bool) or not 0 < value <= most):
         raise InputError(f"{name} is {wanted}, not {value!r}")

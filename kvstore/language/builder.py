@@ -14,6 +14,7 @@ from typing import Any
 from lark import Token as Terminal
 from lark import Tree
 
+from ..arguments import shown
 from ..sql.diagnosis import failure
 from ..sql.literals import Value, word_value
 from ..sql.tokens import unquote
@@ -60,6 +61,9 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "import": s.Import,
     "set": s.SetSetting,
 }
+#: What a count is, such as that of LIMIT, as a literal and as a parameter.
+_COUNT_DIGITS = 18
+_COUNT = f"a whole number from 0 to 10^{_COUNT_DIGITS} - 1"
 #: Clauses whose rule is not called what the field is.
 _FIELDS = {
     "other_format": "format",
@@ -153,21 +157,21 @@ class Builder:
         return unquote(terminal)
 
     def _count(self, terminal: Terminal) -> int:
-        if not (terminal.isdigit() and len(terminal) <= 18):
-            raise failure(self._text, _place(terminal), f"expected a whole number below 10^18, met {terminal:.40}")
+        if not (terminal.isdigit() and len(terminal) <= _COUNT_DIGITS):
+            raise failure(self._text, _place(terminal), f"expected {_COUNT}, met {terminal:.40}")
         return int(terminal)
 
     def _parameter(self, rule: str, terminal: Terminal) -> SqlValue:
         value = self._parameters[_place(terminal)].value
         if rule == "count":
-            wanted = "a whole number from 0"
-            fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            wanted = _COUNT
+            fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_COUNT_DIGITS
         elif rule == "value":
             wanted, fits = "text, a number, true, false or NULL", not isinstance(value, bytes)
         else:
             wanted, fits = "text", isinstance(value, str)
         if not fits:
-            raise failure(self._text, _place(terminal), f"expected {wanted}, the value given is {value!r:.60}")
+            raise failure(self._text, _place(terminal), f"expected {wanted}, the value given is {shown(value)}")
         return value
 
     def _select(self, query: Terminal) -> s.Select:
@@ -182,5 +186,5 @@ def _place(terminal: Terminal) -> int:
 
 
 def _number(terminal: Terminal, *, negative: bool) -> int | float:
-    value = int(terminal) if terminal.isdigit() and len(terminal) <= 18 else float(terminal)
+    value = int(terminal) if terminal.isdigit() and len(terminal) <= _COUNT_DIGITS else float(terminal)
     return -value if negative else value

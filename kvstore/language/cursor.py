@@ -13,6 +13,7 @@ from itertools import chain, islice
 from types import TracebackType
 from typing import Any
 
+from ..arguments import check_whole
 from ..columnar import Columnar, NamedRows
 
 Row = tuple[Any, ...]
@@ -103,11 +104,12 @@ class Cursor(Columnar):
         return next(self, None)
 
     def fetchmany(self, size: int = 100) -> list[Row]:
-        """The next rows, at most ``size``; none after the last.
+        """The next rows, at most ``size``; none after the last. Raises InputError for a size that is no such number.
 
         >>> store.execute("SELECT key FROM documents ORDER BY key").fetchmany(1)
         [('coffee',)]
         """
+        check_whole("size", size, 0)
         return list(islice(self, size))
 
     def fetchall(self) -> list[Row]:

@@ -19,6 +19,7 @@ from lark import Token as Terminal
 from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
+from ..arguments import MAX_DIGITS, is_representable
 from ..errors import StatementError
 from ..sql import condition as conditions
 from ..sql.diagnosis import failure, nearest
@@ -236,6 +237,10 @@ def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Pa
             value = parameters[position] if position < len(parameters) else None
         if value is not None and not isinstance(value, (str, int, float, bytes)):
             raise failure(text, token.start, f"a {type(value).__name__} cannot be the value of a parameter")
+        if isinstance(value, int) and not is_representable(value):
+            raise failure(
+                text, token.start, f"the value given is a number of more than {MAX_DIGITS} digits; give it as text"
+            )
         if isinstance(value, str) and not _is_unicode(value):
             raise failure(text, token.start, "the value given holds a character that is not Unicode")
         bound[token.start] = Parameter(name, value)

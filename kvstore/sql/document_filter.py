@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import is_representable
 from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
@@ -117,6 +118,8 @@ def _key(state: State, condition: str, parameters: Parameters) -> Hashable | Non
         return None
     given = parameters.values() if isinstance(parameters, Mapping) else parameters
     if not all(isinstance(value, SqlValue) for value in given):  # SQLite says so when it is given them
+        return None
+    if not all(is_representable(value) for value in given if isinstance(value, int)):
         return None
     values = sorted(parameters.items()) if isinstance(parameters, Mapping) else parameters
     return state.counters.change, condition, tuple(map(repr, values))
