@@ -137,11 +137,12 @@ class OpenStore:
             if self._embedder is None:
                 from ..models.embedder import is_named_embedder, open_embedder
 
-                name, path = self.settings.embedder, str(self.environment.path)
+                name = self.settings.embedder
                 if not is_named_embedder(name):
+                    remedy = f"kvstore.open({str(self.environment.path)!r}, embedder=...)"
                     raise EmbedderError(
-                        f"{path}: embedder {name!r} is unknown; pass the embedder that this store was made with, "
-                        f"kvstore.open({path!r}, embedder=...), or install the package that brings it"
+                        f"embedder {name!r} is unknown; pass the embedder that this store was made with, "
+                        f"{remedy}, or install the package that brings it"
                     )
                 self._embedder = open_embedder(name)
             return self._embedder

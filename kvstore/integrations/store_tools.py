@@ -273,7 +273,7 @@ class StoreTools:
                 f"[{rank}] {_source(document, titles.get(document))}, {_places(spans)} (why: {to_one_line(path)})\n",
                 quote_text(text),
             )
-            for rank, _, document, _, text, path, _, spans in rows
+            for rank, _, document, _, text, path, _, spans, *_ in rows
         ]
         return self._render(passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)")
 
