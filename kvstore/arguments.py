@@ -236,7 +236,7 @@ def _not_path(value: Any) -> str | None:
 
 def is_representable(value: int) -> bool:
     """True if a whole number has at most 308 digits: larger ones are no floats, and cannot always be printed."""
-    return abs(value) < 10**MAX_DIGITS
+    return bool(abs(value) < 10**MAX_DIGITS)
 
 
 def _not_whole(value: Any) -> str | None:

@@ -201,8 +201,8 @@ class Toolbar:
         try:
             figures = store.statistics()
             parts += [
-                language.counted(figures["documents"], "document"),
-                language.counted(figures["entities"], "entity"),
+                language.counted(int(figures["documents"]), "document"),
+                language.counted(int(figures["entities"]), "entity"),
             ]
         except KvstoreError as error:
             parts.append(str(error))

@@ -745,7 +745,7 @@ def test_a_dump_tells_what_it_cannot_say(
         store.delete("e")
     assert cli.run(["shell", "a", "-c", ".dump"]) == 1
     error = capsys.readouterr().err
-    assert "vectors of 1 documents" in error
+    assert "vectors of 1 document are" in error
     assert "'MJ' stands for 'Maria Jensen'" in error
 
 
