@@ -53,7 +53,7 @@ _SERVE = "For a browser: kvstore explore STORE. For an assistant: kvstore mcp ST
 _SHELL = "To run statements: kvstore shell STORE"
 _SHOW = "To see what a store holds: kvstore info STORE"
 
-#: What other programs call a command, and the command here.
+#: The names of commands in other programs, and the command here.
 _COMMANDS_BY_MEANING = {
     "add": _ADD,
     "browse": _SERVE,

@@ -31,7 +31,7 @@ from prompt_toolkit.styles import Style
 from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.integrations.store_catalog import StoreCatalog
-from kvstore.language import is_complete, plain_question, tokens, unquoted_question
+from kvstore.language import find_unquoted_question, is_complete, plain_question, tokens
 
 from .background_opening import Opening
 from .completion import SQL_WORDS, complete
@@ -154,7 +154,7 @@ def _end(application: Application[str], error: Exception) -> None:
 def _may_be_run(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
     command = _command(text).lstrip().startswith(COMMAND_MARKS)
-    question = plain_question(text) is not None or unquoted_question(text) is not None
+    question = plain_question(text) is not None or find_unquoted_question(text) is not None
     return command or question or is_complete(text)
 
 

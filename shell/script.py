@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from kvstore.language import tokens, unquoted_question
+from kvstore.language import find_unquoted_question, tokens
 
 _BLOCK = 1 << 16
 #: What a line that is a command begins with: a dot, or the backslash of psql.
@@ -79,7 +79,7 @@ def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[
             continue
         line_end = text.find("\n", start)
         line_end = len(text) if line_end < 0 else line_end
-        if unquoted_question(text[start:line_end]) is not None:
+        if find_unquoted_question(text[start:line_end]) is not None:
             # It cannot become valid: it ends with its line, so that its error costs no other statement.
             stop = text.find(";", start, line_end)
             position = line_end if stop < 0 else stop + 1

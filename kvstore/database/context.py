@@ -95,11 +95,11 @@ class Context:
             self.hits.add(keys)
 
     @contextmanager
-    def unrecorded(self) -> Iterator[None]:
+    def record_nothing(self) -> Iterator[None]:
         """Record nothing of what this thread looks up within the block: no temperatures and no last LOOKUP."""
         last_lookup = self.last_lookup
         try:
-            with self.hits.paused():
+            with self.hits.pause():
                 yield
         finally:
             self.last_lookup = last_lookup

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..sql.tokens import Token, is_complete, tokens
-from .questions import plain_question, unquoted_question
+from .questions import find_unquoted_question, plain_question
 
 if TYPE_CHECKING:
     from ..ingest.readers import formats
@@ -31,6 +31,7 @@ __all__ = [
     "described_kinds",
     "expected",
     "extraction_kinds",
+    "find_unquoted_question",
     "formats",
     "index_kinds",
     "is_complete",
@@ -41,7 +42,6 @@ __all__ = [
     "plain_question",
     "strategy_names",
     "tokens",
-    "unquoted_question",
 ]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.

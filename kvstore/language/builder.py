@@ -61,7 +61,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "import": s.Import,
     "set": s.SetSetting,
 }
-#: What a count is, such as that of LIMIT, as a literal and as a parameter.
+#: The description of a count, such as that of LIMIT, as a literal and as a parameter.
 _COUNT_DIGITS = 18
 _COUNT = f"a whole number from 0 to 10^{_COUNT_DIGITS} - 1"
 #: Clauses whose rule is not called what the field is.

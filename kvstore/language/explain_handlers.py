@@ -74,7 +74,7 @@ def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bo
 
 def _way(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     # Only ANALYZE runs the statement; without it a statement that is explained leaves nothing behind.
-    recording = nullcontext() if analyze else context.database._context.unrecorded()
+    recording = nullcontext() if analyze else context.database._context.record_nothing()
     with recording, _measured(context) as (measuring, measured):
         if isinstance(statement, s.Select):
             return _ExplainedSteps(_select_steps(measuring, statement, analyze))

@@ -28,7 +28,7 @@ from ..sql.tokens import Token, split, unquote
 from ..systems.sql_table import Parameters
 from . import statements as s
 from .builder import Builder, Parameter
-from .questions import plain_question, unquoted_question
+from .questions import find_unquoted_question, plain_question
 
 #: What the grammar's terminals that are no keywords are called in an error.
 _DESCRIPTIONS = {
@@ -71,7 +71,7 @@ _OTHER_STORE = "a statement is about one store; .open STORE in the shell, and kv
 _PLAIN_TRANSACTION = "BEGIN, COMMIT and ROLLBACK stand alone"
 _UPDATE = "UPDATE DOCUMENT 'key' SET TITLE = '...', META = '{...}' changes a document"
 
-#: How other databases begin a statement, and what to write here; * is any word.
+#: The first words of statements of other databases, and what to write here; * is any word.
 _OTHER_DATABASES = {
     "ALTER": f"{_FIXED}; META of a document has fields of your own",
     "ANALYZE": "did you mean EXPLAIN ANALYZE?",
@@ -152,7 +152,7 @@ def _unexpected(text: str, token: Token | None, expected: set[str], script: Sequ
     if other is not None:
         return failure(text, token.start, f"{reason}; {other}")
     statement = _STATEMENT_WORD.search(text, 0, token.start)
-    question = None if statement is None else unquoted_question(text[statement.start() :])
+    question = None if statement is None else find_unquoted_question(text[statement.start() :])
     if "STRING" in expected and statement is not None and question is not None:
         word = statement.group().strip().upper()
         reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"

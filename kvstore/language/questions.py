@@ -16,7 +16,7 @@ _QUESTION = re.compile(
 _LONGEST_QUESTION = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
 _UNQUOTED = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
-#: What ends the unquoted text of such a statement: a clause in capitals, the statement, or the line.
+#: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
 _END = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
 
 
@@ -30,14 +30,14 @@ def plain_question(text: str) -> str | None:
     return asked if _QUESTION.match(asked) and len(asked) <= _LONGEST_QUESTION else None
 
 
-def unquoted_question(text: str) -> str | None:
+def find_unquoted_question(text: str) -> str | None:
     """Return the text that a statement such as ASK has without quotes, None if it has none.
 
-    >>> unquoted_question("ASK who's there? TOP 3;"), unquoted_question("ASK 'who?';"), unquoted_question("ASK")
-    ("who's there?", None, None)
+    >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
+    ("who's there?", None)
     """
-    begun = _UNQUOTED.match(text)
-    if begun is None:
+    opening = _UNQUOTED.match(text)
+    if opening is None:
         return None
-    end = _END.search(text, begun.end())
-    return text[begun.end() : end.start() if end else len(text)]
+    end = _END.search(text, opening.end())
+    return text[opening.end() : end.start() if end else len(text)]

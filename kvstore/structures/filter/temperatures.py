@@ -31,7 +31,7 @@ class HitCounts:
             self._counts.update(keys)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Count no hit of this thread within the block."""
         self._thread.paused = True
         try:
