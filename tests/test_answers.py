@@ -156,6 +156,27 @@ def test_what_a_question_names() -> None:
     assert [passage.has(name) for name in names_of("Are --no-wait and --wait-no options?")] == [True, False]
 
 
+def test_german_nouns_are_not_names(store: kvstore.Store) -> None:
+    store.put("auto", "Der Wagen war am 14. März in der Werkstatt. Die Inspektion kostete 412 Euro.")
+    store.put("garten", "Die Tomaten werden erst im Mai gepflanzt, weil der Boden vorher zu kalt ist.")
+    answer = store.ask("Wann war das Auto bei der Inspektion in der Werkstatt?")
+    assert not answer.abstained and "14. März" in answer.text and not answer.remarks
+    foreign = store.ask("Wann fiel die Berliner Mauer?")
+    assert foreign.abstained and "names" not in foreign.text
+    assert [name.shown for name in names_of("Wann war die Main-Brücke der DB fertig?", "german")] == ["DB"]
+
+
+@pytest.mark.parametrize(
+    "question", ["Quel est le nom de la mère de la reine ?", "Où est la gare de la ville ?", "Qui a écrit ce livre ?"]
+)
+def test_function_words_of_another_language_do_not_answer_a_question(store: kvstore.Store, question: str) -> None:
+    store.put("voiture", "La voiture de la famille a été révisée le 14 mars au garage Brunet, et elle est grise.")
+    store.put("jardin", "Les tomates sont plantées en mai, parce que la terre est trop froide avant.")
+    store.put("club", "La cotisation du club est de 60 euros par an, et le président est Yann Tanguy.")
+    assert store.ask(question).abstained
+    assert not store.ask("Combien coûte la cotisation du club ?").abstained
+
+
 def test_an_unknown_name_is_told_beside_an_answer(store: kvstore.Store) -> None:
     store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
     store.set("least_confidence", 0)

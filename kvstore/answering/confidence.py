@@ -32,11 +32,14 @@ from ..structures.state import State
 from ..text.words import (
     content_terms,
     content_words,
+    function_words_of,
     informative_words,
     is_grammatical,
     is_pair,
     is_unspaced,
+    language_of,
     may_cross_words,
+    segments,
     stemmer,
 )
 from .overviews import sums_up
@@ -147,19 +150,21 @@ def confidence_of(
     if sums_up(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     view, hits = query.view, hits[:_CHUNKS]
-    asked = _Asked.of(query.question, view)
     # A file without a title is known by its name.
     known = [hit.title or PurePosixPath(hit.document).name for hit in hits]
     passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(known, hits, strict=True)]
     passages += map(PassageWords, context)
-    absent = [name for name in asked.names if not any(passage.has(name) for passage in passages)]
+    language = language_of(chain.from_iterable(passage.words for passage in passages))
+    function_words = function_words_of(language)
+    asked = _Asked.of(query.question, view, language_of(segments(query.question), likely=language))
+    absent = [name for name in asked.names if not any(passage.has(name, function_words) for passage in passages)]
     if not passages:
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
     cosines = None
     # These embedders know no language without spaces: any two of its texts are near each other.
     if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None and not is_unspaced(query.question):
         cosines = _cosines(query, hits)
-    terms = [asked.terms_of(passage) for passage in passages]
+    terms = [[asked.stem(word) for word in content_words(passage.text, function_words)] for passage in passages]
     coverage = max(map(asked.coverage, terms))
     best = sorted(cosines or (), reverse=True)[:_NEARBY]
     parts = {
@@ -208,7 +213,9 @@ class _Asked:
     stem: Callable[[str], str]
 
     @classmethod
-    def of(cls, question: str, view: State) -> _Asked:
+    def of(cls, question: str, view: State, language: str | None) -> _Asked:
+        """Compare a question in a language (None: English) with a store."""
+        function_words = function_words_of(language)
         chunks = view.counters.chunks + BACKGROUND
         stem = stemmer(view.settings.stemmer)
         counts: dict[str, int] = {}
@@ -219,20 +226,19 @@ class _Asked:
             return term_rarity(chunks, counts[term])
 
         asked = _FORM.sub(" ", question)
-        following = list(map(stem, informative_words(asked)))
+        following = list(map(stem, informative_words(asked, function_words)))
         following = _within_words(following, view.postings.counts(list(filter(is_pair, following))))
         stems = following or content_terms(question, stem)
         rarities = {term: rarity(term) * _size(term) for term in sorted(set(stems))}
         pairs = {pair: min(rarity(term) * _size(term) for term in pair) for pair in sorted(set(pairwise(following)))}
-        named = names_of(question)
-        names = {name: sum(rarity(stem(word)) for word in name.informative) for name in named}
-        unknown = tuple(name.shown for name in named if any(not counts[stem(word)] for word in name.informative))
+        named = {
+            name: [stem(word) for word in name.words if word not in function_words]
+            for name in names_of(question, language)
+        }
+        names = {name: sum(map(rarity, terms)) for name, terms in named.items()}
+        unknown = tuple(name.shown for name, terms in named.items() if any(not counts[term] for term in terms))
         missing = _share(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
-
-    def terms_of(self, passage: PassageWords) -> list[str]:
-        """The terms of a passage, in order, without function words."""
-        return list(map(self.stem, content_words(passage.text)))
 
     def coverage(self, terms: Sequence[str]) -> float:
         """The share of the question, by rarity, that one run of some terms has."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ..text.everyday import is_everyday
-from ..text.words import FUNCTION_WORDS, informative_words, segments, space_unspaced, written
+from ..text.languages import capitalizes_nouns
+from ..text.normalize import fold_case
+from ..text.words import FUNCTION_WORDS, function_words_of, informative_words, segments, space_unspaced, written
 
 _PIECE = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
 _POSSESSIVE = re.compile(r"['’]s\Z")
@@ -41,11 +44,6 @@ class QuestionName:
     token: bool = False
     opens: bool = False
 
-    @property
-    def informative(self) -> list[str]:
-        """Its words in normal form, without function words."""
-        return [word for word in self.words if word not in FUNCTION_WORDS]
-
 
 @dataclass(slots=True)
 class PassageWords:
@@ -61,13 +59,15 @@ class PassageWords:
         forms = written(self.text)
         self.forms = forms if len(forms) == len(self.words) else self.words
 
-    def has(self, name: QuestionName) -> bool:
+    def has(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """Whether a name stands here as a whole, its words with capitals; of a token, as it is written."""
         if name.token:
             return name.shown.lower() in self.text.lower()
-        return self._stands(name, 0) or (name.opens and len(name.words) > 1 and self._stands(name, 1))
+        return self._stands(name, 0, function_words) or (
+            name.opens and len(name.words) > 1 and self._stands(name, 1, function_words)
+        )
 
-    def _stands(self, name: QuestionName, first: int) -> bool:
+    def _stands(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
         words = list(zip(name.words[first:], name.forms[first:], strict=True))
         at = -1
         while True:
@@ -75,39 +75,48 @@ class PassageWords:
                 at = self.words.index(words[0][0], at + 1)
             except ValueError:
                 return False
-            if self._written(at, words[0][1]) and self._follow(at, words[1:]):
+            if self._written(at, words[0][1], function_words) and self._follow(at, words[1:], function_words):
                 return True
 
-    def _follow(self, at: int, words: Sequence[tuple[str, str]]) -> bool:
+    def _follow(self, at: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         for word, form in words:
             near = range(at + 1, min(at + 2 + _BETWEEN, len(self.words)))
-            found = next((place for place in near if self.words[place] == word and self._written(place, form)), None)
+            found = next(
+                (place for place in near if self.words[place] == word and self._written(place, form, function_words)),
+                None,
+            )
             if found is None:
                 return False
             at = found
         return True
 
-    def _written(self, at: int, form: str) -> bool:
+    def _written(self, at: int, form: str, function_words: frozenset[str]) -> bool:
         """Whether a word is written as a name is: as the question has it, or with a capital; links in any way."""
         mine = self.forms[at]
-        return mine == form or mine[0].isupper() or not mine[0].isalpha() or self.words[at] in FUNCTION_WORDS
+        return mine == form or mine[0].isupper() or not mine[0].isalpha() or self.words[at] in function_words
 
 
-def names_of(question: str) -> list[QuestionName]:
-    """The names and technical tokens of a question, in order.
+def names_of(question: str, language: str | None = None) -> list[QuestionName]:
+    """The names and technical tokens of a question in a language (None: English), in order.
+
+    If the language writes all nouns with capitals, only digits and capitals inside a word mark a name.
 
     >>> [name.shown for name in names_of("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
     ['Duke of York', '--no-owner', 'pg_dump']
+    >>> [name.shown for name in names_of("Wo ist das Auto im Plan der NASA von 1969?", "german")]
+    ['NASA', '1969']
     """
+    function_words = function_words_of(language)
+    is_named = _has_inner_mark if capitalizes_nouns(language) else _named
     pieces = [match.group() for match in _PIECE.finditer(space_unspaced(question))]
-    styled = _styled(pieces)
+    styled = _styled(pieces, function_words)
     found: list[QuestionName] = []
     run: list[str] = []
     links: list[str] = []
     opens = begins = True
 
     def close() -> None:
-        if any(form.lower() not in FUNCTION_WORDS for form in run):
+        if any(fold_case(form) not in function_words for form in run):
             forms = [form for piece in run for form in written(piece)]
             words = [word for piece in run for word in segments(piece)]
             alone = opens and len(words) == 1 and forms[0][1:].islower()
@@ -124,7 +133,7 @@ def names_of(question: str) -> list[QuestionName]:
         elif not piece[0].isalnum():
             if piece not in _JOINING:
                 close()
-        elif not styled and _named(bare) and not (begins and not informative_words(bare)):
+        elif not styled and is_named(bare) and not (begins and not informative_words(bare, function_words)):
             if not run:
                 opens = begins
             run += [*links, bare]
@@ -144,9 +153,15 @@ def _named(piece: str) -> bool:
     return piece[0].isdigit() or any(character.isupper() for character in piece)
 
 
-def _styled(pieces: Sequence[str]) -> bool:
+def _has_inner_mark(piece: str) -> bool:
+    """True if a word has a digit in front, or a capital behind another letter: ``NASA``, ``iPhone``, but not ``Auto``
+    or ``Bus-Depot``."""
+    return piece[0].isdigit() or any(letter.isupper() and before.isalnum() for before, letter in pairwise(piece))
+
+
+def _styled(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
     """Whether all words of a question have capitals, everyday ones as in a title: they say nothing then."""
-    told = [piece for piece in pieces if piece[0].isalpha() and piece.lower() not in FUNCTION_WORDS]
+    told = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
     if len(told) < _STYLE or not all(piece[0].isupper() for piece in told):
         return False
     return 2 * sum(map(is_everyday, told)) > len(told)

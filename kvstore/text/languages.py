@@ -13,12 +13,14 @@ from collections.abc import Sequence
 
 from kvstore_cext.words import WordSet
 
-from .words import FUNCTION_WORDS, FUNCTION_WORDS_OF_OTHERS
+from .function_words import MARKING_WORDS
+from .words import FUNCTION_WORDS
 
 #: Function words of other languages that English texts hardly have.
-_OF_OTHERS = FUNCTION_WORDS_OF_OTHERS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
+_OF_OTHERS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 _COUNTED_OF_OTHERS, _COUNTED_OF_ENGLISH = WordSet(_OF_OTHERS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
+_CAPITALIZING_NOUNS = frozenset(("german", "luxembourgish"))
 #: A text says of what language it is with so many function words.
 _ENOUGH = 4
 
@@ -38,6 +40,11 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     return [
         one >= other if max(one, other) >= _ENOUGH else whole for one, other in zip(of_english, of_others, strict=True)
     ]
+
+
+def capitalizes_nouns(language: str | None) -> bool:
+    """True if a language writes every noun with a capital, so that a capital does not mark a name."""
+    return language in _CAPITALIZING_NOUNS
 
 
 def _of_others(text: str) -> int:

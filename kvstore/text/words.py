@@ -22,6 +22,7 @@ from kvstore_cext.stemming import english_stem
 from kvstore_cext.words import count_terms, count_tokens, term_words_of, words_of
 
 from ..errors import InputError
+from .function_words import FUNCTION_WORDS_BY_LANGUAGE
 from .normalize import fold_case
 
 _WORD = re.compile(r"\w+")
@@ -69,45 +70,11 @@ FUNCTION_WORDS = frozenset(
     whom whose why will with within without would yes yet you your yours yourself yourselves
     """.split()
 )
-#: Function words of other languages in Latin script, a line a language.
-FUNCTION_WORDS_OF_OTHERS = frozenset(
-    """
-    der die das und ist nicht ein eine einer eines einem einen mit für auf dem den des von zu zum zur im als auch wird
-    werden sind oder wenn kann nach bei aus sich wie nur über durch dass noch sie wir ich haben hat wurde
-    le la les et est une un dans pour que qui sur au aux du pas par avec ce cette sont il elle nous vous leur ou où ne
-    se sa ses comme être ces mais même aussi été
-    el los las una es en con del su sus pero este esta más lo como por para sin sobre entre cuando muy también
-    di che è non sono nel nella alla gli della delle dei degli da si anche più questo questa viene essere
-    os um uma dos das em na não ao pelo pela ele ela são também isso seu sua
-    de het een van niet op te dat voor zijn aan er ook bij door naar wordt worden deze maar uit
-    och att det som på är av för med till inte har ett från vara eller kan detta men ska
-    og af ikke til blir jeg å være også hvis skal
-    ja ei että oli ovat myös kun tai sekä mutta joka tämä sen
-    się nie jest że jak po za od przez oraz lub są dla tym może które
-    je že jako pro které nebo jsou ale není při jeho
-    az és hogy nem egy ez meg csak vagy
-    ve bir bu için ile olarak olan gibi daha çok
-    și în cu pe nu este care din pentru mai sau
-    yang dan dari untuk dengan pada ini itu adalah dalam tidak
-    và của là có được trong cho không một các
-    """.split()
-)
-#: Others of them that stand in questions, and what is left of words before an apostrophe.
-_ASKING_IN_OTHERS = frozenset(
-    """
-    wer was wann wo warum wieso weshalb welche welcher welches welchen welchem wem wen wessen wohin woher wofür womit
-    wovon viel viele hat habe hatte muss müssen darf dürfen können soll sollen will wollen gibt beim vom ins es man ich
-    mir mich uns unser unsere mein meine ihr ihre ihren sein seine seit so dann doch denn mal bitte ab diese dieser
-    cet quel quelle quels quelles quand combien comment pourquoi quoi où à y en on ils elles ont avez avons fait peut
-    doit faut tout tous toute toutes c d j l m n s t qu si notre nos votre vos mon ma
-    mes
-    qué quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles hay tiene tienen hace puede debe fue
-    ser se nos me mi mis si ya a y e o al le les desde hasta nuestro nuestra porque
-    chi cosa quando quanto quanta quanti quante dove come perché quale quali ha hanno c è i il lo un uno una ci si mi
-    quem quantos quantas onde como porquê qual quais tem há foi pode deve à às aos me meu minha nosso nossa
-    wie wat wanneer waar waarom welke hoeveel hoe heeft hebben kan moet mag ik we wij je jullie ons onze mijn
-    """.split()
-)
+#: By function word in normal form, the languages that have it.
+_LANGUAGES_BY_WORD: Mapping[str, Sequence[str]] = {}
+for _language, _words in {"english": FUNCTION_WORDS, **FUNCTION_WORDS_BY_LANGUAGE}.items():
+    for _word in _words:
+        _LANGUAGES_BY_WORD[_word] = (*_LANGUAGES_BY_WORD.get(_word, ()), _language)
 #: Function words of Chinese (in both scripts) and Japanese, most of them words that ask: a run of characters is parted
 #: at them before it becomes pairs. Characters that other words often have, such as 在 in 存在, are not listed.
 _UNSPACED_FUNCTION_WORDS = frozenset(
@@ -138,8 +105,6 @@ _HIRAGANA = re.compile("[\u3041-\u309f]+")
 _FUNCTION_CHARACTER = re.compile(
     "[\u3041-\u309f在和与與及或于於以为為对對从從由被把之其而有不个個这這那也都就将將到给給向等所们們个個会會能时時]"
 )
-_WORDS_OF_OTHERS = frozenset(map(fold_case, FUNCTION_WORDS_OF_OTHERS | _ASKING_IN_OTHERS))
-_WORDS_OF_ANY = FUNCTION_WORDS | _WORDS_OF_OTHERS
 
 
 def words(text: str) -> list[str]:
@@ -235,7 +200,7 @@ def term_words(text: str) -> list[str]:
     return term_words_of(fold_case(text))
 
 
-def content_words(text: str) -> list[str]:
+def content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Return the term words of a text without function words, in order.
 
     >>> content_words("谁发现了氧气？"), content_words("Who found it in Bergen?")
@@ -244,7 +209,7 @@ def content_words(text: str) -> list[str]:
     folded = fold_case(text)
     if is_unspaced(folded):
         folded = _UNSPACED_FUNCTION_WORD.sub(" ", folded)
-    return [word for word in term_words_of(folded) if word not in FUNCTION_WORDS]
+    return [word for word in term_words_of(folded) if word not in function_words]
 
 
 def is_pair(word: str) -> bool:
@@ -307,32 +272,51 @@ def terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in term_words(text)]
 
 
+def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
+    """Return the language of some words in normal form, by its Snowball name.
+
+    It is the language that most of their function words belong to. A language other than English needs two different
+    ones. ``likely`` wins if another language has as many, and if the words have no function words.
+
+    >>> [language_of(segments(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
+    ['french', 'english', None]
+    """
+    counts: Counter[str] = Counter()
+    different: Counter[str] = Counter()
+    for word, count in Counter(every).items():
+        for language in _LANGUAGES_BY_WORD.get(word, ()):
+            counts[language] += count
+            different[language] += 1
+    candidates = ["english", *(name for name in FUNCTION_WORDS_BY_LANGUAGE if different[name] > 1 or name == likely)]
+    best = max(candidates, key=lambda name: (counts[name], name == likely))
+    return best if counts[best] else likely
+
+
+def function_words_of(language: str | None) -> frozenset[str]:
+    """Return the function words of a language, with those of English, which stand in texts of every language."""
+    return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
+
+
 def function_words_among(every: Sequence[str]) -> frozenset[str]:
-    """The function words of the language that some words are of: English, or any other in Latin script where two of
-    them at least are of such, and fewer of English.
+    """The function words of the language that some words are of: English, or another that shows in them.
 
     >>> words = segments("Quand ferme la boutique de Bruz ?")
     >>> [word for word in words if word not in function_words_among(words)]
     ['ferme', 'boutique', 'bruz']
     """
-    others = sum(word in _WORDS_OF_OTHERS for word in every)
-    if others < 2 or others <= sum(word in FUNCTION_WORDS for word in every):
-        return FUNCTION_WORDS
-    return _WORDS_OF_ANY
+    return function_words_of(language_of(every))
 
 
 def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text without its function words; all of them where nothing else is left."""
     every = term_words(text)
-    leaving_out = function_words_among(every)
-    content = [word for word in content_words(text) if word not in leaving_out]
-    return [stem(word) for word in content or every]
+    return [stem(word) for word in content_words(text, function_words_among(every)) or every]
 
 
-def informative_words(text: str) -> list[str]:
+def informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Words of a part of a question in order, without function words, and without those that any question could
     have."""
-    return [word for word in content_words(text) if word not in _ASKING]
+    return [word for word in content_words(text, function_words) if word not in _ASKING]
 
 
 def informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:

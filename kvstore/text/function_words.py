@@ -1,0 +1,169 @@
+"""Function words of languages other than English, by the Snowball names of the languages.
+
+Out: :data:`MARKING_WORDS`, which English texts hardly have and by which a text is known not to be English, and
+:data:`FUNCTION_WORDS_BY_LANGUAGE`, these and all others, in normal form.
+
+Names are extracted from a document by the first, so a change of it changes what is derived from stored documents. The
+second is only used for questions and for the language of a new store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .normalize import fold_case
+
+_MARKING: Mapping[str, str] = {
+    "german": """
+        der die das und ist nicht ein eine einer eines einem einen mit für auf dem den des von zu zum zur im als auch
+        wird werden sind oder wenn kann nach bei aus sich wie nur über durch dass noch sie wir ich haben hat wurde
+    """,
+    "french": """
+        le la les et est une un de des dans pour que qui sur au aux du en pas par avec ce cette sont il elle nous vous
+        leur ou où ne se si sa ses comme être ces mais même aussi été
+    """,
+    "spanish": """
+        el los la las una un es en con de del que su sus pero se este esta más lo como por para sin sobre entre cuando
+        muy también
+    """,
+    "italian": """
+        di che è non sono il la le un una con nel nella alla gli della delle dei degli da del si anche più questo questa
+        viene essere
+    """,
+    "portuguese": """
+        de que os um uma dos da das em na não se para por ao pelo pela ele ela são também isso seu sua mais como
+    """,
+    "dutch": "de het een en van niet op te dat die voor zijn aan er ook bij door naar wordt worden deze maar als uit",
+    "swedish": "och att det som en på är av för den till med inte har ett från vara eller kan detta men ska",
+    "danish": "og det af en er som på den med ikke til har men blir jeg også hvis skal kan",
+    "norwegian": "og av det en er som på den med ikke til har men blir jeg å være også hvis skal kan",
+    "finnish": "ja ei että oli ovat myös kun tai sekä mutta joka tämä sen",
+    "polish": "się nie jest że jak na po za od przez oraz lub są dla tym może które",
+    "czech": "je se na že jako po za od pro které nebo jsou ale není při jeho",
+    "hungarian": "az és hogy nem egy ez meg csak vagy",
+    "turkish": "ve bir bu için ile de da olarak olan gibi daha çok",
+    "romanian": "și în cu de la pe nu este care un din pentru mai sau au",
+    "indonesian": "yang dan dari untuk dengan pada ini itu adalah dalam tidak",
+    "vietnamese": "và của là có được trong cho không một các",
+}
+
+#: Other function words: those that English has too, and those of questions.
+_OTHERS: Mapping[str, str] = {
+    "german": """
+        in an am war so was warum wer wann wo wieso weshalb welche welcher welches welchen welchem wem wen wessen wohin
+        woher wofür womit wovon viel viele hatte habe muss müssen musste darf dürfen können konnte soll sollen will
+        wollen gibt es vom beim ins man mir mich uns unser unsere mein meine ihr ihre ihren ihrer ihrem sein seine
+        seinen seiner seinem seit dann doch denn mal bitte ab diese dieser dieses diesen diesem er du dich dir ihn ihm
+        ihnen bin bist waren wäre hätte würde worden kein keine keinen keiner keinem jede jeder jedes jeden jedem alle
+        aber also damit dazu dort hier bis ohne gegen unter vor zwischen während weil ob mehr sehr schon immer dabei
+        daran darin darauf davon jetzt selbst sowie
+    """,
+    "french": """
+        son plus cet quel quelle quels quelles quand combien comment pourquoi quoi à a y on ils elles je tu me te moi
+        toi ont ai as avez avons avait avaient eu fait faire faut peut peuvent doit doivent tout tous toute toutes c d j
+        l m n s t qu notre nos votre vos mon ma mes ton ta tes leurs lui eux dont donc car ni sans sous entre chez vers
+        depuis après avant pendant jusqu lorsque lors puis encore très trop peu beaucoup ici là était étaient sera
+        serait suis es sommes êtes soit cela ça celui celle ceux celles chaque autre autres parce lequel laquelle
+        lesquels lesquelles
+    """,
+    "spanish": """
+        qué quién quiénes cuándo cuánto cuánta cuántos cuántas dónde cómo cuál cuáles hay tiene tienen tenía hace puede
+        pueden debe deben fue fueron era eran ser son está están estaba soy ha han había sido no ni si sí ya a y e o u
+        al le les nos me mi mis te tu tus yo él ella ellos ellas desde hasta hacia según durante contra nuestro nuestra
+        porque estos estas ese esa esos esas eso esto aquel aquella otro otra otros otras uno unos unas todo toda todos
+        todas donde quien quienes cual cuales cuanto antes después mucho muchos poco nada algo
+    """,
+    "italian": """
+        per al come chi cosa quando quanto quanta quanti quante dove come perché quale quali ha hanno ho hai aveva era
+        erano sia c e ed i o a l d in ma se lo uno ci vi mi ti ne su tra fra dal dalla dai dalle allo agli alle ai dello
+        nello nei nelle sul sulla sui sulle col io tu lui lei noi voi loro suo sua suoi sue mio mia tuo tua nostro
+        nostra stato stata stati state fu furono può possono deve devono fa quello quella quelli quelle questi queste
+        ogni tutto tutti tutta tutte molto poco già ancora dopo prima senza contro cui
+    """,
+    "portuguese": """
+        do com quem quando quanto quantos quantas onde qual quais quê porquê porque tem têm tinha há foi foram era eram
+        pode podem deve devem ser está estão estava a o as e no nos nas num numa à às aos me meu minha nosso nossa te
+        teu tua eu nós eles elas lhe lhes este esta estes estas esse essa esses essas aquele aquela já até sem sob sobre
+        entre depois antes muito muitos pouco todo toda todos todas outro outra outros outras nem ou mas pelos pelas
+        cada
+    """,
+    "dutch": """
+        met is der den wie wat wanneer waar waarom welke welk hoeveel hoe heeft hebben had hadden was waren kan kunnen
+        moet moeten mag zal zou ik we wij je jij jullie ons onze mijn jouw hij zij ze hem haar hun uw u in of om over
+        onder tussen tot tegen na dan dus nog al dit daar hier zo zoals omdat toen geen meer veel elke alle ander andere
+        werd werden geworden doen doet gaat
+    """,
+    "luxembourgish": """
+        an ass net fir op mat dem den de déi dat eng en vun vum zu um am beim och wéi wat wien wou wéini firwat hunn
+        huet hat gëtt sinn war waren kann muss ech mir dir hien si hir säin säi nach awer oder datt wann no bei aus
+    """,
+    "swedish": """
+        vem vad när var varför vilken vilket vilka hur jag du han hon vi ni de dem sig sin sitt sina min mitt mina i om
+        så under över efter utan mot hade blev blir bli skulle måste där här då nu mycket alla denna dessa de
+    """,
+    "danish": """
+        at for hvem hvad hvornår hvor hvorfor hvilken hvilket hvilke hvordan du han hun vi i de dem sig sin sit sine min
+        mit mine om under over efter uden mod havde blev bliver var være skulle må der her da nu meget alle denne disse
+        et fra eller
+    """,
+    "norwegian": """
+        for hvem hva når hvor hvorfor hvilken hvilket hvilke hvordan du han hun vi i de dem seg sin sitt sine min mitt
+        mine om under over etter uten mot hadde ble blitt var skulle må der her da nå mye alle denne disse et fra eller
+    """,
+    "finnish": """
+        on olen olet olemme kuka mikä mitä milloin missä miksi mikään kuinka monta minä sinä hän me te he se ne niin jos
+        kuin vain vielä jo ennen sitten koska jossa jonka ole
+    """,
+    "polish": """
+        do i w z a o u kto co kiedy gdzie dlaczego jaki jaka jakie który która ile czy ja ty on ona my wy oni go mu jej
+        ich ten ta te to tego tej był była było były będzie ma mają już tylko bardzo ale więc ze we bez przed przy nad
+        pod
+    """,
+    "czech": """
+        do a i v z s k o u kdo co kdy kde proč jaký jaká jaké který která kolik zda já ty on ona my vy oni ho mu jí
+        jejich ten ta to té byl byla bylo byli bude má mají už jen velmi tak ve ze bez před nad pod
+    """,
+    "hungarian": """
+        a is de van volt lesz ki mi mit mikor hol miért melyik hány mennyi hogyan én te ő mi ti ők nekem ha már még mert
+        azt ezt ami aki amely
+    """,
+    "turkish": """
+        kim ne nerede niçin neden hangi kaç nasıl ben sen o biz siz onlar mi mı mu mü değil var yok ama ki en her şu
+    """,
+    "romanian": """
+        o a cine ce când unde cum cât câți câte ai am are avea fost fi sunt era el ea noi voi ei lui lor să nici dar
+        dacă după până prin sub fără al ale
+    """,
+    "indonesian": """
+        di ke siapa apa kapan mana mengapa berapa bagaimana saya kamu dia kami kita mereka akan telah sudah atau juga
+        oleh karena
+    """,
+    "vietnamese": "ai gì khi nào đâu sao tại bao nhiêu thế tôi bạn anh chị này đó và với từ đến đã sẽ",
+    "russian": """
+        и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по только ее мне было вот от меня
+        еще нет о из ему теперь когда даже ну ли если уже или ни быть был него до вас вам ведь там потом себя ничего ей
+        может они тут где есть надо ней для мы тебя их чем была сам чтоб без будто чего тоже под будет кто этот того
+        потому этого какой какая какие какое этом один почти мой тем чтобы нее были куда зачем всех можно при об хоть
+        после над больше тот через эти нас про них много эту перед чуть том такой им более всю между это эта сколько
+        почему который которая которое которые
+    """,
+    "arabic": """
+        في من على إلى الى أن ان عن مع هذا هذه ذلك تلك التي الذي الذين كان كانت يكون ما ماذا متى أين كيف لماذا كم هل هو
+        هي هم لا لم لن قد كل بعد قبل بين حتى ثم أو او إذا عند منذ غير أي عام
+    """,
+    "greek": """
+        ο η το οι τα του της των τον την τους τις στο στη στην στον στα στις και είναι ήταν να δεν θα με για από που πως
+        πότε πού πώς γιατί ποιος ποια ποιο ποιοι πόσο πόσα πόσοι ένα μια ένας ή αν ως όταν αυτό αυτή αυτός
+    """,
+}
+
+
+def _in_normal_form(words: str) -> frozenset[str]:
+    return frozenset(map(fold_case, words.split()))
+
+
+#: As they are written.
+MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.split())
+FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
+    language: _in_normal_form(f"{_MARKING.get(language, '')} {others}") for language, others in _OTHERS.items()
+}
