@@ -1,7 +1,7 @@
 """Opening a store: what it was made with, agreed with what is asked for.
 
-In: a path and creation settings. On disk: ``format`` and ``settings`` in the table ``meta``, written once when a
-store is made, and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. What a store cannot be made
+In: a path and creation settings. On disk: ``format`` and ``settings`` in the table ``meta``, written when a store is
+made, and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. What a store cannot be made
 with is known before anything is made.
 """
 
@@ -24,7 +24,7 @@ from . import numpy_start  # noqa: F401
 from .arguments import checked, shown
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
-from .settings import EARLIER_TOKENIZER, TOKENIZER, FixedSettings
+from .settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
 from .storage import records
 from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .store import Store
@@ -130,6 +130,7 @@ def _another_handle(
     """A further handle on an open store; raises SettingsMismatchError or InputError where it is not open so."""
     environment = store.environment
     store.settings.check_same(wanted, environment.path)
+    store.fix_settings(wanted)
     if environment.readonly and not readonly and environment.why_readonly is None:
         raise InputError(
             f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
@@ -172,13 +173,14 @@ def _opened(
         buffered=buffered_tables(),
     )
     try:
-        fixed = _settle(environment, new, create=create and not readonly)
+        fixed, is_new = _settle(environment, new, create=create and not readonly)
         fixed.check_same(wanted, environment.path)
         _bring_up_to_date(environment, fixed)
     except BaseException:
         environment.close()
         raise
-    return OpenStore(environment, fixed, given)
+    undecided = frozenset(LANGUAGE_SETTINGS) - wanted.keys() if is_new else frozenset()
+    return OpenStore(environment, fixed, given, undecided)
 
 
 def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
@@ -202,8 +204,8 @@ def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> Fixed
     return replace(fixed, embedder=model.name, dimension=model.dimension)
 
 
-def _settle(environment: Environment, new: Callable[[], FixedSettings], *, create: bool) -> FixedSettings:
-    """The settings the store was made with; a new store gets them now."""
+def _settle(environment: Environment, new: Callable[[], FixedSettings], *, create: bool) -> tuple[FixedSettings, bool]:
+    """The settings the store was made with, and whether this has made it: a new store gets them now."""
     with environment.snapshot() as snapshot:
         fixed = _stored_settings(snapshot)
         begun = snapshot.get(tables.META, _FORMAT) is not None
@@ -213,7 +215,7 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
             )
         foreign = bool(snapshot.tables()) and not begun
     if fixed is not None:
-        return fixed
+        return fixed, False
     if foreign:
         raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
     if not create:
@@ -257,17 +259,18 @@ def _records_earlier_rules(view: View) -> bool:
     return value is not None and records.unpack(value, tables.META, tables.SETTINGS)["tokenizer"] == EARLIER_TOKENIZER
 
 
-def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
-    """Write the settings of a new store, unless another process has just done so."""
+def _make(view: WriteView, new: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
+    """Write the settings of a new store, unless another process has just done so; whether this has written them."""
     fixed = _stored_settings(view)
-    if fixed is None:
-        from .structures.language_version import put_language_version, put_settings
+    if fixed is not None:
+        return fixed, False
+    from .structures.language_version import put_language_version, put_settings
 
-        fixed = new()
-        put_settings(view, fixed)
-        put_language_version(view, fixed)
-        put_versions(view)
-    return fixed
+    fixed = new()
+    put_settings(view, fixed)
+    put_language_version(view, fixed)
+    put_versions(view)
+    return fixed, True
 
 
 def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:

@@ -19,6 +19,9 @@ TOKENIZER = "words-3"
 #: The rules before these. They differ for writing without spaces only: its terms were single characters.
 EARLIER_TOKENIZER = "words-2"
 
+#: Settings that a new store takes from the language of its first documents if nobody names them.
+LANGUAGE_SETTINGS = ("stemmer", "language")
+
 #: Seconds that a worker may be silent while it reads a file, where an ingest is not told another limit.
 TIME_LIMIT = 120.0
 #: Seconds and rows of a bounded query that says nothing of them.

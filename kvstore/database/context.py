@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import ClosedError
-from ..settings import SessionSettings
+from ..settings import FixedSettings, SessionSettings
 from ..storage.environment import Environment
 from ..structures.state import State
 from .open_store import OpenStore
@@ -35,7 +35,6 @@ class Context:
         self.closed = False
         #: The reranker that was last asked for, by name: it may hold a model.
         self._reranker: tuple[str, Rerank | None] | None = None
-        self.settings = store.settings
         self.hits = store.hits
         self.open_indexes = store.open_indexes
         self.filter_cache = store.filter_cache
@@ -43,6 +42,11 @@ class Context:
         self.embed = store.embed
         self.load_models = store.load_models
         self.require_language = store.require_language
+
+    @property
+    def settings(self) -> FixedSettings:
+        """The settings that the store was made with."""
+        return self.store.settings
 
     @property
     def environment(self) -> Environment:

@@ -281,12 +281,19 @@ class Database(Queryable):
             raise ClosedError(f"{self.path}: the store is being closed; open it again")
         return transaction
 
-    def _require_writable(self, remedy: str = "open it for writing to change it") -> None:
-        """Raise ClosedError or ReadOnlyError where nothing can be changed."""
+    def _require_writable(
+        self, remedy: str = "open it for writing to change it", *, fixes_settings: bool = True
+    ) -> None:
+        """Raise ClosedError or ReadOnlyError where nothing can be changed.
+
+        A change needs the settings, so that they are fixed from now on; an ingest decides first.
+        """
         self._context.environment.require_open()
         if self.readonly:
             why = self._context.environment.why_readonly
             raise ReadOnlyError(why or f"{self.path} was opened read-only; {remedy}")
+        if fixes_settings:
+            self._context.store.fix_settings()
 
     @property
     def in_transaction(self) -> bool:
@@ -454,7 +461,7 @@ class Database(Queryable):
         from .ingest_destination import IngestDestination
 
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
-        self._require_writable("open it for writing to ingest")
+        self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
         destination = IngestDestination(self._context, self._begin)
         settle = self._context.store.growth.settle

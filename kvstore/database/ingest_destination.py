@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..ingest.file_documents import Failure, FileDocument
     from ..ingest.readers import RawFact
     from ..ingest.worker import Job
+    from ..settings import FixedSettings
     from ..structures.documents.ingested_files import IngestedFile
 
 
@@ -28,9 +29,15 @@ class IngestDestination:
     def __init__(self, context: Context, begin: Callable[[], Transaction]) -> None:
         self._context = context
         self._begin = begin
-        self.settings = context.settings
         self.embed = context.embed
         self.state = context.state
+
+    @property
+    def settings(self) -> FixedSettings:
+        return self._context.settings
+
+    def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+        return self._context.store.decide_settings(choose)
 
     @property
     def texts_per_request(self) -> int:

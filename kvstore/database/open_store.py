@@ -10,15 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..changes.compaction import Growth
-from ..errors import EmbedderError, KvstoreError, LockTimeoutError
+from ..errors import EmbedderError, KvstoreError, LockTimeoutError, TransactionError
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
@@ -41,9 +42,17 @@ _log = logging.getLogger("kvstore")
 class OpenStore:
     """What the handles of an open store share."""
 
-    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        settings: FixedSettings,
+        embedder: Embedder | None,
+        undecided: frozenset[str] = frozenset(),
+    ) -> None:
         self.environment = environment
         self.settings = settings
+        #: Settings of a store made by this opening that were left to the language of its first documents.
+        self._undecided = undecided
         self.hits = HitCounts()
         self.open_indexes = OpenIndexes(environment)
         self.place_cache = PlaceCache()
@@ -119,6 +128,51 @@ class OpenStore:
 
         with self.hits.taken() as hits:
             self.environment.write_with_growth(fold, timeout)
+
+    def fix_settings(self, names: Iterable[str] | None = None) -> None:
+        """Keep the settings of these names (None: all) as they are, whatever language the first documents have."""
+        if self._undecided:
+            with self.lock:  # held while they are being decided
+                self._undecided -= self._undecided if names is None else frozenset(names)
+
+    def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+        """Write the settings that ``choose`` returns, as far as they are undecided, and return those that changed.
+
+        Nothing is written unless the store is empty and no other process has it open. Whatever happens, the settings
+        are fixed afterwards.
+        """
+        with self.lock:
+            if not self._undecided:
+                return {}
+            try:
+                chosen = {
+                    name: value
+                    for name, value in choose().items()
+                    if name in self._undecided and value != getattr(self.settings, name)
+                }
+                return chosen if chosen and self._write_settings(replace(self.settings, **chosen)) else {}
+            finally:
+                self._undecided = frozenset()
+
+    def _write_settings(self, settings: FixedSettings) -> bool:
+        """Write other settings into an empty store; return False if it is not empty, or another process has it open."""
+        from ..structures.language_version import put_language_version, put_settings
+
+        try:
+            with self.environment.write(timeout=0) as view, self.environment.without_other_processes():
+                if any(table["entries"] for name, table in view.tables().items() if name != tables.META):
+                    return False
+                put_settings(view, settings)
+                put_language_version(view, settings)
+                view.commit()
+        except (LockTimeoutError, TransactionError) as error:
+            _log.info("%s: the settings stay as they are: %s", self.environment.path, error)
+            return False
+        self.settings = settings
+        if "indexing" in vars(self):  # it was made with the settings before
+            self.indexing.stop()
+            del self.indexing
+        return True
 
     def state_of(self, snapshot: View) -> State:
         """The structures of a snapshot."""

@@ -14,19 +14,32 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypedDict
 
 from ..errors import InputError, ReaderError
 from ..extraction.extraction import Extracted
-from ..extraction.validation import content_digest
+from ..extraction.validation import ValidDocument, content_digest
+from ..models.language import RULES
 from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
+from .document_languages import FIRST_DOCUMENTS, DocumentLanguages
 from .engines import PROCESSES, check_engine, started
-from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
+from .file_documents import (
+    Failure,
+    FileDocument,
+    Found,
+    NewDocument,
+    ReadItem,
+    documents_of,
+    extracted,
+    failure,
+    portions,
+)
 from .file_visit import FileVisit, way_of_reading
 from .pace import Pace
 from .readers import READERS, PassedOver, RawFact, ReadOptions, check_format, format_of, trusted_size
@@ -122,11 +135,18 @@ class IngestProgress:
 class Destination(Protocol):
     """Where documents go: the store, as the pipeline needs it."""
 
-    settings: FixedSettings
+    @property
+    def settings(self) -> FixedSettings:
+        """The settings that the store was made with."""
+        ...
 
     @property
     def texts_per_request(self) -> int:
         """How many texts the embedder sends to an endpoint at once; 0 where it needs none."""
+        ...
+
+    def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
+        """Give a new store the settings that ``choose`` returns, unless they are fixed; return those that changed."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -296,6 +316,7 @@ class _IngestRun:
         self._seen: dict[str, _Taken] = {}
         self._covered: list[Covered] = []
         self._doubled: list[str] = []
+        self._languages = DocumentLanguages()
         self._unread: set[str] = set()
         self._unchanged: dict[str, str | None] = {}
         # What is stated of documents, by their keys: what waits for the next commit, and of which some was committed.
@@ -315,8 +336,11 @@ class _IngestRun:
         visits = [FileVisit(source, self._reading) for source in sources]
         known = [self._known(visit) for visit in visits]
         self._report.known = len(known) - known.count(None)
+        unread = [source for source, file in zip(sources, known, strict=True) if not file]
+        choose = partial(self._choose_settings, unread)
+        chosen = self._destination.decide_settings(choose) if unread else {}
         self._pace.begin(sum(visit.size for visit, file in zip(visits, known, strict=True) if file is None))
-        with closing(self._found([source for source, file in zip(sources, known, strict=True) if not file])) as items:
+        with closing(self._found(unread)) as items:
             for number, (visit, file) in enumerate(zip(visits, known, strict=True)):
                 self._done = number
                 yield self._now(number, len(sources), visit.source.key)
@@ -343,6 +367,7 @@ class _IngestRun:
         self._destination.settle_origins(self._unchanged)
         self._remark_doubled()
         self._remark_unused(sources)
+        self._report.remarks += self._languages.remarks(self._destination.settings, chosen)
         self._report.seconds = time.monotonic() - self._started
         yield self._now(len(sources), len(sources), "")
 
@@ -392,6 +417,33 @@ class _IngestRun:
             for _, found in extracted(portion, self._destination.settings):
                 yield found
 
+    def _choose_settings(self, sources: Sequence[Source]) -> dict[str, str]:
+        """Choose settings by the language of the first documents in some files, before anything is derived from
+        them."""
+        languages = DocumentLanguages()
+        with closing(self._first_documents(sources[:FIRST_DOCUMENTS])) as documents:
+            for document in documents:
+                languages.add(document)
+                if languages.full:
+                    break
+        return languages.settings()
+
+    def _first_documents(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
+        if self._workers == 0 or not any(map(self._is_risky, sources)):
+            for _, item in self._read(sources):
+                if isinstance(item, NewDocument):
+                    yield item.validated
+            return
+        from .engines.processes import Processes
+        from .worker_pool import WorkerPool
+
+        job = self._destination.job(self._format, self._options, embed=False)
+        job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are wanted
+        with WorkerPool(job, sources, Processes(1), self._limits) as pool:
+            for found in pool.found():
+                if isinstance(found, FileDocument) and found.extracted is not None:
+                    yield found.extracted
+
     def _read(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         for number, source in enumerate(sources):
             for item in documents_of(source, self._format, self._options, self._digest_of):
@@ -413,9 +465,12 @@ class _IngestRun:
             total += size
             if total >= WORKER_BYTES:
                 return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
-            form = source.format or self._format or format_of(source.name)
-            risky = risky or size > trusted_size(form)
+            risky = risky or self._is_risky(source)
         return int(risky), False
+
+    def _is_risky(self, source: Source) -> bool:
+        """True if the reader of a file could hang or crash."""
+        return source.size > trusted_size(source.format or self._format or format_of(source.name))
 
     def _take(self, found: Found, visit: FileVisit) -> None:
         if isinstance(found, RawFact):
@@ -467,6 +522,7 @@ class _IngestRun:
             self._report.unchanged += 1
             self._unchanged[found.key] = visit.root
             return
+        self._languages.add(document)
         if record is None:
             self._report.added += 1
             self._remark_other_key(found.key, visit)

@@ -16,7 +16,7 @@ from ..errors import EmbedderError
 from .plugin_embedder import making
 from .protocol import DEFAULT_EMBEDDER, Embedder
 
-__all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "open_embedder"]
+__all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_english_only", "open_embedder"]
 
 #: The forms a name may take, and the options that may come with each.
 EMBEDDER_FORMS = {
@@ -90,6 +90,11 @@ def is_named_embedder(name: str) -> bool:
 
 def _find_form(kind: str) -> str | None:
     return next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
+
+
+def is_english_only(name: str) -> bool:
+    """True if an embedder is known to be trained on English texts alone."""
+    return name.removesuffix("-int8") == DEFAULT_EMBEDDER
 
 
 def _required(name: str, rest: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -213,6 +213,13 @@ class OpenFile:
                         self._end("COMPACT replaced the data file, which then could not be opened; open it again")
                     raise
             return CompactReport(before, self.data.size)
+
+    def without_other_processes(self) -> AbstractContextManager[None]:
+        """Keep other processes from opening the file within the block, inside a write transaction.
+
+        Raises TransactionError if another process has it open.
+        """
+        return self._open_lock.alone()
 
     def _at_limit(self) -> bool:
         return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE * PAGE

@@ -47,6 +47,9 @@ INGESTED_FILES = "ingested_files"
 INDEXES = "indexes"
 WRITTEN = "written"
 
+#: The key in ``meta`` of the settings that a store is made with.
+SETTINGS = b"settings"
+
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
 REBUILD = b"rebuild"
 #: The record in META of what a store was made with.

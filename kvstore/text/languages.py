@@ -1,9 +1,11 @@
-"""Whether a text is English: names are told from other words by rules of that language alone.
+"""The language of texts, and whether a text is English: names are told from other words by rules of that language
+alone.
 
-In: texts. Out: yes or no. A text is of another language where words that join sentences in other languages are more
-than those that do in English, or where most of its letters belong to another script that has capitals. What has
-hardly any such word (tables, lists of names, code) is what the text around it is, and English where that says nothing.
-Scripts without capitals are not asked for: nothing in them is taken for a name, and a Latin name in them is one.
+In: texts. Out: a language, or yes or no. A text is of another language where words that join sentences in other
+languages are more than those that do in English, or where most of its letters belong to another script that has
+capitals. What has hardly any such word (tables, lists of names, code) is what the text around it is, and English where
+that says nothing. Scripts without capitals are not asked for: nothing in them is taken for a name, and a Latin name in
+them is one.
 """
 
 from __future__ import annotations
@@ -13,14 +15,20 @@ from collections.abc import Sequence
 
 from kvstore_cext.words import WordSet
 
-from .function_words import MARKING_WORDS
-from .words import FUNCTION_WORDS
+from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
+from .words import FUNCTION_WORDS, language_of, segments
 
 #: Function words of other languages that English texts hardly have.
 _OF_OTHERS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
 _COUNTED_OF_OTHERS, _COUNTED_OF_ENGLISH = WordSet(_OF_OTHERS), WordSet(FUNCTION_WORDS)
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _CAPITALIZING_NOUNS = frozenset(("german", "luxembourgish"))
+#: Languages that their script shows, and which share of the letters must be of it. Japanese has Chinese characters too.
+_SCRIPTS = (
+    ("japanese", re.compile("[\u3040-\u30ff]"), 0.1),
+    ("chinese", re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"), 0.5),
+    ("korean", re.compile("[\u1100-\u11ff\uac00-\ud7af]"), 0.5),
+)
 #: A text says of what language it is with so many function words.
 _ENOUGH = 4
 
@@ -40,6 +48,23 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     return [
         one >= other if max(one, other) >= _ENOUGH else whole for one, other in zip(of_english, of_others, strict=True)
     ]
+
+
+def document_language(text: str) -> str | None:
+    """Return the language of a text, by its Snowball name or ``chinese``, ``japanese`` or ``korean``; None if the text
+    does not show it.
+
+    >>> document_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
+    'german'
+    """
+    letters = sum(map(str.isalpha, text))
+    for language, script, share in _SCRIPTS:
+        if len(script.findall(text)) > share * letters:
+            return language
+    every = segments(text)
+    language = language_of(every)
+    function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
+    return language if sum(word in function_words for word in every) >= _ENOUGH else None
 
 
 def capitalizes_nouns(language: str | None) -> bool:

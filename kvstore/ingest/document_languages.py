@@ -1,0 +1,93 @@
+"""The language of the documents of an ingest: what a new store takes from it, and what does not fit it.
+
+In: the texts of the first documents. Out: settings for a new store, and remarks for the report of the ingest. Only
+documents that show their language count (see :func:`kvstore.text.languages.document_language`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from ..extraction.validation import ValidDocument
+from ..models.embedder import is_english_only
+from ..models.language import ENGLISH, RULES
+from ..settings import FixedSettings
+from ..text.languages import document_language
+
+#: Documents whose language is looked at, and bytes of each.
+FIRST_DOCUMENTS, _FIRST_BYTES = 24, 8000
+#: Stemmers under other names than those of their languages.
+_STEMMED_LANGUAGES = {"porter": "english", "dutch_porter": "dutch"}
+
+
+class DocumentLanguages:
+    """Counts the languages of the first documents."""
+
+    def __init__(self) -> None:
+        self._documents = 0
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def full(self) -> bool:
+        """True if no further document counts."""
+        return self._documents >= FIRST_DOCUMENTS
+
+    def add(self, document: ValidDocument) -> None:
+        """Count a document of prose, unless enough are counted."""
+        if not self.full and document.format != "pairs":
+            self._documents += 1
+            language = document_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))
+            if language is not None:
+                self._counts[language] += 1
+
+    @property
+    def main_language(self) -> str | None:
+        """The language of most documents that show one, or None."""
+        for language, count in self._counts.most_common(1):
+            if 2 * count > self._counts.total():
+                return language
+        return None
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings that fit most documents; none if no language is that of most."""
+        language = self.main_language
+        if language is None:
+            return {}
+        stemmer = language if language in _stemmers() else "none"
+        return {"stemmer": stemmer, "language": ENGLISH if language == "english" else RULES}
+
+    def remarks(self, settings: FixedSettings, chosen: Mapping[str, str]) -> Iterator[str]:
+        """Say what was chosen for a new store, and which settings do not fit most documents."""
+        language = self.main_language
+        if language is None:
+            return
+        count, total = self._counts[language], self._counts.total()
+        name = language.capitalize()
+        most = f"{count:,} of the first {total:,} documents are in {name}" if total > 1 else f"the text is in {name}"
+        if chosen:
+            made_with = " and ".join(f"{setting} = {value}" for setting, value in chosen.items())
+            yield (
+                f"{most}, so the new store was made with {made_with}; to choose otherwise, make it again with "
+                + " and ".join(f"--{setting}" for setting in chosen)
+            )
+        stemmed = _STEMMED_LANGUAGES.get(settings.stemmer, settings.stemmer)
+        if stemmed not in (language, "none") and language in _stemmers():
+            yield (
+                f"{most}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word are not "
+                f"found; make a new store with stemmer = {language} and ingest the documents again"
+            )
+        if language != "english" and is_english_only(settings.embedder):
+            yield (
+                f"the embedder {settings.embedder} knows English only, so {name} texts are found by their words and "
+                "hardly by their meaning; for that make a new store with an embedder of several languages, such as "
+                "sentence-transformers:paraphrase-multilingual-MiniLM-L12-v2"
+            )
+
+
+@cache
+def _stemmers() -> frozenset[str]:
+    import snowballstemmer
+
+    return frozenset(snowballstemmer.algorithms())

@@ -1,0 +1,165 @@
+"""A new store takes the stemmer and the rules of the language of its first documents, and an ingest reports it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from other_process import python, said
+
+import kvstore
+from kvstore.changes.dump import dump
+from kvstore.text.languages import document_language
+
+GERMAN = {
+    "heizung.md": "# Heizung\n\nDie Heizung wurde von der Firma Eder eingebaut und ist im Keller.",
+    "garten.md": "# Garten\n\nDie Tomaten werden nicht vor Mai gepflanzt, weil der Boden noch zu kalt ist.",
+    "notes.md": "# Notes\n\nThe keys are in the box, and the code is on the door of the cellar.",
+}
+ENGLISH = {
+    "heating.md": "# Heating\n\nThe heating was built by Eder and it is in the cellar of the house.",
+    "garten.md": GERMAN["garten.md"],
+    "notes.md": GERMAN["notes.md"],
+}
+
+
+def _write(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def german(tmp_path: Path) -> Path:
+    return _write(tmp_path / "german", GERMAN)
+
+
+def _content(store: kvstore.Store) -> object:
+    with store.state() as state:
+        return dump(state)
+
+
+def _open(path: Path, **settings: str) -> kvstore.Store:
+    return kvstore.open(path, embedder="hashing", settings=settings)
+
+
+def test_a_new_store_takes_the_language_of_most_first_documents(tmp_path: Path, german: Path) -> None:
+    with _open(tmp_path / "store") as store:
+        report = store.ingest(german)
+        assert (store.settings.stemmer, store.settings.language) == ("german", "rules")
+        (remark,) = report.remarks
+        assert "2 of the first 3 documents are in German" in remark
+        assert "stemmer = german and language = rules" in remark
+        assert store.check() == []
+        content = _content(store)
+    with _open(tmp_path / "store", stemmer="german", language="rules") as store:
+        assert store.check() == [] and _content(store) == content
+    with _open(tmp_path / "named", stemmer="german", language="rules") as store:
+        store.ingest(german)
+        assert _content(store) == content, "equal settings and documents, equal content"
+
+
+def test_the_statement_and_workers_choose_alike(tmp_path: Path, german: Path) -> None:
+    with _open(tmp_path / "store") as store:
+        store.statistics()  # reads what the settings say
+        cursor = store.execute(f"INGEST '{german}' WITH (workers = 1)")
+        assert "2 of the first 3 documents are in German" in str(cursor.message)
+        assert store.settings.stemmer == "german"
+        assert store.check() == []
+
+
+def test_an_english_folder_changes_nothing(tmp_path: Path) -> None:
+    with _open(tmp_path / "store") as store:
+        assert store.ingest(_write(tmp_path / "english", ENGLISH)).remarks == []
+        assert (store.settings.stemmer, store.settings.language) == ("english", "en")
+
+
+def test_named_settings_win_and_what_does_not_fit_is_reported(tmp_path: Path, german: Path) -> None:
+    with _open(tmp_path / "store", stemmer="english", language="en") as store:
+        (remark,) = store.ingest(german).remarks
+        assert "this store stems English words" in remark and "stemmer = german" in remark
+        assert (store.settings.stemmer, store.settings.language) == ("english", "en")
+        assert store.ingest(german).remarks == [], "nothing new was read"
+    with kvstore.open(tmp_path / "none", embedder="all-MiniLM-L6-v2", settings={"stemmer": "none"}) as store:
+        remarks = store.ingest(german).remarks
+        assert store.settings.stemmer == "none"
+        assert [remark.startswith("the embedder all-MiniLM-L6-v2 knows English only") for remark in remarks] == [
+            False,
+            True,
+        ]
+
+
+@pytest.mark.parametrize("change", ["put", "begin", "reopen", "second handle"])
+def test_a_store_that_is_not_new_never_changes_its_settings(tmp_path: Path, german: Path, change: str) -> None:
+    path = tmp_path / "store"
+    store = _open(path)
+    if change == "put":
+        store.put("tea", "Tea is made from leaves.")
+    elif change == "begin":
+        with store.transaction():
+            pass
+    elif change == "reopen":
+        store.close()
+        store = _open(path)
+    else:
+        _open(path, stemmer="english", language="en").close()
+    with store:
+        report = store.ingest(german)
+        assert (store.settings.stemmer, store.settings.language) == ("english", "en")
+        assert "this store stems English words" in report.remarks[0]
+        assert store.check() == []
+
+
+def test_a_store_that_another_process_has_open_keeps_its_settings(tmp_path: Path, german: Path) -> None:
+    path = tmp_path / "store"
+    with _open(path) as store:
+        with python(
+            "import kvstore; other = kvstore.open(path); print('open', flush=True); sys.stdin.read()", path
+        ) as other:
+            assert said(other) == "open"
+            report = store.ingest(german)
+        assert store.settings.stemmer == "english"
+        assert "this store stems English words" in report.remarks[0]
+        assert store.check() == []
+
+
+def test_a_put_of_another_thread_waits_for_the_decision(
+    tmp_path: Path, german: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kvstore.database.open_store import OpenStore
+
+    with _open(tmp_path / "store") as store:
+        write_settings = OpenStore._write_settings
+        threads: list[threading.Thread] = []
+
+        def put_meanwhile(opened: OpenStore, settings: kvstore.settings.FixedSettings) -> bool:
+            threads.append(threading.Thread(target=store.put, args=("rohr", "Die Rohre sind im Keller.")))
+            threads[0].start()
+            threads[0].join(0.2)
+            assert threads[0].is_alive()
+            return write_settings(opened, settings)
+
+        monkeypatch.setattr(OpenStore, "_write_settings", put_meanwhile)
+        store.ingest(german)
+        threads[0].join()
+        assert store.settings.stemmer == "german"
+        assert store.check() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Die Heizung ist im Keller, und der Druck wird dort gemessen.", "german"),
+        ("Quand la pression descend, il faut remettre de l'eau dans la chaudière.", "french"),
+        ("La caldera de la casa está en el sótano y no se usa en verano.", "spanish"),
+        ("The heating is in the cellar and it is old.", "english"),
+        ("Котёл стоит в подвале, и он не работает с зимы, но его починят.", "russian"),
+        ("暖房は地下室にあります。", "japanese"),
+        ("锅炉在地下室里。", "chinese"),
+        ("Eder, Brandner, Lindinger: 4711", None),
+    ],
+)
+def test_the_language_of_a_document(text: str, language: str | None) -> None:
+    assert document_language(text) == language
