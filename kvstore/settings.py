@@ -66,6 +66,10 @@ class FixedSettings:
         _check_range("chunk_context", self.chunk_context, 0, 1)
         _check_range("hash_seed", self.hash_seed, 0, 2**64 - 1)
 
+    def replace(self, values: Mapping[str, Any]) -> FixedSettings:
+        """Return a copy with other values of some settings; raises InputError for a bad value."""
+        return replace(self, **values)
+
     def check_same(self, wanted: Mapping[str, Any], path: object) -> None:
         """Raise SettingsMismatchError for the first value of ``wanted`` that differs from those of the store at
         ``path``."""

@@ -12,7 +12,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -130,7 +129,7 @@ class OpenStore:
             self.environment.write_with_growth(fold, timeout)
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
-        """Keep the settings of these names (None: all) as they are, whatever language the first documents have."""
+        """Keep the settings of these names (None: all) as they are, for documents in any language."""
         if self._undecided:
             with self.lock:  # held while they are being decided
                 self._undecided -= self._undecided if names is None else frozenset(names)
@@ -138,8 +137,8 @@ class OpenStore:
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
         """Write the settings that ``choose`` returns, as far as they are undecided, and return those that changed.
 
-        Nothing is written unless the store is empty and no other process has it open. Whatever happens, the settings
-        are fixed afterwards.
+        Nothing is written unless the store is empty and no other process has it open. The settings are fixed
+        afterwards, also if nothing was written.
         """
         with self.lock:
             if not self._undecided:
@@ -150,7 +149,7 @@ class OpenStore:
                     for name, value in choose().items()
                     if name in self._undecided and value != getattr(self.settings, name)
                 }
-                return chosen if chosen and self._write_settings(replace(self.settings, **chosen)) else {}
+                return chosen if chosen and self._write_settings(self.settings.replace(chosen)) else {}
             finally:
                 self._undecided = frozenset()
 
@@ -159,7 +158,7 @@ class OpenStore:
         from ..structures.language_version import put_language_version, put_settings
 
         try:
-            with self.environment.write(timeout=0) as view, self.environment.without_other_processes():
+            with self.environment.write(timeout=0) as view, self.environment.exclude_other_processes():
                 if any(table["entries"] for name, table in view.tables().items() if name != tables.META):
                     return False
                 put_settings(view, settings)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, Self, TypedDict
 
@@ -317,6 +317,8 @@ class _IngestRun:
         self._covered: list[Covered] = []
         self._doubled: list[str] = []
         self._languages = DocumentLanguages()
+        #: Settings that a new store took from the language of its first documents.
+        self._chosen: dict[str, str] = {}
         self._unread: set[str] = set()
         self._unchanged: dict[str, str | None] = {}
         # What is stated of documents, by their keys: what waits for the next commit, and of which some was committed.
@@ -337,8 +339,6 @@ class _IngestRun:
         known = [self._known(visit) for visit in visits]
         self._report.known = len(known) - known.count(None)
         unread = [source for source, file in zip(sources, known, strict=True) if not file]
-        choose = partial(self._choose_settings, unread)
-        chosen = self._destination.decide_settings(choose) if unread else {}
         self._pace.begin(sum(visit.size for visit, file in zip(visits, known, strict=True) if file is None))
         with closing(self._found(unread)) as items:
             for number, (visit, file) in enumerate(zip(visits, known, strict=True)):
@@ -367,7 +367,7 @@ class _IngestRun:
         self._destination.settle_origins(self._unchanged)
         self._remark_doubled()
         self._remark_unused(sources)
-        self._report.remarks += self._languages.remarks(self._destination.settings, chosen)
+        self._report.remarks += self._languages.remarks(self._destination.settings, self._chosen)
         self._report.seconds = time.monotonic() - self._started
         yield self._now(len(sources), len(sources), "")
 
@@ -404,6 +404,8 @@ class _IngestRun:
         if workers != 0 and sources:
             from .worker_pool import WorkerPool
 
+            with closing(self._sample(sources[:FIRST_DOCUMENTS])) as documents:
+                self._decide_settings(documents)
             with started(self._engine, workers, self._destination.state) as engine:
                 # What keys and addresses of endpoints the process that ingests has, others need not.
                 embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
@@ -413,23 +415,38 @@ class _IngestRun:
                 engine.release()
                 yield None
             return
-        for portion in portions(self._read(sources)):
+        if not sources:
+            return
+        items, first = self._read(sources), list[ReadItem]()
+
+        def first_documents() -> Iterator[ValidDocument]:
+            for item in islice(items, 2 * FIRST_DOCUMENTS):  # a document and an end of each file
+                first.append(item)
+                if isinstance(item[1], NewDocument):
+                    yield item[1].validated
+
+        self._decide_settings(first_documents())
+        for portion in portions(chain(first, items)):
             for _, found in extracted(portion, self._destination.settings):
                 yield found
 
-    def _choose_settings(self, sources: Sequence[Source]) -> dict[str, str]:
-        """Choose settings by the language of the first documents in some files, before anything is derived from
+    def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
+        """Give a new store the settings for the language of the first documents, before anything is derived from
         them."""
-        languages = DocumentLanguages()
-        with closing(self._first_documents(sources[:FIRST_DOCUMENTS])) as documents:
+
+        def choose() -> dict[str, str]:
+            languages = DocumentLanguages()
             for document in documents:
                 languages.add(document)
                 if languages.full:
                     break
-        return languages.settings()
+            return languages.settings()
 
-    def _first_documents(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
-        if self._workers == 0 or not any(map(self._is_risky, sources)):
+        self._chosen = self._destination.decide_settings(choose)
+
+    def _sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
+        """Read the documents in some files, before workers read them with the settings that are chosen."""
+        if not any(map(self._is_risky, sources)):
             for _, item in self._read(sources):
                 if isinstance(item, NewDocument):
                     yield item.validated
@@ -440,9 +457,9 @@ class _IngestRun:
         job = self._destination.job(self._format, self._options, embed=False)
         job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are wanted
         with WorkerPool(job, sources, Processes(1), self._limits) as pool:
-            for found in pool.found():
-                if isinstance(found, FileDocument) and found.extracted is not None:
-                    yield found.extracted
+            for item in pool.found():
+                if isinstance(item, FileDocument) and item.extracted is not None:
+                    yield item.extracted
 
     def _read(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         for number, source in enumerate(sources):

@@ -292,12 +292,12 @@ class Environment:
         finally:
             self._writer_lock.release()
 
-    def without_other_processes(self) -> contextlib.AbstractContextManager[None]:
+    def exclude_other_processes(self) -> contextlib.AbstractContextManager[None]:
         """Keep other processes from opening the store within the block, inside a write transaction.
 
         Raises TransactionError if another process has it open.
         """
-        return self._file.without_other_processes()
+        return self._file.exclude_other_processes()
 
     # -- Copies and figures
 

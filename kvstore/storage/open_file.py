@@ -214,7 +214,7 @@ class OpenFile:
                     raise
             return CompactReport(before, self.data.size)
 
-    def without_other_processes(self) -> AbstractContextManager[None]:
+    def exclude_other_processes(self) -> AbstractContextManager[None]:
         """Keep other processes from opening the file within the block, inside a write transaction.
 
         Raises TransactionError if another process has it open.

@@ -158,12 +158,12 @@ _OTHERS: Mapping[str, str] = {
 }
 
 
-def _in_normal_form(words: str) -> frozenset[str]:
+def _fold_words(words: str) -> frozenset[str]:
     return frozenset(map(fold_case, words.split()))
 
 
 #: As they are written.
 MARKING_WORDS = frozenset(word for words in _MARKING.values() for word in words.split())
 FUNCTION_WORDS_BY_LANGUAGE: Mapping[str, frozenset[str]] = {
-    language: _in_normal_form(f"{_MARKING.get(language, '')} {others}") for language, others in _OTHERS.items()
+    language: _fold_words(f"{_MARKING.get(language, '')} {others}") for language, others in _OTHERS.items()
 }

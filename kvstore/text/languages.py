@@ -1,4 +1,4 @@
-"""The language of texts, and whether a text is English: names are told from other words by rules of that language
+"""The language of texts, and whether a text is English: the rules that tell names from other words are English
 alone.
 
 In: texts. Out: a language, or yes or no. A text is of another language where words that join sentences in other
@@ -58,9 +58,9 @@ def document_language(text: str) -> str | None:
     'german'
     """
     letters = sum(map(str.isalpha, text))
-    for language, script, share in _SCRIPTS:
+    for name, script, share in _SCRIPTS:
         if len(script.findall(text)) > share * letters:
-            return language
+            return name
     every = segments(text)
     language = language_of(every)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())

@@ -71,7 +71,7 @@ FUNCTION_WORDS = frozenset(
     """.split()
 )
 #: By function word in normal form, the languages that have it.
-_LANGUAGES_BY_WORD: Mapping[str, Sequence[str]] = {}
+_LANGUAGES_BY_WORD: dict[str, tuple[str, ...]] = {}
 for _language, _words in {"english": FUNCTION_WORDS, **FUNCTION_WORDS_BY_LANGUAGE}.items():
     for _word in _words:
         _LANGUAGES_BY_WORD[_word] = (*_LANGUAGES_BY_WORD.get(_word, ()), _language)
@@ -293,7 +293,7 @@ def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
 
 
 def function_words_of(language: str | None) -> frozenset[str]:
-    """Return the function words of a language, with those of English, which stand in texts of every language."""
+    """Return the function words of a language, with those of English, which texts of every language have."""
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 
