@@ -27,8 +27,9 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import PassedOver, RawDocument, ReadFailure, read_bytes
+from kvstore.ingest.readers import PassedOver, RawDocument, ReadFailure, mail_messages, read_bytes
 from kvstore.ingest.readers.code_languages import LANGUAGES
+from kvstore.ingest.readers.packages import Package
 
 PROSE = (
     "The lighthouse of Portland was lit in 1716. Its keeper wrote down every ship.",
@@ -553,6 +554,117 @@ def test_a_mailbox_is_cut_into_messages() -> None:
         ("all.mbox:3", "From: Ada <a@x.org>\n\nTwo.\n"),
     ]
     assert found[1].place == "all.mbox, message 2" and "no mail" in found[1].reason
+
+
+def parts_of_mail(number: int) -> str:
+    part = "--x\nContent-Type: text/plain\n\nHello.\n"
+    return "Subject: x\nContent-Type: multipart/mixed; boundary=x\n\n" + part * number + "--x--\n"
+
+
+def nested_mail(depth: int) -> str:
+    heads = (f"Content-Type: multipart/mixed; boundary=x{level}\n\n--x{level}\n" for level in range(depth))
+    return f"Subject: x\n{''.join(heads)}Content-Type: text/plain\n\nHello.\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "limit"),
+    [
+        (f"Subject: x\nContent-Type: {chr(34) * 30_000}\n\nHello.\n", "4,096: shorten it"),
+        (f"Subject: x\nContent-Disposition: attachment; filename={chr(34) * 30_000}\n\nHello.\n", "4,096: shorten it"),
+        (f"Subject: {'=?utf-8?q?a?= ' * 15_000}\n\nHello.\n", "4,096: shorten it"),
+        (f"Subject: x\nTo: {', '.join(f'a{n}@b.c' for n in range(200_000))}\n\nHello.\n", "262,144: shorten it"),
+        (parts_of_mail(10_001), "more than 10,000 parts, the limit of a message; divide it"),
+        (nested_mail(51), "nests parts more than 50 deep, the limit of a message; unpack it"),
+    ],
+    ids=["Content-Type", "Content-Disposition", "Subject", "To", "parts", "depth"],
+)
+def test_a_mail_beyond_a_limit_is_refused_and_its_neighbours_in_a_file_are_read(data: str, limit: str) -> None:
+    with pytest.raises(ReaderError, match=re.escape(limit)):
+        read(data, "a.eml")
+    mails = ("Subject: y\n\nHello.\n", data, "Subject: z\n\nHello.\n")
+    first, failure, last = read("".join(f"From a 10:00\n{mail}\n" for mail in mails), "all.mbox")
+    assert (first.title, last.title) == ("y", "z")
+    assert isinstance(failure, ReadFailure) and limit in failure.reason
+
+
+def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert one(parts_of_mail(3000), "a.eml").text.count("Hello.") == 3000
+    assert one(nested_mail(49), "a.eml").text == "Hello.\n"
+    names = [f'"Lee, Ann {number}" <ann{number}@x.org>' for number in range(5000)]
+    parsed: list[int] = []
+    parse = mail_messages.policy.default.header_fetch_parse
+
+    def record(self: object, name: str, value: str) -> object:
+        parsed.append(len(value))
+        return parse(name, value)
+
+    monkeypatch.setattr(type(mail_messages.policy.default), "header_fetch_parse", record)
+    mail = f"Subject: x\nTo: {', '.join(names)}, {chr(34) * 20_000}\n\nHello.\n"
+    to = one(mail, "a.eml").meta["to"]
+    assert str(to).startswith(", ".join(names)) and str(to).endswith('"' * 20_000)
+    # The parser's time grows with the square of what it gets at once.
+    assert max(parsed) <= 998 and sum(parsed) <= len(mail)
+
+
+def test_each_line_of_flowed_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    depth = mail_messages._depth
+    lengths: list[int] = []
+
+    def record(line: str) -> int:
+        lengths.append(len(line))
+        return depth(line)
+
+    monkeypatch.setattr(mail_messages, "_depth", record)
+    text = "word \n" * 20_000 + "end\n> quoted \n> words\n"
+    assert mail_messages._unflowed(text) == "word " * 20_000 + "end\n> quoted words\n"
+    assert sum(lengths) <= len(text)
+
+
+def test_markup_that_is_never_closed_is_scanned_once() -> None:
+    for opening in ("<style><!--", "<!--", "<a "):
+        markup = f"Hello {opening * 1000}"
+        assert [match.span() for match in mail_messages._MARKUP.finditer(markup)] == [(6, len(markup))]
+    data = (
+        "Subject: x\nContent-Type: multipart/alternative; boundary=x\n\n--x\nContent-Type: text/plain\n\nHello.\n"
+        f"--x\nContent-Type: text/html\n\n<head><title>T</title></head>Hello <b>there</b>. {'<style><!--' * 100}\n--x--\n"
+    )
+    assert one(data, "a.eml").text == "Hello.\n"
+
+
+def test_files_of_one_name_are_numbered_without_trying_every_number() -> None:
+    part = "--x\nContent-Disposition: attachment; filename=a.bin\n\nx\n"
+    data = f"Subject: x\nContent-Type: multipart/mixed; boundary=x\n\n{part * 5000}--x--\n"
+    document = read(data, "a.eml")[0]
+    assert document.meta["attachments"][::2499] == ["a.bin", "a-2500.bin", "a-4999.bin"]
+
+
+def test_a_part_of_a_book_that_several_items_name_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = range(1000)
+    items = "".join(f'<item id="i{n}" href="a.xhtml" media-type="application/xhtml+xml"/>' for n in numbers)
+    spine = "".join(f'<itemref idref="i{n}"/>' for n in numbers)
+    package = (
+        f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>'
+    )
+    container = '<container><rootfiles><rootfile full-path="c.opf"/></rootfiles></container>'
+    parts = {"META-INF/container.xml": container, "c.opf": package, "a.xhtml": "<p>The lamp is lit.</p>"}
+    read_part, names = Package.read, []
+
+    def record(self: Package, part: str) -> bytes:
+        names.append(part)
+        return read_part(self, part)
+
+    monkeypatch.setattr(Package, "read", record)
+    assert one(packed(parts), "a.epub").text == "The lamp is lit.\n"
+    assert names.count("a.xhtml") == 1
+
+
+def test_a_table_of_too_many_columns_is_refused_and_a_wide_one_is_compared_by_name_once() -> None:
+    def table(columns: int) -> str:
+        return ",".join(f"c{number}" for number in range(columns)) + "\n" + ",".join("x" * columns) + "\n"
+
+    with pytest.raises(ReaderError, match="the header has 1,000,000 columns; the limit is 10,000: leave some out"):
+        read(table(1_000_000), "a.csv")
+    assert len(one(table(10_000), "a.csv").meta) == 10_000
 
 
 # --- notebooks, source code, archives --------------------------------------------------------------------------------

@@ -58,6 +58,15 @@ def test_a_text_matches_a_query(query: str, text: str, found: bool) -> None:
     assert text_matcher(query, "english")(text) is found
 
 
+def test_white_space_is_skipped_without_scanning_it_again() -> None:
+    assert [match.span() for match in text_query._TOKEN.finditer("\r\r word \r\r")] == [(3, 7)]
+    for text in ("\r" * 20_000, "leave AND" + " " * 20_000):
+        with pytest.raises(InputError, match="met the end of") as caught:
+            parse_text_query(text)
+        assert len(str(caught.value)) < 500
+    assert parse_text_query("leave" + "\r" * 20_000) == parse_text_query("leave")
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [

@@ -28,7 +28,10 @@ NEAR = 10
 #: How deep parentheses may stand in each other, and words of a query.
 _DEEPEST = 50
 _MOST_WORDS = 1000
-_TOKEN = re.compile(r'\s*(?:(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+))')
+#: Characters of a query that an error quotes.
+_MAX_QUOTED = 80
+# No pattern for white space: one that no token follows would be scanned again from each of its characters.
+_TOKEN = re.compile(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +254,13 @@ class _Parsing:
     def _failure(self, expected: str, back: int = 0) -> InputError:
         place = self._place + back
         if place >= len(self._tokens):
-            return InputError(f"full-text query: expected {expected}, met the end of {self._text!r}")
+            return InputError(f"full-text query: expected {expected}, met the end of {_shorten(self._text)!r}")
         _, token, start = self._tokens[place]
-        return InputError(f"full-text query, character {start + 1}: expected {expected}, met {token!r}")
+        return InputError(f"full-text query, character {start + 1}: expected {expected}, met {_shorten(token)!r}")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 
 #: Queries of one statement, each of which judges every row, may be hundreds.

@@ -82,11 +82,14 @@ class _Book:
         )
         spine = opf.find(f"{_OPF}spine")
         named = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF}itemref")]
-        self._pages = [
-            place
-            for place, item in (manifest[each] for each in dict.fromkeys(named) if each in manifest)
-            if item.get("media-type") in _PAGES and place != self._contents
-        ]
+        # Each page is read once: several items of a package may lead to the same part.
+        self._pages = list(
+            dict.fromkeys(
+                place
+                for place, item in (manifest[name] for name in named if name in manifest)
+                if item.get("media-type") in _PAGES and place != self._contents
+            )
+        )
         self._refuse_locked()
         ncx = manifest.get(spine.get("toc", "")) if spine is not None else None
         self._navigation = self._read_navigation(ncx[0] if ncx is not None else None)

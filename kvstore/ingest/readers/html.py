@@ -38,7 +38,7 @@ _SELF_CLOSED = re.compile(
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)/>", re.I
 )
 #: In XHTML this is text, in HTML a comment.
-_CHARACTER_DATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.S)
+_CHARACTER_DATA = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 #: Elements that are empty or that the parser closes by itself, so that they do not pile up.
 _UNNESTED = frozenset(

@@ -8,24 +8,26 @@ is named too where another message has its id; title the subject, metadata ``fro
 the message has them, since who wrote and when is what people ask of mail; then it is that of the plain parts, or of the
 HTML where there are none or they say far less; quoted text is a block quotation, and so is a signature, behind the word
 ``Signature:``. Attachments have ``attached_to`` in their metadata. A file that is no mail is a ReaderError; in a file
-of many, a bad message is a ReadFailure and the next one is read.
+of many, a bad message is a ReadFailure and the next one is read. So is a message with a field that is too long, with
+too many parts, or with parts that are nested too deep: the standard library's time grows with the square of these.
 """
 
 from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import suppress
 from email import policy
 from email.header import decode_header, make_header
-from email.message import Message
+from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
-from functools import partial
-from itertools import count, islice
+from functools import lru_cache, partial
+from itertools import count
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ...errors import ReaderError
 from .decoding import clean
@@ -34,9 +36,20 @@ from .raw_document import JSON, Enclosed, Item, Origin, PassedOver, RawDocument,
 
 #: Bytes of the largest message of a file of many.
 _LARGEST = 256 << 20
-#: Parts of a message that are looked at, and how deep they stand in one another.
-_MOST_PARTS = 1_000
+#: Parts of a message, and the depth to which they are nested.
+_MAX_PARTS = 10_000
+_MAX_DEPTH = 50
+#: Levels of quotations in quotations.
 _DEEPEST = 20
+#: Characters of a field that is read, of one that lists addresses, and of one address that is parsed.
+_MAX_FIELD = 4_096
+_MAX_ADDRESSES = 1 << 18
+_MAX_ADDRESS = 998
+_ADDRESS_FIELDS = ("from", "to", "cc")
+_FIELDS = frozenset(
+    "subject message-id in-reply-to date content-type content-disposition content-transfer-encoding".split()
+    + list(_ADDRESS_FIELDS)
+)
 
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
 _FROM_LINE = re.compile(rb"From (?:\S|$)")
@@ -47,7 +60,12 @@ _FORWARDED = re.compile(r"-{2,}\s*(?:Original Message|Forwarded message|Ursprün
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGNATURE = re.compile(r"--\s?$")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-_MARKUP = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>|&\w+;", re.I | re.S)
+#: What of HTML is not shown. Markup that is never closed extends to the end, so no part of a text is scanned twice.
+_MARKUP = re.compile(
+    r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
+)
+#: One address of a list, with the commas in its quoted strings.
+_ADDRESS = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 #: The share of the words of a mail's HTML that its plain form must have to be read in its place.
 _SHARE_PLAIN = 0.3
 #: What mail programs mean by what they declare, as browsers read it (WHATWG Encoding, 4.2).
@@ -58,11 +76,65 @@ _MEANT = {
     "iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "utf-8", "iso-8859-9": "cp1254", "tis-620": "cp874",
     "windows-874": "cp874", "iso-8859-8-i": "iso-8859-8", "unicode-1-1-utf-7": "utf-7", "x-mac-roman": "mac_roman",
 }  # fmt: skip
-_MESSAGE = BytesParser(policy=policy.default)
 
 
 class _NoMailError(Exception):
     """Why bytes are no message."""
+
+
+class _Part(EmailMessage):
+    """A message, or a part of one, that refuses more parts than a message may have.
+
+    The parser attaches a part before it reads its content, so the limits hold while the message is parsed.
+    """
+
+    depth = 0
+
+    def __init__(self, policy: Any = None) -> None:
+        super().__init__(policy)
+        self._numbers = count(1)
+
+    def attach(self, payload: Any) -> None:
+        payload.depth = self.depth + 1
+        payload._numbers = self._numbers
+        if next(self._numbers) > _MAX_PARTS:
+            raise _NoMailError(f"has more than {_MAX_PARTS:,} parts, the limit of a message; divide it")
+        if payload.depth > _MAX_DEPTH:
+            raise _NoMailError(f"nests parts more than {_MAX_DEPTH} deep, the limit of a message; unpack it")
+        super().attach(payload)
+
+
+class _MailPolicy(policy.EmailPolicy):
+    """The policy of the standard library, with limits on the fields that are read; each value is parsed once."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        limit = _MAX_ADDRESSES if name.lower() in _ADDRESS_FIELDS else _MAX_FIELD
+        if len(value) > limit and name.lower() in _FIELDS:
+            raise _NoMailError(
+                f"has {len(value):,} characters in the field {name}; the limit is {limit:,}: shorten it, or ingest the "
+                "file AS text"
+            )
+        return name, value
+
+    def header_fetch_parse(self, name: str, value: Any) -> Any:
+        if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS:
+            return ", ".join(_parse_address(name, address) for address in _ADDRESS.findall(value))
+        return _parse_field(name, value)
+
+
+@lru_cache(maxsize=64)
+def _parse_field(name: str, value: Any) -> Any:
+    return policy.default.header_fetch_parse(name, value)
+
+
+def _parse_address(name: str, address: str) -> str:
+    """Return one address of a list as text; one that is too long to be parsed stays as it is written."""
+    address = address.strip()
+    return address if len(address) > _MAX_ADDRESS else str(policy.default.header_fetch_parse(name, address))
+
+
+_MESSAGE = BytesParser(_class=_Part, policy=_MailPolicy())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
@@ -116,6 +188,8 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
         raise _NoMailError("is no mail: it does not begin with a header such as 'From: ...'")
     try:
         message = _MESSAGE.parsebytes(data)
+    except _NoMailError:
+        raise
     except Exception as error:  # what is not standard fails in the parser in more ways than it names
         raise _NoMailError(f"is damaged ({type(error).__name__}: {error})") from None
     bodies, attached = _parted(message)
@@ -162,23 +236,20 @@ def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]
     """The parts that are the text of a message, in order, and those attached to it, each with its name."""
     bodies: list[Message] = []
     attached: dict[str, Message] = {}
-    waiting = [(message, 0)]
-    for _ in range(_MOST_PARTS):
-        if not waiting:
-            break
-        part, depth = waiting.pop()
+    names: Counter[str] = Counter()
+    waiting = [message]
+    while waiting:
+        part = waiting.pop()
         kind = part.get_content_type()
-        if depth > _DEEPEST:
-            continue
         if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _file_name(part):
             name = _file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
-            attached[_unused(name, attached)] = part
+            attached[_unused(name, attached, names)] = part
         elif kind == "multipart/alternative":
             chosen = _alternative(part)
-            waiting += [(chosen, depth + 1)] if chosen is not None else []
+            waiting += [chosen] if chosen is not None else []
         elif part.is_multipart():
             inner = [each for each in part.get_payload() if isinstance(each, Message)]
-            waiting += [(each, depth + 1) for each in reversed(inner)]
+            waiting += reversed(inner)
         elif _is_text(kind):
             bodies.append(part)
     return bodies, list(attached.items())
@@ -203,7 +274,7 @@ def _alternative(part: Message) -> Message | None:
 
 def _words(form: Message) -> int:
     """The words that one form of a text shows."""
-    shown = [each for each in islice(form.walk(), _MOST_PARTS) if _is_text(each.get_content_type())]
+    shown = [each for each in form.walk() if _is_text(each.get_content_type())]
     texts = [each for each in shown if not _file_name(each)]
     return sum(len(_MARKUP.sub(" ", _text(each)).split()) for each in texts)
 
@@ -217,14 +288,17 @@ def _file_name(part: Message) -> str:
     return ""
 
 
-def _unused(name: str, used: Container[str]) -> str:
-    """A name, with a number before its suffix where it is used already."""
+def _unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
+    """Return a name, with a number before its suffix if it is used already.
+
+    ``numbers`` holds the last number of each name, so that many files of one name do not try every number.
+    """
     path = PurePosixPath(name)
-    return next(
-        each
-        for each in (name, *(f"{path.stem}-{number}{path.suffix}" for number in range(2, _MOST_PARTS + 2)))
-        if each not in used
-    )
+    unused = name
+    while unused in used:
+        numbers[name] = max(2, numbers[name] + 1)
+        unused = f"{path.stem}-{numbers[name]}{path.suffix}"
+    return unused
 
 
 def _payload(part: Message) -> bytes:
@@ -260,16 +334,22 @@ def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBloc
 
 def _unflowed(text: str, deleted: bool = False) -> str:
     """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4); that space may be ``deleted``."""
-    joined: list[str] = []
+    pieces: list[str] = []
+    open_depth: int | None = None  # the depth of a line that goes on, None if it ends
     for line in text.split("\n"):
         depth = _depth(line)
-        if joined and joined[-1].endswith(" ") and not _SIGNATURE.match(joined[-1]) and _depth(joined[-1]) == depth:
-            joined[-1] = joined[-1].removesuffix(" " if deleted else "") + (
-                line.lstrip(">").lstrip() if depth else line
-            )
-        else:
-            joined.append(line)
-    return "\n".join(joined)
+        if depth != open_depth:
+            pieces += ["\n", line]
+            open_depth = depth if line.endswith(" ") and not _SIGNATURE.match(line) else None
+            continue
+        if deleted:
+            pieces[-1] = pieces[-1].removesuffix(" ")
+        line = line.lstrip(">").lstrip() if depth else line
+        if line:
+            pieces.append(line)
+        if not pieces[-1].endswith(" "):
+            open_depth = None
+    return "".join(pieces[1:])
 
 
 def _depth(line: str) -> int:

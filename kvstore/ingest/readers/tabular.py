@@ -3,8 +3,8 @@
 In: text with a header line; cells are parted by commas, by tabs in ``.tsv`` files, by what the option ``delimiter``
 names, else by the semicolon or tab of a header without commas. Out: a document a row, of format ``text``, or one
 document of format ``pairs`` for the whole file. A row of another length than the header, or one whose quotes do not
-close, is a ReadFailure; bytes that do not decode, a header that names a column twice or lacks one asked for, and any
-pair that is not two names are ReaderErrors.
+close, is a ReadFailure; bytes that do not decode, a header that names a column twice, lacks one asked for or has too
+many, and any pair that is not two names are ReaderErrors.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import PurePosixPath
@@ -26,6 +27,8 @@ _TEXT = ("text", "content", "body")
 _TITLE = ("title",)
 _KEY = ("id", "key")
 _OTHER_DELIMITERS = ";\t"
+#: Columns of a table: every row is cut into as many cells.
+_MAX_COLUMNS = 10_000
 
 
 def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
@@ -115,8 +118,14 @@ def _header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list
         raise ReaderError(f"{origin.name}:{line}: the header {cells}")
     if not cells:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if len(cells) > _MAX_COLUMNS:
+        raise ReaderError(
+            f"{origin.name}:{line}: the header has {len(cells):,} columns; the limit is {_MAX_COLUMNS:,}: leave some "
+            "out, or ingest the file AS text"
+        )
     header = [cell or f"column {number}" for number, cell in enumerate(cells, 1)]
-    twice = next((name for name in header if header.count(name) > 1), None)
+    counts = Counter(header)
+    twice = next((name for name in header if counts[name] > 1), None)
     if twice is not None:
         raise ReaderError(f"{origin.name}:{line}: the header names the column {twice!r} twice; rename one")
     return header
