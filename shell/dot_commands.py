@@ -8,6 +8,7 @@ there is.
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 import sys
 import threading
@@ -147,6 +148,8 @@ def _edit(console: Console, arguments: list[str]) -> None:
 
     if not console.watched:
         raise ValueError(".edit needs a person at a terminal; in a script, write the statement")
+    if arguments and os.path.exists(arguments[0]) and not os.path.isfile(arguments[0]):
+        raise ValueError(f"{arguments[0]}: is a folder, a device or a pipe; name a regular file")
     text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last
     edited = click.edit(text, extension=".sql")
     # What comes back, or was left as it is, stands at the prompt, to be run with Enter or not at all.

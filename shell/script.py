@@ -18,6 +18,8 @@ from kvstore.language import find_unquoted_question, tokens
 _BLOCK = 1 << 16
 #: What a line that is a command begins with: a dot, or the backslash of psql.
 COMMAND_MARKS = (".", "\\")
+#: Characters of a statement, which is read as a whole: the longest document, each of its characters escaped, and more.
+_MAX_PIECE = 128 << 20
 
 
 class ScriptError(Exception):
@@ -56,6 +58,11 @@ def pieces_of(stream: BinaryIO) -> Iterator[ScriptItem]:
         done = waiting.rfind("\n", 0, position) + 1
         line += waiting.count("\n", 0, done)
         waiting, position = waiting[done:], position - done
+        if len(waiting) - position > _MAX_PIECE:
+            raise ScriptError(
+                f"line {line}: the statement from here on has more than {_MAX_PIECE:,} characters, the limit; end it with ';' or "
+                "divide it"
+            )
 
 
 def pieces(text: str) -> list[ScriptItem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,22 @@ def test_batches_before_a_bad_line_are_kept(
     assert store.keys() == [f"tea {number}" for number in range(6)]
 
 
+def test_a_line_beyond_the_limit_is_not_read_to_its_end(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.database.exchange._MAX_LINE", 1000)
+    path = written(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "a" * 2000})
+    with pytest.raises(
+        errors.InputError, match=r"line 2: has more than 1,000 bytes, the limit of a line; .*imported\)$"
+    ):
+        store.import_(path)
+    path.write_bytes(b"\0" * 2000)
+    with pytest.raises(errors.InputError, match="line 1: has more than 1,000 bytes"):
+        store.import_(path)
+    store.import_(written(tmp_path / "short.jsonl", HEADER, TEA))
+    assert store.keys() == [TEA["document"]]
+
+
 def test_paths_that_do_not_fit_are_refused(store: kvstore.Store, tmp_path: Path) -> None:
     store.put("tea", "Tea is made from leaves.")
     (tmp_path / "taken").write_text("mine")
@@ -234,7 +251,9 @@ def test_paths_that_do_not_fit_are_refused(store: kvstore.Store, tmp_path: Path)
         store.export(tmp_path / "missing" / "out.jsonl")
     with pytest.raises(errors.StoreFullError, match="cannot be written"):
         store.export(tmp_path / ("x" * 250))
-    for path in (tmp_path / "missing", tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink("/dev/full", tmp_path / "device")
+    for path in (tmp_path / "missing", tmp_path, tmp_path / "pipe", tmp_path / "device", Path("/dev/full")):
         with pytest.raises(errors.InputError, match="cannot be read"):
             store.import_(path)
 

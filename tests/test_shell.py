@@ -292,6 +292,15 @@ FRAGMENTS = st.sampled_from(
 )
 
 
+def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvstore_shell.script._MAX_PIECE", 1000)
+    script = "SELECT 1;\n" * 1000 + "SELECT '" + "a" * 2000
+    with pytest.raises(
+        ScriptError, match="line 1000: the statement from here on has more than 1,000 characters, the limit; end it"
+    ):
+        list(pieces_of(Blocks(script.encode(), 100)))  # type: ignore[arg-type]
+
+
 @settings(max_examples=300)
 @given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
 def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:

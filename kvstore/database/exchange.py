@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..changes import facts
 from ..changes.facts import ExportReport, Given, ImportReport, report
@@ -38,6 +39,8 @@ VERSION = 1
 #: A batch is committed when it holds this many chunks, or this many lines.
 _BATCH_CHUNKS = 1024
 _BATCH_LINES = 4096
+#: Bytes of a line of an import: a line is read as a whole.
+_MAX_LINE = 512 << 20
 
 
 def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
@@ -103,20 +106,36 @@ class _Importer:
         self._committed = 1
 
     def run(self) -> ImportReport:
-        try:
-            file = self._path.open("rb")
-        except OSError as error:
-            raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
-        with file:
+        with self._open() as file:
             number = 1
-            self._check_header(file.readline())
-            for number, line in enumerate(file, 2):
+            self._check_header(self._read_line(file, 1))
+            while line := self._read_line(file, number + 1):
+                number += 1
                 if line.strip():
                     self._take(number, self._parsed(number, line))
                 if self._batch.full:
                     self._commit(number)
             self._commit(number)
         return report(ImportReport, self._counts)
+
+    def _open(self) -> BinaryIO:
+        """Open the file; raises InputError for a folder, and for a device or pipe, which may never end."""
+        try:
+            if not stat.S_ISREG(self._path.stat().st_mode):
+                raise InputError(
+                    f"{self._path}: cannot be read (a folder, a device or a pipe); name a regular file that EXPORT wrote"
+                )
+            return self._path.open("rb")  # noqa: SIM115 (closed by run)
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
+
+    def _read_line(self, file: BinaryIO, number: int) -> bytes:
+        line = file.readline(_MAX_LINE + 1)
+        if len(line) > _MAX_LINE:
+            raise self._failure(
+                number, f"has more than {_MAX_LINE:,} bytes, the limit of a line; name a file that EXPORT wrote"
+            )
+        return line
 
     def _check_header(self, line: bytes) -> None:
         header = self._parsed(1, line)
