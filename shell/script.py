@@ -60,8 +60,8 @@ def pieces_of(stream: BinaryIO) -> Iterator[ScriptItem]:
         waiting, position = waiting[done:], position - done
         if len(waiting) - position > _MAX_PIECE:
             raise ScriptError(
-                f"line {line}: the statement from here on has more than {_MAX_PIECE:,} characters, the limit; end it with ';' or "
-                "divide it"
+                f"line {line}: the statement from here on has more than {_MAX_PIECE:,} characters, the limit; end it "
+                "with ';' or divide it"
             )
 
 

@@ -8,16 +8,21 @@ import importlib
 import io
 import json
 import re
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 from model_server import Server, stream
@@ -462,6 +467,84 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
     command[4] = str(path / "none")
     none = subprocess.run(command, capture_output=True, text=True, check=False)
     assert none.returncode == 1 and "there is no store" in none.stderr and "Traceback" not in none.stderr
+
+
+@contextmanager
+def explored(path: Path, errors: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command, with 1,024 open files at most: the process and the address with its token."""
+    command = [sys.executable, "-m", "kvstore", "explore", str(path), "--no-browser"]
+    limits = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (1024, 1024))
+    with (
+        errors.open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=limits) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_idle_connections_are_closed_and_others_are_served(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    httpx = pytest.importorskip("httpx")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limits[1] < 2000:
+        pytest.skip("this process may not open 1,200 sockets")
+    with explored(path, tmp_path / "log") as (process, address), ExitStack() as sockets:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2000), limits[1]))
+        sockets.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        base, _, _ = address.partition("/?")
+        port = int(base.rpartition(":")[2])
+        idle = []
+        for number in range(1200):
+            idle.append(sockets.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)))
+            if number % 2:
+                idle[-1].send(b"GET / HTTP/1.1\r\n")  # half a head is none
+        with httpx.Client(trust_env=False, timeout=30) as client:
+            assert client.get(address).status_code == 200
+        # Every one of them is closed, whether it said something or not: recv ends or fails, and does not time out.
+        for one in idle:
+            one.settimeout(30)
+            with suppress(ConnectionError):
+                assert one.recv(1) == b""
+        assert process.poll() is None
+        assert len((tmp_path / "log").read_text().splitlines()) < 60
+
+
+def test_interruption_ends_the_command_with_a_query_and_connections_open(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    httpx = pytest.importorskip("httpx")
+    endless = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n) > 0"
+    with explored(path, tmp_path / "log") as (process, address), ExitStack() as opened:
+        base, _, _ = address.partition("/?")
+        port = int(base.rpartition(":")[2])
+        client = opened.enter_context(httpx.Client(base_url=base, trust_env=False, timeout=60))
+        assert client.get(address).status_code == 200
+        for _ in range(5):
+            opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        for place in ("/ask?q=tea&where=", "/documents?where=", "/compare?q=tea&where="):
+            asking = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+            head = f"GET {place}{quote(endless)} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n"
+            asking.sendall(head.encode())
+        time.sleep(1)  # until they run
+        process.send_signal(signal.SIGINT)
+        # Five seconds on a quiet machine; the bound of a page, after which it would end by itself, is 20.
+        assert process.wait(15) == 0, (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("address", ["/ask?q=tea&", "/documents?", "/compare?q=tea&using=lexical&", "/sql?"])
+def test_pages_that_run_a_users_text_stop_at_their_bound(
+    client: Any, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr("kvstore.integrations.explore.page.SECONDS", 0.3)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    text = f"sql={quote(endless)}" if address == "/sql?" else f"where={quote(f'({endless}) > 0')}"
+    response = client.get(address + text)
+    assert "the query was stopped" in response.text
+    assert response.status_code == (503 if address.startswith(("/ask", "/documents")) else 200)
+    assert client.get("/documents").status_code == 200
 
 
 def test_passages_are_shown_without_the_signs_of_markdown_and_marks_are_what_they_cite() -> None:

@@ -123,9 +123,9 @@ class _Importer:
         try:
             if not stat.S_ISREG(self._path.stat().st_mode):
                 raise InputError(
-                    f"{self._path}: cannot be read (a folder, a device or a pipe); name a regular file that EXPORT wrote"
+                    f"{self._path}: cannot be read (a folder, a device or a pipe); name a file that EXPORT wrote"
                 )
-            return self._path.open("rb")  # noqa: SIM115 (closed by run)
+            return self._path.open("rb")
         except OSError as error:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
 

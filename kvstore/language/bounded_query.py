@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ..database.database import Database
 from ..errors import InputError, KvstoreError, QueryInterruptedError, StatementError
@@ -28,6 +28,8 @@ from .parser import Parsed, parse
 MOST_BYTES = 64 << 20
 #: Threads of queries that are over for those who asked them.
 MOST_LEFT = 4
+
+_Result = TypeVar("_Result")
 
 _READING = (
     s.Lookup, s.Expand, s.ExpandIndex, s.Search, s.Retrieve, s.Ask, s.Select, s.Show, s.DescribeTable,
@@ -52,12 +54,19 @@ class BoundedQueries:
         asked = _one_reading(sql, parameters)
         if database.in_transaction:
             raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
+        return self.call(lambda: _read(run(database, sql, asked), max_rows), timeout)
+
+    def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
+        """Return what ``read`` returns, run in a thread of its own.
+
+        Raises what ``read`` raises, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
+        """
         until = None if timeout is None else time.monotonic() + timeout
-        query = _AskedQuery(lambda: _read(run(database, sql, asked), max_rows))
+        query = _AskedQuery(read)
         with self._lock:
             self._running.add(query)
         try:
-            return query.result(until, timeout)
+            return cast(_Result, query.result(until, timeout))
         finally:
             with self._lock:
                 self._running.discard(query)
@@ -74,11 +83,11 @@ class _AskedQuery:
     _left = 0
     _fewer = threading.Condition()
 
-    def __init__(self, read: Callable[[], Cursor]) -> None:
+    def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
         self._stop = threading.Event()
         self._over = threading.Condition()
-        self._found: Cursor | None = None
+        self._found: Any = None
         self._error: BaseException | None = None
         self._reason: str | None = None
         self._ended = self._is_left = False
@@ -89,7 +98,7 @@ class _AskedQuery:
             self._reason = self._reason or reason
             self._over.notify_all()
 
-    def result(self, until: float | None, timeout: float | None) -> Cursor:
+    def result(self, until: float | None, timeout: float | None) -> Any:
         """What it gives; raises what it raises, or QueryInterruptedError."""
 
         def wait() -> float | None:
@@ -110,7 +119,6 @@ class _AskedQuery:
             raise QueryInterruptedError(f"the query was stopped: {self._reason}")
         if self._error is not None:
             raise self._error
-        assert self._found is not None
         return self._found
 
     def _leave(self) -> None:

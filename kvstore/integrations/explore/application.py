@@ -113,7 +113,7 @@ def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, requ
             if suffix == "" and request.headers.get("accept", "").startswith(_JSON):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
-            asked = PageRequest(session, name, arguments, whole=suffix != "")
+            asked = PageRequest(session, name, arguments, whole=suffix != "", calls=store.calls)
             if suffix in page.forms:
                 return _in_form(page.forms[suffix], asked, opened)
             content = page.content(asked)

@@ -39,7 +39,7 @@ def ask(asked: PageRequest) -> PageContent:
     clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
     model = store.language_model()
     content["model"] = None if model is None else model.name
-    pieces = store.ask_pieces(question, **clauses)
+    pieces = asked.within(lambda: store.ask_pieces(question, **clauses))
     if model is None or asked.whole:
         return content | {"answer": answer_data(store, pieces.answer)}
     return content | {"pieces": _shown(pieces), "answered": lambda: _answered(store, pieces)}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
-
-import kvstore
 
 from ...errors import InputError, KvstoreError
 from ..store_facts import default_strategy
@@ -46,7 +45,7 @@ def compare(asked: PageRequest) -> PageContent:
     if question:
         with suppress(KvstoreError):  # a strategy that needs it says so
             store.embed([question])  # so that the first column's time is not that of loading the embedder
-        columns = _columns(store, question, wanted, top, where)
+        columns = _columns(asked, question, wanted, top, where)
     return {
         "question": question,
         "where": where,
@@ -58,16 +57,17 @@ def compare(asked: PageRequest) -> PageContent:
 
 
 def _columns(
-    store: kvstore.Store, question: str, strategies: Sequence[str], top: int, where: str
+    asked: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
 ) -> Iterator[dict[str, Any]]:
     """What each strategy finds; a passage has the same letter and colour in every column."""
+    store = asked.store
     letters: dict[tuple[Any, ...], int] = {}
     first: dict[tuple[Any, ...], int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
         begun = time.perf_counter()
         try:
-            evidence = store.retrieve(question, using=name, top=top, where=where or None)
+            evidence = asked.within(partial(store.retrieve, question, using=name, top=top, where=where or None))
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue

@@ -50,11 +50,13 @@ def documents(asked: PageRequest) -> PageContent:
         f"SELECT key, title, bytes, chunks, changed, meta FROM documents{which} "
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
         [*values, _PAGE + 1, (page - 1) * _PAGE],
+        timeout=asked.seconds,
     )
     rows = named_rows(found)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
-    ((count,),) = store.query(f"SELECT count(*) FROM documents{which}", values).fetchall()
+    counted = store.query(f"SELECT count(*) FROM documents{which}", values, timeout=asked.seconds)
+    ((count,),) = counted.fetchall()
     return {
         "q": wanted,
         "where": where,
@@ -104,6 +106,7 @@ def _fields(asked: PageRequest, which: str, values: list[Any]) -> list[dict[str,
         SELECT name, value, documents, different FROM counted
         WHERE place <= {_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
         values,
+        timeout=asked.seconds,
     ).fetchall()
     found: dict[str, dict[str, Any]] = {}
     for name, value, documents, different in rows:

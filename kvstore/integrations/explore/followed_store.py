@@ -15,6 +15,7 @@ from pathlib import Path
 import kvstore
 
 from ...errors import StoreNotFoundError
+from ...language.bounded_query import BoundedQueries
 
 
 class FollowedStore:
@@ -25,13 +26,30 @@ class FollowedStore:
         self._lock = threading.Lock()
         self._file: tuple[int, int] | None = None
         self._store: kvstore.Store | None = None
+        self._sessions: set[kvstore.Store] = set()
+        #: What pages read within bounds, beside the queries of their sessions.
+        self.calls = BoundedQueries()
         self._current()
 
     @contextmanager
     def session(self) -> Iterator[kvstore.Store]:
         """A session on the store that stands at the path now."""
         with self._current().session() as session:
-            yield session
+            with self._lock:
+                self._sessions.add(session)
+            try:
+                yield session
+            finally:
+                with self._lock:
+                    self._sessions.discard(session)
+
+    def interrupt(self) -> None:
+        """Stop what pages read; they raise QueryInterruptedError."""
+        with self._lock:
+            sessions = list(self._sessions)
+        self.calls.interrupt()
+        for session in sessions:
+            session.interrupt()
 
     def _current(self) -> kvstore.Store:
         with self._lock:

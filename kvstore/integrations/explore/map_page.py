@@ -50,7 +50,7 @@ def chunks_on_map(asked: PageRequest) -> PageContent:
         "trouble": None,
     }
     if question:
-        content |= _asked_for(asked.store, chunks, question)
+        content |= asked.within(lambda: _asked_for(asked.store, chunks, question))
     if asked.whole:
         content["points"] = {
             "x": (chunks.points[:, 0] / STEPS).round(4).tolist(),

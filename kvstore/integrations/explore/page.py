@@ -6,18 +6,26 @@ sees its keys as variables, and the page's address with ``.json`` gives it as it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import kvstore
 
 from ...errors import InputError
+from ...language.bounded_query import BoundedQueries
 
 #: What is on a page.
 PageContent = dict[str, Any]
 #: Characters of an argument.
 LONGEST_ARGUMENT = 20_000
+#: Seconds that a page may take to read what a user's text asks for.
+SECONDS = 20.0
+#: Seconds of the shortest call, for a page whose time is over.
+_MIN_SECONDS = 0.01
+
+_Result = TypeVar("_Result")
 
 
 class PageRequest:
@@ -28,12 +36,29 @@ class PageRequest:
     """
 
     def __init__(
-        self, store: kvstore.Store, name: str, arguments: Sequence[tuple[str, str]], *, whole: bool = True
+        self,
+        store: kvstore.Store,
+        name: str,
+        arguments: Sequence[tuple[str, str]],
+        *,
+        whole: bool = True,
+        calls: BoundedQueries | None = None,
     ) -> None:
         self.store = store
         self.name = name
         self.arguments = tuple(arguments)
         self.whole = whole
+        self._calls = calls or BoundedQueries()
+        self._deadline = time.monotonic() + SECONDS
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that are left to the page."""
+        return max(_MIN_SECONDS, self._deadline - time.monotonic())
+
+    def within(self, read: Callable[[], _Result]) -> _Result:
+        """Return what ``read`` returns; raises QueryInterruptedError once the time of the page is over."""
+        return self._calls.call(read, self.seconds)
 
     def texts(self, name: str) -> list[str]:
         """Every value of an argument, in order, as it was given; raises InputError for one that is too long."""

@@ -1,6 +1,9 @@
 """The explorer of a store, served on this machine until it is stopped.
 
 In: the path of a store. Out: a server at a port of 127.0.0.1, and the address with the token that lets a browser in.
+
+The server runs in a thread that does not keep the process alive, and neither do the threads that it starts: Ctrl-C ends
+the process within seconds, whatever a page still reads.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from contextlib import suppress
 from html import escape
 from pathlib import Path
 
-from ...errors import InputError, KvstoreError
+from ...errors import InputError, KvstoreError, TransactionError
 from ...extras import required
 from .followed_store import FollowedStore
 
@@ -25,12 +28,16 @@ required("uvicorn", "explore", "the explorer")
 import uvicorn  # noqa: E402
 
 from .application import explorer  # noqa: E402
+from .connections import LOGGING, MAX_ACCEPTED, connection_factory  # noqa: E402
 
 _HOST = "127.0.0.1"
 #: Bytes of the head of a request: a statement of SQL stands in its address.
 _LONGEST_HEAD = 1 << 18
-#: Seconds that a response under way is waited for when the server is stopped.
-_PATIENCE = 2
+#: Seconds that a response under way is waited for when the server is stopped; seconds for the server to end then, and
+#: for the store to be closed.
+_PATIENCE = 1
+_END_SECONDS = 2.5
+_CLOSE_SECONDS = 1.0
 
 
 def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, tell: Callable[[str], None]) -> None:
@@ -47,8 +54,10 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
             server = uvicorn.Server(
                 uvicorn.Config(
                     explorer(store, token=token, port=port),
-                    http="h11",
+                    http=connection_factory(),  # type: ignore[arg-type]
                     ws="none",
+                    backlog=MAX_ACCEPTED,
+                    log_config=LOGGING,
                     log_level="warning",
                     access_log=False,
                     server_header=False,
@@ -62,10 +71,39 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
             with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
                 if browser:
                     _open_browser(address, Path(folder))
-                with suppress(KeyboardInterrupt):  # which is how it is stopped
-                    server.run(sockets=[listener])
+                _run(server, listener, store)
     finally:
+        # What cannot be stopped reads on until the process ends, and a store waits for what is read.
+        closing = threading.Thread(target=_close, args=(store,), daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
+
+
+def _close(store: FollowedStore) -> None:
+    with suppress(TransactionError):
         store.close()
+
+
+def _run(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) -> None:
+    """Run the server until Ctrl-C."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            server.run(sockets=[listener])
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="kvstore explore", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        server.should_exit = True
+        store.interrupt()
+        thread.join(_END_SECONDS)
+    if failures:
+        raise failures[0]
 
 
 def _listening(port: int) -> socket.socket:

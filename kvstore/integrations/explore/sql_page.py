@@ -15,10 +15,9 @@ from ..store_catalog import StoreCatalog
 from .addresses import document_address, entity_address
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
-#: Rows of a page, and of a file; seconds that a statement may take.
+#: Rows of a page, and of a file.
 _SHOWN = 500
 _MOST = 100_000
-_SECONDS = 20.0
 #: Characters of a value that a table shows.
 _LONGEST = 600
 #: Completions that are offered at once, and the words that a statement may begin with.
@@ -54,7 +53,7 @@ def sql(asked: PageRequest) -> PageContent:
         return content
     begun = time.perf_counter()
     try:
-        cursor = asked.store.query(statement, timeout=_SECONDS, max_rows=_MOST if asked.whole else _SHOWN)
+        cursor = asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST if asked.whole else _SHOWN)
     except KvstoreError as error:
         if asked.whole:
             raise

@@ -1,0 +1,120 @@
+"""Connections to the explorer: bounded in number and time, and so is what the server logs.
+
+In: connections of anybody who can reach this machine's loopback. Out: uvicorn's protocol, which closes a connection
+whose request has not arrived after :data:`HEAD_SECONDS`, and the oldest such connection if there are more than
+:data:`MAX_WAITING`. uvicorn's own settings limit the time between two requests and the number of requests, but not of
+connections that send nothing. The log has at most one line a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: Seconds in which a request arrives.
+HEAD_SECONDS = 10.0
+#: Connections whose request has not arrived.
+MAX_WAITING = 200
+#: Connections that are accepted before the loop runs their protocols, which close those that are too many. With the
+#: ones above they stay below 1,024, the usual limit of open files.
+MAX_ACCEPTED = 64
+
+
+class _BoundedProtocol(H11Protocol):
+    """A connection; ``waiting`` holds those of the server whose request has not arrived, the oldest first."""
+
+    def __init__(self, *arguments: Any, waiting: dict[_BoundedProtocol, None], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._waiting = waiting
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._update_timer()
+        if len(self._waiting) > MAX_WAITING:
+            next(iter(self._waiting))._give_up()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._update_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def _update_timer(self) -> None:
+        """Start the time of a request that is to arrive, and stop it once it has."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+            self._waiting[self] = None
+
+    def _stop_timer(self) -> None:
+        self._waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._stop_timer()
+        self.transport.abort()
+
+
+def connection_factory() -> Callable[..., asyncio.Protocol]:
+    """Return what makes the connections of one server."""
+    return partial(_BoundedProtocol, waiting={})
+
+
+class _OneASecond(logging.Filter):
+    """Lets one record a second pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        with self._lock:
+            if now < self._next:
+                return False
+            self._next = now + 1
+        return True
+
+
+class _OneLine(logging.Formatter):
+    """A record in one line: of an error its last line, or all of them if KVSTORE_TRACEBACK is set."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if os.environ.get("KVSTORE_TRACEBACK"):
+            return super().format(record)
+        line = record.getMessage().partition("\n")[0]
+        error = record.exc_info[1] if record.exc_info else None
+        return line if error is None else f"{line}: {traceback.format_exception_only(error)[-1].strip()}"
+
+
+#: How the server logs, for :func:`logging.config.dictConfig`.
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"one a second": {"()": _OneASecond}},
+    "formatters": {"one line": {"()": _OneLine}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "filters": ["one a second"], "formatter": "one line"},
+    },
+    "loggers": {
+        "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "asyncio": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+    },
+}
