@@ -387,6 +387,39 @@ def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) ->
     assert (path / "data.mdb").read_bytes() == before
 
 
+def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
+    def numbers(count: int) -> str:
+        return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {count}) SELECT i FROM n"
+
+    def page(count: int) -> str:
+        return str(client.get("/sql", params={"sql": numbers(count)}).text).replace("\u202f", ",")
+
+    assert "the first 500 of 7,823 rows in" in page(7823)
+    assert "500 rows in" in page(500) and "the first 500" not in page(500)
+    assert "> 1 row in" in page(1)
+    assert "the first 500 of more than 100,000 rows in" in page(200_000)
+    assert client.get("/sql.json", params={"sql": numbers(7823)}).json()["total"] == 7823
+
+
+def test_an_empty_store_says_so_and_how_to_fill_it(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    with kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}) as store:
+        followed = FollowedStore(tmp_path / "notes")
+        client = client_of(explorer(followed, token=TOKEN, port=PORT))
+        client.get("/", params={"token": TOKEN})
+        for address in ("/ask?q=tea", "/ask", "/compare?q=tea"):
+            page = client.get(address).text
+            assert "The store is empty" in page and "kvstore ingest notes FOLDER" in page, address
+            assert "Nothing in the store answers this." not in page
+        assert client.get("/ask.json?q=tea").json()["is_empty"] is True
+        store.put("tea", "Tea is made from leaves.")
+        assert "The store is empty" not in client.get("/ask?q=tea").text
+        followed.close()
+
+
 def test_documents_are_chosen_by_what_their_metadata_has(client: Any) -> None:
     told = client.get("/documents.json").json()
     assert told["count"] == told["of"] == 12

@@ -56,7 +56,11 @@ def test_they_are_those_of_the_same_passages_and_trees(make_store: Callable[...,
 def test_the_strongest_come_first_and_the_rest_is_cut(make_store: Callable[..., Store]) -> None:
     store = filled(make_store(), sorted(TEXTS))
     found = store.neighbours("Robert Fortune", 1000)
-    ranks = [(-one.score, one.name.casefold()) for one in found]
+    named: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for entity, chunk in store.execute("SELECT entity, chunk FROM mentions"):
+        named[entity].append((entity, chunk))
+    chunks = {name: {chunk for _, chunk in rows} for name, rows in named.items()}
+    ranks = [(-one.score, len(chunks[one.name]), one.name.casefold()) for one in found]
     assert ranks == sorted(ranks)
     assert [one.name for one in found[:2]] == ["East India Company", "Shanghai"]  # never named without him
     assert store.neighbours("Robert Fortune", 2) == found[:2]
@@ -65,6 +69,18 @@ def test_the_strongest_come_first_and_the_rest_is_cut(make_store: Callable[..., 
         store.neighbours("Robert Fortune", 0)
     with pytest.raises(EntityNotFoundError, match="Darjeeling"):
         store.neighbours("Darjeling")
+
+
+def test_of_equal_scores_the_rarer_name_comes_first(store: Store) -> None:
+    # Of four passages Agatha Marsh shares two with Robert Fortune, and Zelda Zink the only one that names her.
+    store.put("a", "Robert Fortune met Agatha Marsh.")
+    store.put("b", "Robert Fortune met Agatha Marsh and Zelda Zink.")
+    store.put("c", "Agatha Marsh left.")
+    store.put("d", "Agatha Marsh came back.")
+    first, second = store.neighbours("Robert Fortune")
+    assert (first.name, first.passages, second.name, second.passages) == ("Zelda Zink", 1, "Agatha Marsh", 2)
+    assert first.score == second.score
+    assert [one.name for one in store.neighbours("Robert Fortune", 1)] == ["Zelda Zink"]
 
 
 def test_they_do_not_depend_on_history(make_store: Callable[..., Store]) -> None:

@@ -33,8 +33,9 @@ def ask(asked: PageRequest) -> PageContent:
         "strategy": default_strategy(store),
         "model": None,
         "answer": None,
+        "is_empty": len(store) == 0,
     }
-    if not question:
+    if not question or content["is_empty"]:
         return content
     clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
     model = store.language_model()

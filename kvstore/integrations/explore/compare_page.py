@@ -42,12 +42,14 @@ def compare(asked: PageRequest) -> PageContent:
     top = asked.number("top", _TOP, least=1, most=_MOST)
     where = asked.text("where")
     columns: Iterator[dict[str, Any]] = iter(())
-    if question:
+    is_empty = len(store) == 0
+    if question and not is_empty:
         with suppress(KvstoreError):  # a strategy that needs it says so
             store.embed([question])  # so that the first column's time is not that of loading the embedder
         columns = _columns(asked, question, wanted, top, where)
     return {
         "question": question,
+        "is_empty": is_empty,
         "where": where,
         "top": top,
         "strategies": known,

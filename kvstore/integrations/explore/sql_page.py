@@ -39,12 +39,14 @@ def sql(asked: PageRequest) -> PageContent:
         "sql": statement,
         "columns": [],
         "rows": [],
+        "total": None,
         "message": None,
         "milliseconds": None,
         "problem": None,
     }
     if not asked.whole:
         content["examples"] = _EXAMPLES
+        content["most"] = _MOST
         content["tables"] = [
             {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
             for table in asked.store.tables()
@@ -53,19 +55,33 @@ def sql(asked: PageRequest) -> PageContent:
         return content
     begun = time.perf_counter()
     try:
-        cursor = asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST if asked.whole else _SHOWN)
+        # One row more than is shown says whether there are more.
+        cursor = asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST if asked.whole else _SHOWN + 1)
     except KvstoreError as error:
         if asked.whole:
             raise
         return content | {"problem": str(error)}
     rows = cursor.fetchall()
+    milliseconds = 1000 * (time.perf_counter() - begun)
+    message, total = cursor.message, len(rows)
+    if not asked.whole and len(rows) > _SHOWN:
+        rows, message, total = rows[:_SHOWN], None, _count_rows(asked, statement)
     content |= {
         "columns": list(cursor.columns),
         "rows": [list(row) for row in rows],
-        "message": cursor.message,
-        "milliseconds": 1000 * (time.perf_counter() - begun),
+        "total": total,
+        "message": message,
+        "milliseconds": milliseconds,
     }
     return content if asked.whole else content | {"cells": [_cells(cursor.columns, row) for row in rows]}
+
+
+def _count_rows(asked: PageRequest, statement: str) -> int | None:
+    """Return how many rows a statement has, at most one more than a file holds; None if that takes too long."""
+    try:
+        return asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST + 1).rowcount
+    except KvstoreError:
+        return None
 
 
 def _cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ communities joins them (:mod:`kvstore.systems.graphrag.entity_graph`): by c / sq
 that name both, with what links are worth, and d and d' those that name either. It is read from the rows of the entity
 and of its passages alone, so it costs what the entity's own passages do, however large the store is. A passage names
 what its text does, and what the title and the headings above it do. Passages that mention a name in lower case only do
-not count, unless the entity has no others. Names that stand for the same entity are one, under its name. Equals are in
-order of their normal forms.
+not count, unless the entity has no others. Names that stand for the same entity are one, under its name. Of names with
+equal scores the one that fewer passages name comes first, then they are in order of their normal forms.
 """
 
 from __future__ import annotations
@@ -87,11 +87,14 @@ def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     together = np.bincount(np.searchsorted(others, named), minlength=len(others))
     joined = together + np.array([worths.get(other, 0) for other in others.tolist()])
     counts = _passage_counts(graph, shown, others)
-    scores = joined / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1))
+    # Rounded, so that scores that are shown as equal are equal.
+    scores = np.round(joined / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
     least = np.sort(scores)[max(0, len(scores) - limit)]
     kept = np.flatnonzero(scores >= least)
     records = state.entities.get_many(others[kept].tolist())
-    ranked = sorted(zip(kept.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], pair[1].key))[:limit]
+    ranked = sorted(
+        zip(kept.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], counts[pair[0]], pair[1].key)
+    )[:limit]
     firsts = _first_places(state, {int(others[place]): chunks[where[named == others[place]]] for place, _ in ranked})
     name = state.entities.get(entity).name
     rows = Neighbours()
@@ -100,7 +103,7 @@ def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
         document, chunk = firsts.get(other, (None, None))
         trees = tuple(sorted(above[other])), tuple(sorted(below[other]))
         linked = tuple(sorted(links[other]))
-        score, passages = round(float(scores[place]), 6), int(together[place])
+        score, passages = float(scores[place]), int(together[place])
         rows.append(Neighbour(name, record.name, score, passages, *trees, linked, document, chunk))
     return rows
 
