@@ -72,7 +72,7 @@ def test_the_strongest_come_first_and_the_rest_is_cut(make_store: Callable[..., 
 
 
 def test_of_equal_scores_the_rarer_name_comes_first(store: Store) -> None:
-    # Of four passages Agatha Marsh shares two with Robert Fortune, and Zelda Zink the only one that names her.
+    # Agatha Marsh has four passages and shares two with Robert Fortune, and Zelda Zink the only one that names her.
     store.put("a", "Robert Fortune met Agatha Marsh.")
     store.put("b", "Robert Fortune met Agatha Marsh and Zelda Zink.")
     store.put("c", "Agatha Marsh left.")

@@ -60,7 +60,8 @@ _FORWARDED = re.compile(r"-{2,}\s*(?:Original Message|Forwarded message|Ursprün
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGNATURE = re.compile(r"--\s?$")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-#: What of HTML is not shown. Markup that is never closed extends to the end, so no part of a text is scanned twice.
+#: The parts of HTML that are not shown. Markup that is never closed extends to the end, so that no part of a text is
+#: scanned twice.
 _MARKUP = re.compile(
     r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
 )
@@ -243,7 +244,7 @@ def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]
         kind = part.get_content_type()
         if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _file_name(part):
             name = _file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
-            attached[_unused(name, attached, names)] = part
+            attached[_find_unused(name, attached, names)] = part
         elif kind == "multipart/alternative":
             chosen = _alternative(part)
             waiting += [chosen] if chosen is not None else []
@@ -288,7 +289,7 @@ def _file_name(part: Message) -> str:
     return ""
 
 
-def _unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
+def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
     """Return a name, with a number before its suffix if it is used already.
 
     ``numbers`` holds the last number of each name, so that many files of one name do not try every number.

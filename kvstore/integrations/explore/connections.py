@@ -38,7 +38,7 @@ class _BoundedProtocol(H11Protocol):
         self._waiting = waiting
         self._timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._update_timer()
         if len(self._waiting) > MAX_WAITING:
@@ -104,7 +104,7 @@ class _OneLine(logging.Formatter):
         return line if error is None else f"{line}: {traceback.format_exception_only(error)[-1].strip()}"
 
 
-#: How the server logs, for :func:`logging.config.dictConfig`.
+#: The configuration of the server's log, for :func:`logging.config.dictConfig`.
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,

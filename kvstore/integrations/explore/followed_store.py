@@ -27,7 +27,7 @@ class FollowedStore:
         self._file: tuple[int, int] | None = None
         self._store: kvstore.Store | None = None
         self._sessions: set[kvstore.Store] = set()
-        #: What pages read within bounds, beside the queries of their sessions.
+        #: The bounded calls of pages, beside the queries of their sessions.
         self.calls = BoundedQueries()
         self._current()
 

@@ -3,7 +3,7 @@
 In: the path of a store. Out: a server at a port of 127.0.0.1, and the address with the token that lets a browser in.
 
 The server runs in a thread that does not keep the process alive, and neither do the threads that it starts: Ctrl-C ends
-the process within seconds, whatever a page still reads.
+the process within seconds, even if a page is still being read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
             server = uvicorn.Server(
                 uvicorn.Config(
                     explorer(store, token=token, port=port),
-                    http=connection_factory(),  # type: ignore[arg-type]
+                    http=connection_factory(),
                     ws="none",
                     backlog=MAX_ACCEPTED,
                     log_config=LOGGING,
@@ -73,7 +73,7 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
                     _open_browser(address, Path(folder))
                 _run(server, listener, store)
     finally:
-        # What cannot be stopped reads on until the process ends, and a store waits for what is read.
+        # The store waits for its readers, and a reader that cannot be stopped ends with the process.
         closing = threading.Thread(target=_close, args=(store,), daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)

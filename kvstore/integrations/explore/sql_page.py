@@ -63,7 +63,8 @@ def sql(asked: PageRequest) -> PageContent:
         return content | {"problem": str(error)}
     rows = cursor.fetchall()
     milliseconds = 1000 * (time.perf_counter() - begun)
-    message, total = cursor.message, len(rows)
+    message = cursor.message
+    total: int | None = len(rows)
     if not asked.whole and len(rows) > _SHOWN:
         rows, message, total = rows[:_SHOWN], None, _count_rows(asked, statement)
     content |= {
