@@ -83,7 +83,7 @@ class _NoMailError(Exception):
     """Why bytes are no message."""
 
 
-class _Part(EmailMessage):
+class _MailPart(EmailMessage):
     """A message, or a part of one, that refuses more parts than a message may have.
 
     The parser attaches a part before it reads its content, so the limits hold while the message is parsed.
@@ -135,7 +135,7 @@ def _parse_address(name: str, address: str) -> str:
     return address if len(address) > _MAX_ADDRESS else str(policy.default.header_fetch_parse(name, address))
 
 
-_MESSAGE = BytesParser(_class=_Part, policy=_MailPolicy())
+_MESSAGE = BytesParser(_class=_MailPart, policy=_MailPolicy())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
