@@ -105,17 +105,17 @@ class MaintainedIndexBuilder:
 
     def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_Made]:
         """What follows from the documents of the next batch."""
-        state = State(snapshot, self._settings)
         kept = _kept(kind, snapshot)
         batch: list[_Made] = []
         texts = 0
-        for document in islice(unbuilt(record, snapshot), _DOCUMENTS):
-            text = text_of(state, state.documents.get(document), kind.derivation.facts)
-            part = kept.derive(text, self._settings)
-            batch.append(_Made(document, text.facts, part, kept.texts(part, text, self._settings)))
-            texts += len(batch[-1].texts)
-            if texts >= _TEXTS:
-                break
+        with State(snapshot, self._settings) as state:
+            for document in islice(unbuilt(record, snapshot), _DOCUMENTS):
+                text = text_of(state, state.documents.get(document), kind.derivation.facts)
+                part = kept.derive(text, self._settings)
+                batch.append(_Made(document, text.facts, part, kept.texts(part, text, self._settings)))
+                texts += len(batch[-1].texts)
+                if texts >= _TEXTS:
+                    break
         return batch
 
     def _put(

@@ -88,9 +88,9 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
 
     def run(view: WriteTransaction) -> Rebuilt:
         # LMDB keeps the last commit readable beside the transaction that replaces it.
-        with environment.snapshot() as before:
+        with environment.snapshot() as before, State(before, settings) as state:
             lost = before.pass_over_damage()
-            rebuilt = _Rebuild(State(before, settings), view, embed).run()
+            rebuilt = _Rebuild(state, view, embed).run()
             rebuilt.lost[:0] = lost
             return rebuilt
 

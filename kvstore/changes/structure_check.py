@@ -38,15 +38,14 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
     ):
         for delta in everything(state, documents):
             scratch.write_with_growth(lambda write, delta=delta: _follow(state, write, delta))  # type: ignore[misc]
-        with scratch.snapshot() as snapshot:
-            made = State(snapshot, state.settings)
+        with scratch.snapshot() as snapshot, State(snapshot, state.settings) as made:
             for structure in structures():
                 for table in structure.tables:
                     try:
                         if not _same_records(state.lmdb, snapshot, table.name):
                             # Anew: nothing that other views have kept is what is on disk.
-                            stored = State(state.lmdb, state.settings)
-                            yield from _differences(structure, table.name, stored, made)
+                            with State(state.lmdb, state.settings) as stored:
+                                yield from _differences(structure, table.name, stored, made)
                     except KvstoreError as error:
                         yield str(error)
 

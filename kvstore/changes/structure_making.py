@@ -28,8 +28,7 @@ def make_outdated(environment: Environment, settings: FixedSettings) -> None:
         for table in (table for structure in made for table in structure.tables):
             view.clear(table.name)
         # LMDB keeps the last commit readable beside the transaction that follows it.
-        with environment.snapshot() as before:
-            state = State(before, settings)
+        with environment.snapshot() as before, State(before, settings) as state:
             followers = [structure.follower(state, view) for structure in made]
             for delta in everything(state, state.documents.scan()):
                 for follower in followers:

@@ -175,7 +175,7 @@ class Indexing:
         self._stopped.set()
         with self._lock:
             thread = self._thread
-        if thread is not None:
+        if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def _may_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:

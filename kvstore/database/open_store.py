@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,8 +39,51 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kvstore")
 
 
+class LazyEmbedder:
+    """The embedder of an open store, loaded when it is first needed. Any thread may use it.
+
+    Apart from :class:`OpenStore`, so that the objects that embed for a store do not keep it open.
+    """
+
+    def __init__(self, path: Path, settings: FixedSettings, embedder: Embedder | None) -> None:
+        self._path = path
+        self._settings = settings
+        self._embedder = embedder
+        #: Whether the embedder is an object of the program's own, which no other process has.
+        self.is_given = embedder is not None
+        self._lock = threading.Lock()
+
+    def load(self) -> Embedder:
+        """Return the embedder; raises EmbedderError if its package is missing, or if it is the program's own."""
+        with self._lock:
+            if self._embedder is None:
+                from ..models.embedder import is_named_embedder, open_embedder
+
+                name = self._settings.embedder
+                if not is_named_embedder(name):
+                    raise EmbedderError(
+                        f"embedder {name!r} is unknown; pass the embedder that this store was made with, "
+                        f"kvstore.open({str(self._path)!r}, embedder=...), or install the package that brings it"
+                    )
+                self._embedder = open_embedder(name)
+            return self._embedder
+
+    def give(self, embedder: Embedder) -> None:
+        """Use an embedder of the program's own from now on, unless one is in use."""
+        with self._lock:
+            if self._embedder is None:
+                self._embedder, self.is_given = embedder, True
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none."""
+        return self.load().embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
+
+
 class OpenStore:
-    """What the handles of an open store share."""
+    """What the handles of an open store share.
+
+    It is closed as soon as nothing refers to it: no object that it keeps may refer back to it.
+    """
 
     def __init__(
         self,
@@ -61,17 +105,14 @@ class OpenStore:
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
         #: Held while handles come and go.
         self.lock = threading.RLock()
-        self._embedder = embedder
-        #: Whether the embedder is an object of the program's own, which no other process has.
-        self.embedder_given = embedder is not None
-        self._embedder_lock = threading.Lock()
+        self._embedder = LazyEmbedder(environment.path, settings, embedder)
 
     @cached_property
     def indexing(self) -> Indexing:
         """What makes and extends its indexes; whoever only reads needs none."""
         from .index_worker import Indexing
 
-        return Indexing(self.open_indexes, self.settings, self.embed)
+        return Indexing(self.open_indexes, self.settings, self._embedder.embed)
 
     @cached_property
     def trace_cache(self) -> TraceCache:
@@ -105,6 +146,11 @@ class OpenStore:
             except Exception as error:
                 _log.warning("%s: closed without its last counts and merges: %s", self.environment.path, error)
         self.environment.close()
+
+    def __del__(self) -> None:
+        # Every handle was dropped without being closed. A thread that extends an index must not go on without them.
+        if "indexing" in vars(self):
+            self.indexing.stop()
 
     def _merge_buffer(self) -> None:
         """Merge a change buffer so large that whoever opens the store next would notice."""
@@ -180,35 +226,26 @@ class OpenStore:
     @contextmanager
     def state(self) -> Iterator[State]:
         """The structures of the last commit, while the context is open."""
-        with self.environment.snapshot() as snapshot:
-            yield self.state_of(snapshot)
+        with self.environment.snapshot() as snapshot, self.state_of(snapshot) as state:
+            yield state
 
     @property
     def embedder(self) -> Embedder:
         """The store's embedder, loaded when first asked for."""
-        with self._embedder_lock:
-            if self._embedder is None:
-                from ..models.embedder import is_named_embedder, open_embedder
+        return self._embedder.load()
 
-                name = self.settings.embedder
-                if not is_named_embedder(name):
-                    remedy = f"kvstore.open({str(self.environment.path)!r}, embedder=...)"
-                    raise EmbedderError(
-                        f"embedder {name!r} is unknown; pass the embedder that this store was made with, "
-                        f"{remedy}, or install the package that brings it"
-                    )
-                self._embedder = open_embedder(name)
-            return self._embedder
+    @property
+    def embedder_given(self) -> bool:
+        """Whether the embedder is an object of the program's own, which no other process has."""
+        return self._embedder.is_given
 
     def give_embedder(self, embedder: Embedder) -> None:
         """Use an embedder of the program's own from now on, unless there is one in use."""
-        with self._embedder_lock:
-            if self._embedder is None:
-                self._embedder, self.embedder_given = embedder, True
+        self._embedder.give(embedder)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Unit vectors of some texts, shape (n, dimension)."""
-        return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
+        return self._embedder.embed(texts)
 
     def embed_query(self, text: str) -> Matrix:
         """The unit vector of a question, shape (dimension,); the embedder is not asked for before."""

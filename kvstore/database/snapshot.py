@@ -34,6 +34,7 @@ class Snapshot(Queryable):
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
         self._snapshot.close()
+        self._view.close()
 
     def __enter__(self) -> Self:
         return self
@@ -41,9 +42,14 @@ class Snapshot(Queryable):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_view"):  # not if it could not be opened
+            self._view.close()
+
     def _measured(self) -> MeasuredView:
         """Count the pages that are read from now on."""
         measured = MeasuredView(self._snapshot)
+        self._view.close()
         self._view = self._context.state_of(measured)
         return measured
 

@@ -110,7 +110,8 @@ class Transaction(Queryable):
             self._require_open()
             self._apply()
             self._changes.write_back()
-            yield State(self._view, self._context.settings, self._context.open_indexes)
+            with State(self._view, self._context.settings, self._context.open_indexes) as state:
+                yield state
 
     @working
     def put(
@@ -628,7 +629,8 @@ class Transaction(Queryable):
         """Carry what is pending into the LMDB transaction; ``more`` is likely to come before anything is read."""
         if not self._pending:
             return
-        complete(self._pending, State(self._view, self._context.settings), self._context.embed)
+        with State(self._view, self._context.settings) as state:
+            complete(self._pending, state, self._context.embed)
         pending, self._pending = self._pending, Pending()
         self._changed = True
         if self._replays:
@@ -659,6 +661,7 @@ class Transaction(Queryable):
 
     def _close(self) -> None:
         self._open = False
+        self._changes.state.close()
         self._view.abort()
 
     def _require_open(self) -> None:

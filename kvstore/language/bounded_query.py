@@ -115,10 +115,15 @@ class _AskedQuery:
                     self._reason = late
         finally:  # Ctrl-C too leaves it
             self._leave()
-        if self._reason is not None:
-            raise QueryInterruptedError(f"the query was stopped: {self._reason}")
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        try:
+            if self._reason is not None:
+                raise QueryInterruptedError(f"the query was stopped: {self._reason}")
+            if error is not None:
+                raise error
+        finally:
+            del error  # it leads to this frame, which must not lead back to it
+        assert self._found is not None
         return self._found
 
     def _leave(self) -> None:
@@ -134,10 +139,12 @@ class _AskedQuery:
                 self._found = self._read()
         except BaseException as error:
             self._error = error
+        del self._read  # the store that it reads may be dropped as soon as the caller goes on
         with self._over, self._fewer:
             self._ended = True
             self._over.notify_all()
             if self._is_left:
+                self._error = None
                 _AskedQuery._left -= 1
                 self._fewer.notify_all()
 

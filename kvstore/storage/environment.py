@@ -83,7 +83,7 @@ class Environment:
         #: What has been read of the change buffer.
         self.buffer_reader = ChangeBufferReader(buffered)
         #: What views tell of what they read; each keeps the map as it is.
-        self.page_bound = PageBound(lambda: self._file.data.release_pages())
+        self.page_bound = PageBound(file.release_pages)
         _environments.add(self)
 
     # -- Opening and closing

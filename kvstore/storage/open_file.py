@@ -88,6 +88,10 @@ class OpenFile:
             self.require_open()
             yield self.data
 
+    def release_pages(self) -> None:
+        """Let go the memory that holds pages of the file; the caller keeps its map as it is."""
+        self.data.release_pages()
+
     def close(self, wait: float) -> None:
         """Close the file once no transaction is open; raises TransactionError when some still are, and stays open."""
         with self.gate.alone(wait, TransactionError, f"{self.path}: the store was to be closed"):

@@ -67,6 +67,9 @@ class SharedOpenLock:
         for descriptor in self._forget():
             release(descriptor)
 
+    def __del__(self) -> None:
+        self.end()  # a store that is dropped without being closed
+
     def after_fork(self) -> None:
         """In a forked child: drop the copied descriptors, so that the lock ends with the parent."""
         for descriptor in self._forget():

@@ -66,9 +66,10 @@ class TransactionThread:
         errand = _Errand(function)
         errands.put(errand)
         interruption = errand.wait()
+        error, errand.error = errand.error, None
         try:
-            if errand.error is not None:
-                raise errand.error
+            if error is not None:
+                raise error
             if interruption is not None:
                 if undo is not None:
                     result: Result = errand.result
@@ -76,7 +77,7 @@ class TransactionThread:
                 raise interruption
             return errand.result  # type: ignore[no-any-return]
         finally:
-            del errand, interruption  # an error leads to this frame, which must not lead back to it
+            del errand, error, interruption  # an error leads to this frame, which must not lead back to it
 
     def end(self) -> None:
         """Let the thread end when it has done what it was asked for."""

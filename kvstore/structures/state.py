@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class State:
     """The parts of a store as one view sees them.
 
     ``allowed`` are the documents that a condition leaves (None: all), see :mod:`.restricted_state`.
+
+    A context manager: parts may refer to the state, so it drops them when it is closed. Otherwise the reference cycle
+    would keep the store open until the garbage collector runs.
     """
 
     allowed: Allowed | None = None
@@ -80,6 +83,17 @@ class State:
     def whole(self) -> State:
         """The same state of all documents: read what other states share through it."""
         return self
+
+    def close(self) -> None:
+        """Drop what was read through this state; its view stays open."""
+        self._parts.clear()
+        self._derived.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def part(self, part: Part[Read]) -> Read:
         """What a system keeps beside the spine, as this view sees it."""

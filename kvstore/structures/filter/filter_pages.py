@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import NamedTuple
@@ -87,18 +88,72 @@ class _PageKind(NamedTuple):
     free: bytes | None = None
 
 
+class PageReader:
+    """Reads and verifies pages and lists of pages for the kernels.
+
+    The kernels keep its methods, so it must not lead back to them: a reference cycle would keep the view, and with it
+    the store, open until the garbage collector runs.
+    """
+
+    def __init__(self, view: View, lock: Lock) -> None:
+        self.view = view
+        self._lock = lock
+        #: Whether the view has a filter.
+        self.is_stored = False
+        #: Which of the block-list pages that were read are on the list of those with room.
+        self.roomy: dict[int, int] = {}
+
+    def load_page(self, table: str, prefix: bytes, encoding: bytes, number: int) -> memoryview:
+        """Return a page of ``table``; raises CorruptionError if it is damaged, ClosedError if the view is over."""
+        if not self.is_stored and encoding == DIRECTORY_ENCODING:
+            return _EMPTY_DIRECTORY
+        with self._lock:
+            page = self.view.get(table, prefix + records.u32(number))
+        if page is None:
+            fault = "is missing"
+        elif len(page) != PAGE_BYTES:
+            fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
+        elif (head := _PAGE.unpack_from(page))[0] != encoding:
+            fault = f"is not of the encoding {encoding.decode()}"
+        elif zlib.crc32(page[_COVERED:]) != head[1]:
+            fault = "fails its checksum"
+        elif head[2] != number:
+            fault = "carries another page's number"
+        else:
+            if encoding == BLOCK_ENCODING and self.view.writable:
+                self.roomy[number] = page[ROOMY_OFFSET]
+            # Last, so that nothing can close the snapshot between this and the use of the page.
+            self.require_open()
+            return page
+        raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK REPAIR, or restore from a backup")
+
+    def list_pages(self, prefix: bytes, unused_in: str | None, after: int) -> list[int]:
+        """Return the next numbers of a stored list, those above ``after``.
+
+        Raises CorruptionError if one is the number of a page in the table ``unused_in``.
+        """
+        stored = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.u32(after + 1), _after(prefix))
+        keys = [key[1:] for key, _ in islice(stored, _LIST_STEP)]
+        for key in keys:
+            if unused_in is not None and self.view.get(unused_in, key) is not None:
+                number = records.U32.unpack(key)[0]
+                raise CorruptionError(f"table {unused_in}: page {number} is in use, but listed as free; run CHECK")
+        return [records.U32.unpack(key)[0] for key in keys]
+
+    def require_open(self) -> None:
+        """Raise ClosedError when the view is over, whose pages may be gone."""
+        if isinstance(self.view, LmdbView) and self.view.closed:
+            raise ClosedError("the snapshot or transaction is closed; open another")
+
+
 class FilterPages:
     """The page tables of one view, and the kernels that stand on them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
-        self.view = view
-        self._lmdb_view = view if isinstance(view, LmdbView) else None
-        self._lock = lock
         self._sample = hasher(_SAMPLE)
-        #: Which of the block-list pages that were read are on the list of those with room.
-        self._roomy: dict[int, int] = {}
+        self._reader = PageReader(view, lock)
         head = self._read_head()
-        self._stored = head is not None
+        self._reader.is_stored = head is not None
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
         directory_pages = -(-(1 << head.directory[0]) // DIRECTORY_ENTRIES)
@@ -110,13 +165,17 @@ class FilterPages:
         fork = self._part(FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX)
         self._parts = bucket, block, table, fork
         self.buckets, self.block_pages, self.table, self.forks = (part.pages for part in self._parts)
-        self.blocks = BlockStore(self.block_pages, self._lister(ROOMY_BLOCKS))
+        self.blocks = BlockStore(self.block_pages, partial(self._reader.list_pages, ROOMY_BLOCKS, None))
         self.directory = Directory(self.table, self.forks, self.buckets, self.blocks, hasher, head.directory)
+
+    @property
+    def view(self) -> View:
+        """The view that the pages are read from."""
+        return self._reader.view
 
     def continue_in(self, view: WriteView) -> None:
         """Go on in another write transaction, which begins with the pages that are here, all flushed."""
-        self.view = view
-        self._lmdb_view = view if isinstance(view, LmdbView) else None
+        self._reader.view = view
 
     @property
     def held(self) -> int:
@@ -126,9 +185,9 @@ class FilterPages:
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
         """Put every changed page, the lists and the head into the transaction."""
         self.blocks.settle()
-        if not self._stored:
+        if not self._reader.is_stored:
             self.table.touch(0)
-            self._stored = True
+            self._reader.is_stored = True
         for part in self._parts:
             self._flush_part(view, part)
         self.blocks.forget()
@@ -161,13 +220,12 @@ class FilterPages:
 
     def require_open(self) -> None:
         """Raise ClosedError when the view is over, whose pages may be gone."""
-        if self._lmdb_view is not None and self._lmdb_view.closed:
-            raise ClosedError("the snapshot or transaction is closed; open another")
+        self._reader.require_open()
 
     def _flush_part(self, view: WriteView, part: _PageKind) -> None:
         released, taken = part.pages.freed()
         listed = part.pages is self.block_pages
-        roomy = self._roomy if listed else {}
+        roomy = self._reader.roomy if listed else {}
         for number in released:
             key = records.u32(number)
             view.delete(part.table, part.prefix + key)
@@ -209,50 +267,10 @@ class FilterPages:
     def _part(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free: bytes | None = None
     ) -> _PageKind:
-        load = self._loader(table, prefix, encoding)
-        more = None if free is None else self._lister(free, table)
+        load = partial(self._reader.load_page, table, prefix, encoding)
+        more = None if free is None else partial(self._reader.list_pages, free, table)
         pages = PageTable(table, encoding, load, more, CorruptionError, StoreFullError, *counts, self.view.writable)
         return _PageKind(pages, table, prefix, free)
-
-    def _loader(self, table: str, prefix: bytes, encoding: bytes) -> Callable[[int], memoryview]:
-        def load(number: int) -> memoryview:
-            if not self._stored and encoding == DIRECTORY_ENCODING:
-                return _EMPTY_DIRECTORY
-            with self._lock:
-                page = self.view.get(table, prefix + records.u32(number))
-            if page is None:
-                fault = "is missing"
-            elif len(page) != PAGE_BYTES:
-                fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
-            elif (head := _PAGE.unpack_from(page))[0] != encoding:
-                fault = f"is not of the encoding {encoding.decode()}"
-            elif zlib.crc32(page[_COVERED:]) != head[1]:
-                fault = "fails its checksum"
-            elif head[2] != number:
-                fault = "carries another page's number"
-            else:
-                if encoding == BLOCK_ENCODING and self.view.writable:
-                    self._roomy[number] = page[ROOMY_OFFSET]
-                # Last, so that nothing can close the snapshot between this and the use of the page.
-                self.require_open()
-                return page
-            raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK REPAIR, or restore from a backup")
-
-        return load
-
-    def _lister(self, prefix: bytes, unused_in: str | None = None) -> Callable[[int], list[int]]:
-        """What reads some numbers of a stored list; those of ``unused_in`` must not be pages of that table."""
-
-        def more(after: int) -> list[int]:
-            found = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.u32(after + 1), _after(prefix))
-            keys = [key[1:] for key, _ in islice(found, _LIST_STEP)]
-            for key in keys:
-                if unused_in is not None and self.view.get(unused_in, key) is not None:
-                    number = records.U32.unpack(key)[0]
-                    raise CorruptionError(f"table {unused_in}: page {number} is in use, but listed as free; run CHECK")
-            return [records.U32.unpack(key)[0] for key in keys]
-
-        return more
 
 
 def _decode_head(fields: object) -> _Head | None:

@@ -194,8 +194,8 @@ class GenerationBuilder:
 
     @contextmanager
     def _state(self) -> Iterator[State]:
-        with self._environment.snapshot() as snapshot:
-            yield State(snapshot, self._settings, self._open_indexes)
+        with self._environment.snapshot() as snapshot, State(snapshot, self._settings, self._open_indexes) as state:
+            yield state
 
 
 class _Kept:

@@ -139,5 +139,5 @@ class IndexBuilder:
 
     @contextmanager
     def _state(self) -> Iterator[State]:
-        with self._environment.snapshot() as snapshot:
-            yield State(snapshot, self._settings)
+        with self._environment.snapshot() as snapshot, State(snapshot, self._settings) as state:
+            yield state

@@ -60,7 +60,8 @@ def read_index(
 
 def file_of(opened: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
     """The file of a kind, as an open store has it in memory."""
-    return opened.file(kind.name, lambda path: read_index(opened.environment, kind, path))
+    # Of the environment alone: what is kept of the file must not refer to where it is kept.
+    return opened.file(kind.name, partial(read_index, opened.environment, kind))
 
 
 def bound_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:

@@ -65,7 +65,7 @@ class UnitGraph:
         self.squares: npt.NDArray[np.float64] = np.empty(0)
         self._words: dict[int, int] = {}
         self._texts: dict[int, str] = {}
-        self._above = lru_cache(None)(self._headed)
+        self._headings: dict[int, tuple[str | None, list[str]]] = {}
         #: What an entity is called.
         self.key: Callable[[int], str] = lru_cache(None)(lambda entity: view.entities.get(entity).key)
 
@@ -108,7 +108,7 @@ class UnitGraph:
         """Which of the question's words a unit has, in its text or above it, as bits."""
         found = self._words.get(row)
         if found is None:
-            terms = chunk_terms(*self._above(self.chunks[row]), self.text(row), self._stem)
+            terms = chunk_terms(*self._headings_above(self.chunks[row]), self.text(row), self._stem)
             found = self._words[row] = sum(1 << place for place, term in enumerate(self._rarity) if term in terms)
         return found
 
@@ -140,11 +140,14 @@ class UnitGraph:
         """The products of some units' vectors with another."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
-    def _headed(self, chunk: int) -> tuple[str | None, list[str]]:
-        """The title and the headings above a chunk."""
-        document, section = self._units.stands_in(self._of_chunk[chunk][0])
-        outline = self._query.view.documents.outline(document.id) if section >= 0 else []
-        return document.title, heading_path(outline, section)
+    def _headings_above(self, chunk: int) -> tuple[str | None, list[str]]:
+        """Return the title and the headings above a chunk."""
+        headings = self._headings.get(chunk)
+        if headings is None:
+            document, section = self._units.stands_in(self._of_chunk[chunk][0])
+            outline = self._query.view.documents.outline(document.id) if section >= 0 else []
+            headings = self._headings[chunk] = document.title, heading_path(outline, section)
+        return headings
 
     def _naming(self, entity: int, chunk: int, features: int) -> list[int]:
         """The rows of a chunk's units that name an entity, or whose title does."""

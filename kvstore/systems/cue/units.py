@@ -107,7 +107,7 @@ class Units:
         self._state = state
         self._parts = state.derived_parts(UNIT_DERIVATION)
         self._documents: dict[int, _UnitsOfDocument] = {}
-        self._title_names = lru_cache(512)(self._read_title_names)
+        self._names_of_titles: dict[int, frozenset[int]] = {}
         self._name_places: dict[int, npt.NDArray[np.int64]] = {}
         self._text = lru_cache(512)(state.documents.text)
 
@@ -270,10 +270,14 @@ class Units:
         """Whether a name is written as one: with a capital or a digit."""
         return written_as(bytes(self._text(document)[place[0] : place[1]])) == (True, False)
 
-    def _read_title_names(self, document: int) -> frozenset[int]:
-        title = self._document(document).record.title
-        names, parts = names_of_heading(title or "", self._state.filter, self._state.settings.name_words)
-        return frozenset(names | parts)
+    def _title_names(self, document: int) -> frozenset[int]:
+        """Return the entities that the title of a document names."""
+        entities = self._names_of_titles.get(document)
+        if entities is None:
+            title = self._document(document).record.title
+            names, parts = names_of_heading(title or "", self._state.filter, self._state.settings.name_words)
+            entities = self._names_of_titles[document] = frozenset(names | parts)
+        return entities
 
 
 def _spans(unit: StoredUnit) -> list[tuple[int, int]]:
