@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import tempfile
@@ -27,6 +28,10 @@ hypothesis.settings.load_profile("kvstore")
 # A model that the person at this machine has configured is none of the tests' business.
 for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
     os.environ.pop(_variable, None)
+
+if os.environ.get("KVSTORE_TEST_NO_GC"):
+    # A session of the tests without the cyclic garbage collector: handles that are dropped must close all the same.
+    gc.disable()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and so would every process they start.

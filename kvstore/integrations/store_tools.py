@@ -56,7 +56,9 @@ _KINDS: dict[str, tuple[type, str]] = {
 class StoreTool:
     """A tool: ``arguments`` are its properties in JSON Schema, ``required`` those that must be given.
 
-    ``changes`` says whether it changes the store, ``destroys`` whether it may remove something.
+    ``run`` is a method of :class:`StoreTools`, not bound to one: tools that refer to each other's owner would keep the
+    store open until the garbage collector runs. ``changes`` says whether it changes the store, ``destroys`` whether it
+    may remove something.
     """
 
     name: str
@@ -128,21 +130,21 @@ class StoreTools:
             "Find the passages of the stored documents that answer a question, best first, with their places.",
             {**finding, "top": _number("How many passages (8)")},
             ("question",),
-            self.retrieve,
+            StoreTools.retrieve,
         )
         yield StoreTool(
             "ask",
             "Answer a question from the stored documents, with citations; says so where they do not answer it.",
             finding,
             ("question",),
-            self.ask,
+            StoreTools.ask,
         )
         yield StoreTool(
             "lookup",
             "Where a name (person, place, thing, term) occurs: places in hierarchies, headings and texts.",
             {"name": _text("The name"), "limit": _number("How many places (10)")},
             ("name",),
-            self.lookup,
+            StoreTools.lookup,
         )
         if self._where is None:
             yield StoreTool(
@@ -155,7 +157,7 @@ class StoreTools:
                     "tree": _text("One tree only"),
                 },
                 ("name",),
-                self.expand,
+                StoreTools.expand,
             )
             yield StoreTool(
                 "select",
@@ -165,14 +167,14 @@ class StoreTools:
                     "parameters": {"type": "array", "description": "Values of ?"},
                 },
                 ("sql",),
-                self.select,
+                StoreTools.select,
             )
         yield StoreTool(
             "document",
             "The text of a stored document, from a byte on; citations name bytes.",
             {"key": _text("Its key"), "start": _number("First byte (0)", 0, 2**53)},
             ("key",),
-            self.document,
+            StoreTools.document,
         )
         yield StoreTool(
             "overview",
@@ -182,7 +184,7 @@ class StoreTools:
                 "after": _text("Only keys after this one"),
             },
             (),
-            self.overview,
+            StoreTools.overview,
         )
         yield StoreTool(
             "put",
@@ -194,7 +196,7 @@ class StoreTools:
                 "meta": {"type": "object", "description": "Metadata"},
             },
             ("key", "text"),
-            self.put,
+            StoreTools.put,
             changes=True,
             destroys=True,
         )
@@ -203,7 +205,7 @@ class StoreTools:
             "Delete a document and all that was derived of it.",
             {"key": _text("Its key")},
             ("key",),
-            self.delete,
+            StoreTools.delete,
             changes=True,
             destroys=True,
         )
@@ -213,7 +215,7 @@ class StoreTools:
                 "State that one name stands under another in a hierarchy.",
                 {"child": _text("The lower"), "parent": _text("The upper"), "tree": _text("Its hierarchy (edges)")},
                 ("child", "parent"),
-                self.put_edge,
+                StoreTools.put_edge,
                 changes=True,
             )
             yield StoreTool(
@@ -221,7 +223,7 @@ class StoreTools:
                 "Let a new name stand for a known one.",
                 {"name": _text("The new name"), "entity": _text("The known name")},
                 ("name", "entity"),
-                self.alias,
+                StoreTools.alias,
                 changes=True,
             )
 
@@ -237,7 +239,7 @@ class StoreTools:
             raise InputError(f"there is no tool {_shown(name)}; there are {', '.join(self.tools)}")
         given = {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
         _check(tool, given)
-        return self.within(tool.run(**given))
+        return self.within(tool.run(self, **given))
 
     def warm(self) -> None:
         """Load, in the background, what the first question needs."""
