@@ -438,7 +438,7 @@ def test_pieces_of_an_answer_outlive_their_handle(path: Path) -> None:
 def test_a_store_that_is_full(path: Path) -> None:
     store = kvstore.open(path, max_bytes=1 << 20)
     with pytest.raises(errors.StoreFullError):
-        store.put("long", "word " * 300_000, chunks="whole")
+        store.put_many([{"key": f"note {number}", "text": "word " * 13_000, "chunks": "whole"} for number in range(30)])
     del store
     assert_closed(path)
 

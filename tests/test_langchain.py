@@ -82,6 +82,43 @@ class TestVectorStoreOverOwnEmbedder(VectorStoreIntegrationTests):
         return KvstoreVectorStore(store=store)
 
 
+@pytest.fixture(scope="module")
+def reused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of a store that tests open one after another, and drop without closing it."""
+    return tmp_path_factory.mktemp("reused") / "store"
+
+
+@asynchronous
+class TestVectorStoreThatIsDropped(VectorStoreIntegrationTests):
+    @pytest.fixture
+    def vectorstore(self, reused: Path) -> KvstoreVectorStore:
+        store = KvstoreVectorStore(reused, self.get_embeddings(), settings=RULES)
+        store.store.delete_where("1")
+        return store
+
+
+@asynchronous
+class TestRetrieverThatIsDropped(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def a_store_with_texts(self, reused: Path) -> None:
+        embedding = TestVectorStoreThatIsDropped().get_embeddings()
+        store = KvstoreVectorStore(reused, embedding, settings=RULES)
+        store.add_documents([Document(text, id=key) for key, text in TEXTS.items()])
+        self._arguments = {"path": reused, "embedding": embedding}
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return KvstoreRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return self._arguments
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "Who built the horn house at Tolland Head?"
+
+
 @asynchronous
 class TestDocumentIndex(DocumentIndexerTestSuite):
     @pytest.fixture
