@@ -19,7 +19,7 @@ from kvstore.changes.dump import DumpRows, dump
 from kvstore.collection_pause import collection_paused, count_as_old
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
-from kvstore.storage.environment import LARGEST_MAP
+from kvstore.storage.environment import FIRST_MAP
 from kvstore.storage.lmdb_errors import MapFull
 from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
@@ -69,7 +69,7 @@ def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING_FIRST", 3)
-    monkeypatch.setattr("kvstore.storage.environment._ROOM", LARGEST_MAP + 1)
+    monkeypatch.setattr("kvstore.storage.environment._ROOM", FIRST_MAP + 1)
     texts = {f"note {number}": f"Ada Lovelace wrote note {number}." for number in range(20)}
     plain, grown = make_store("plain"), make_store("grown")
     for store in (plain, grown):

@@ -96,7 +96,8 @@ class DataFile:
                 map_size //= 2
                 if map_size < SMALLEST_MAP:
                     raise StoreFullError(
-                        f"{self.path}: the system gives no address space to map it; raise the limit (ulimit -v)"
+                        f"{self.path}: the process has no address space left to map it; close other stores, open them "
+                        "with a smaller max_bytes, or raise the limit (ulimit -v)"
                     ) from error
             except (lmdb.InvalidError, lmdb.VersionMismatchError) as error:
                 raise NotAStoreError(
@@ -147,8 +148,8 @@ class DataFile:
         except lmdb.Error as error:
             self._reopen()
             raise StoreFullError(
-                f"{self.path}: the system does not let the memory map grow beyond {self.map_size} bytes; raise the "
-                "limit (ulimit -v)"
+                f"{self.path}: the process has no address space left for a memory map of more than {self.map_size} "
+                "bytes; close other stores, open them with a smaller max_bytes, or raise the limit (ulimit -v)"
             ) from error
         self.map_size = self.environment.info()["map_size"]
 
@@ -336,6 +337,14 @@ def remove_begun(directory: Path) -> None:
     with contextlib.suppress(OSError):
         if path.stat().st_size < SMALLEST_DATA:
             path.unlink()
+
+
+def size_of(directory: Path) -> int:
+    """Return the bytes of the data file in ``directory``, 0 if there is none."""
+    try:
+        return (directory / DATA_FILE).stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def flush(path: Path) -> None:

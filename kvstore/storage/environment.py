@@ -23,7 +23,7 @@ import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from .change_buffer import ChangeBufferReader
-from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun
+from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun, size_of
 from .file_lock import release
 from .lmdb_errors import MapFull, translate
 from .location import WRITER_FILE, examine, make_directory
@@ -52,10 +52,13 @@ __all__ = [
     "WriteView",
 ]
 
-#: The map is address space, not disk, so it starts as large as the system may allow.
-LARGEST_MAP = 1 << 40
-#: Bytes of the map that no transaction fills.
-_ROOM = 64 << 30
+#: The map is address space, not disk, so it is larger than the file: it can grow only while no transaction is open.
+#: A process has 128 TiB of address space on most systems, which is enough for some thousand stores.
+FIRST_MAP = 16 << 30
+#: How many times the size of a large file is mapped.
+_MAP_FACTOR = 16
+#: Bytes of the map that hardly any transaction fills; one that does must be run again.
+_ROOM = FIRST_MAP // 2
 
 DURABILITIES = ("full", "relaxed")
 
@@ -104,8 +107,8 @@ class Environment:
     ) -> Environment:
         """Open the store at ``path``, making its directory where there is none and ``create`` says so.
 
-        ``map_size`` is the address space in bytes to begin with (default: 1 TiB, or what the system allows); it grows
-        when it must. ``max_bytes`` is the most that ``data.mdb`` may take. ``lock_timeout`` is how many seconds to
+        ``map_size`` is the address space in bytes to begin with (default: 16 GiB, or 16 times the file if that is more,
+        or what the system allows); it grows when it must. ``max_bytes`` is the most that ``data.mdb`` may take. ``lock_timeout`` is how many seconds to
         wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
         environment closes. With ``durability="relaxed"`` a commit is flushed without its meta page: a crash of the
         machine may undo the last commits, never damage the store. ``buffered`` are the tables whose records are small
@@ -134,7 +137,9 @@ class Environment:
         for other in list(_environments):
             if not other.closed and not missing and other.path.exists() and directory.samefile(other.path):
                 raise InputError(f"{path}: already open in this process; share that store, or close it first")
-        size = min(map_size or LARGEST_MAP, (max_bytes or LARGEST_MAP) // PAGE * PAGE)
+        size = map_size or max(FIRST_MAP, 0 if missing else _MAP_FACTOR * size_of(directory))
+        if max_bytes is not None:
+            size = min(size, max_bytes // PAGE * PAGE)
         if missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
@@ -247,7 +252,7 @@ class Environment:
         """
         self._take_writer_lock(timeout)
         try:
-            if self._crowded():
+            if self._file.must_grow or self._crowded():
                 with contextlib.suppress(StoreFullError):  # early, while nobody must wait for it
                     self._file.grow(0)
             while True:

@@ -45,5 +45,7 @@ def has_the_name(descriptor: int, path: Path) -> bool:
 def release(descriptor: int) -> None:
     """Give a lock up and close its descriptor."""
     # Unlocked by name, not only by closing: a child forked meanwhile may hold a copy of the descriptor.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)

@@ -52,6 +52,8 @@ class OpenFile:
         self.handles: Mapping[str, Handle] = {}
         #: Why the file can be used no more.
         self.unusable: str | None = None
+        #: Whether the map was too small for the last transaction.
+        self.must_grow = False
         self._tables_lock = threading.RLock()
         self._writer_lock = writer_lock
         self._open_lock = SharedOpenLock(directory / DATA_FILE)
@@ -183,15 +185,17 @@ class OpenFile:
         if self._at_limit():
             raise self.map_full()
         size = 2 * self.data.map_size
+        self.must_grow = False
         self._resize(size if self.max_bytes is None else min(size, self.max_bytes // PAGE * PAGE), wait)
 
     def map_full(self) -> MapFull:
-        """The error for a transaction that the map could not take."""
+        """The error for a transaction that the map could not take; the map grows before the next transaction."""
         if self._at_limit():
             return MapFull(
                 f"{self.path}: the store has reached max_bytes={self.max_bytes} and nothing was changed; open it with "
                 "a larger max_bytes; deleting takes room too, and COMPACT gives it back"
             )
+        self.must_grow = True
         return MapFull(
             f"{self.path}: the memory map of {self.data.map_size} bytes was too small for this transaction, and "
             "nothing was changed; run it again, and the map grows"

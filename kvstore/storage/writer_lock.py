@@ -78,9 +78,12 @@ class WriterLock:
 
     def release(self) -> None:
         """Give the lock up; the next writer may go on."""
-        if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
-        self._unlock()
+        try:
+            if self._descriptor is not None:
+                with contextlib.suppress(OSError):  # a failing disk; only the name of the holder stays
+                    os.ftruncate(self._descriptor, 0)
+        finally:  # an interrupt too
+            self._unlock()
 
     @contextlib.contextmanager
     def excluding(self, timeout: float) -> Iterator[None]:
@@ -148,9 +151,11 @@ class WriterLock:
 
     def _unlock(self) -> None:
         descriptor, self._descriptor, self._holder = self._descriptor, None, None
-        if descriptor is not None:
-            release(descriptor)
-        self._threads.release()
+        try:
+            if descriptor is not None:
+                release(descriptor)
+        finally:
+            self._threads.release()
 
     def _timeout(self, timeout: float, holder: str) -> LockTimeoutError:
         return LockTimeoutError(
