@@ -26,6 +26,8 @@ from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
 from .storage import records
+from .storage.file_lock import identity_of
+from .storage.location import DATA_FILE
 from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .store import Store
 from .structures import tables
@@ -90,9 +92,12 @@ def open_store(
 
         wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
     with _opening(path):
+        identity = identity_of(Path(path, DATA_FILE))
         for opened in list(_open_stores):
+            if identity is None or opened.environment.identity != identity:
+                continue
             with opened.lock:  # one that is being closed is waited for
-                if _stands_at(opened, Path(path)):
+                if opened.environment.identity == identity:
                     return _another_handle(opened, wanted, given, readonly, durability, max_bytes)
         store = _opened(path, wanted, given, create, readonly, lock_timeout, max_bytes, durability)
         _open_stores.add(store)
@@ -111,12 +116,6 @@ def _opening(path: str | os.PathLike[str]) -> threading.Lock:
 
 # A thread of the parent may have been opening a store; no child has that thread.
 os.register_at_fork(after_in_child=_locks.clear)
-
-
-def _stands_at(store: OpenStore, path: Path) -> bool:
-    """Whether this is the store at a path, and open."""
-    own = store.environment.path
-    return not store.environment.closed and path.exists() and own.exists() and path.samefile(own)
 
 
 def _another_handle(

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
+from ..errors import (
+    CorruptionError,
+    InputError,
+    NotAStoreError,
+    ReadOnlyError,
+    StoreFullError,
+    StoreNotFoundError,
+)
 from .dense_copy import write_densely
 from .lmdb_errors import translate
 from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free, require_text
@@ -117,8 +124,13 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        """Bytes that the file is long."""
-        return self.path.stat().st_size
+        """Bytes that the file is long; raises StoreNotFoundError if it is not at its path any more."""
+        try:
+            return self.path.stat().st_size
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise StoreNotFoundError(
+                f"{self.path}: the store was deleted, moved or unmounted while it was open; open it where it is now"
+            ) from error
 
     @property
     def used(self) -> int:
@@ -146,7 +158,7 @@ class DataFile:
         try:
             self.environment.set_mapsize(size)
         except lmdb.Error as error:
-            self._reopen()
+            self.reopen()
             raise StoreFullError(
                 f"{self.path}: the process has no address space left for a memory map of more than {self.map_size} "
                 "bytes; close other stores, open them with a smaller max_bytes, or raise the limit (ulimit -v)"
@@ -156,9 +168,10 @@ class DataFile:
     def reopen_for_writing(self) -> None:
         """Open a file opened to read for writing; no transaction may be open."""
         self.readonly = False
-        self._reopen()
+        self.reopen()
 
-    def _reopen(self) -> None:
+    def reopen(self) -> None:
+        """Close the file and open it again; no transaction may be open."""
         self.environment.close()
         self.environment = self._open(self.map_size)
         self.map_size = self.environment.info()["map_size"]
@@ -201,10 +214,11 @@ class DataFile:
         used = self.used
         if used <= self._long_enough:
             return
-        if self.is_short():
-            with contextlib.suppress(OSError):  # no space: the next opening verifies the pages instead
-                os.truncate(self.path, used)
-        self._long_enough = self.size
+        with contextlib.suppress(StoreNotFoundError):  # moved since the transaction began
+            if self.is_short():
+                with contextlib.suppress(OSError):  # no space: the next opening verifies the pages instead
+                    os.truncate(self.path, used)
+            self._long_enough = self.size
 
     def refuse_cut(self) -> None:
         """Raise CorruptionError when pages in use are missing at the end; lengthen the file when they are free ones.
@@ -310,7 +324,7 @@ class DataFile:
     def open_successor(self) -> None:
         """Open the file that has taken this one's name by a COMPACT; no transaction may be open."""
         counted = self.environment.info()["last_txnid"]
-        self._reopen()
+        self.reopen()
         self._changes_before += counted - self.environment.info()["last_txnid"]
 
     def remove_leftover(self) -> None:

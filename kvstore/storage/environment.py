@@ -24,9 +24,9 @@ import lmdb
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from .change_buffer import ChangeBufferReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun, size_of
-from .file_lock import release
+from .file_lock import FileIdentity, identity_of, release
 from .lmdb_errors import MapFull, translate
-from .location import WRITER_FILE, examine, make_directory
+from .location import DATA_FILE, WRITER_FILE, examine, make_directory
 from .mapped_pages import PageBound
 from .open_file import PAGE, OpenFile
 from .transaction_gate import TransactionGate
@@ -134,8 +134,9 @@ class Environment:
             # Cut short, or in the making by another process, which holds the lock until it is whole.
             with WriterLock(directory / WRITER_FILE).sharing(lock_timeout):
                 missing = examine(directory, create=create)
+        identity = None if missing else identity_of(directory / DATA_FILE)
         for other in list(_environments):
-            if not other.closed and not missing and other.path.exists() and directory.samefile(other.path):
+            if identity is not None and other.identity == identity:
                 raise InputError(f"{path}: already open in this process; share that store, or close it first")
         size = map_size or max(FIRST_MAP, 0 if missing else _MAP_FACTOR * size_of(directory))
         if max_bytes is not None:
@@ -212,6 +213,15 @@ class Environment:
     def closed(self) -> bool:
         """Whether the environment can be used no more: closed, or inherited through a fork."""
         return self._file.unusable is not None
+
+    @property
+    def identity(self) -> FileIdentity | None:
+        """Device and inode of the data file; None if it is closed."""
+        return self._file.identity
+
+    def require_place(self) -> None:
+        """Raise StoreNotFoundError if the store is not at its path any more, or another one is."""
+        self._file.require_place()
 
     def require_open(self) -> None:
         """Raise ClosedError where the environment can be used no more."""
@@ -446,6 +456,7 @@ class Environment:
         if self.readonly:
             reason = self.why_readonly or f"{self.path}: was opened read-only; open it for writing to change it"
             raise ReadOnlyError(reason)
+        self._file.require_place()
         self._writer_lock.acquire(self.lock_timeout if timeout is None else timeout)
         try:
             self._file.require_open()

@@ -11,6 +11,9 @@ import os
 import time
 from pathlib import Path
 
+#: Device and inode of a file: no other has them while it is open.
+FileIdentity = tuple[int, int]
+
 #: Seconds between two attempts: the first, and the longest after doubling.
 FIRST_PAUSE = 0.001
 LONGEST_PAUSE = 0.05
@@ -32,6 +35,15 @@ def lock_within(descriptor: int, kind: int, deadline: float) -> bool:
                 return False
             time.sleep(min(pause, remaining))
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def identity_of(file: int | Path) -> FileIdentity | None:
+    """Return device and inode of an open file or a path; None if there is no such file."""
+    try:
+        stat = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 def has_the_name(descriptor: int, path: Path) -> bool:

@@ -39,7 +39,12 @@ def translate(error: lmdb.Error, place: str) -> KvstoreError:
         return key_error(place)
     if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
         return ReadOnlyError(f"{place}: may not be written; open the store read-only, or get the right to")
-    if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)):
+    if isinstance(error, lmdb.PanicError):
+        return StoreFullError(
+            f"{place}: a write failed, because the disk is full or failing; the last commit is whole: free some space, "
+            "close the store and open it again"
+        )
+    if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
         return CorruptionError(f"{place}: LMDB found the data file damaged ({error}); restore it from a backup")
     if isinstance(error, lmdb.BadTxnError):
         return TransactionError(f"{place}: an earlier error ended this transaction; abort it and begin another")

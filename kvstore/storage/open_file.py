@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from ..errors import ClosedError, StoreFullError, TransactionError
+from ..errors import ClosedError, StoreFullError, StoreNotFoundError, TransactionError
 from .data_file import CompactReport, DataFile, flush
+from .file_lock import FileIdentity, identity_of
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE
 from .readers_table import MAX_READERS
@@ -73,6 +74,26 @@ class OpenFile:
         if self.unusable is not None:
             raise ClosedError(f"{self.path}: {self.unusable}")
 
+    @property
+    def identity(self) -> FileIdentity | None:
+        """Device and inode of the data file; None if it is closed."""
+        return self._open_lock.identity
+
+    def require_place(self) -> None:
+        """Raise StoreNotFoundError if the data file is not at its path any more: what is written would be lost."""
+        self.require_open()
+        current = identity_of(self.path / DATA_FILE)
+        if current is None:
+            raise StoreNotFoundError(
+                f"{self.path}: the store was deleted, moved or unmounted while it was open, and nothing was changed; "
+                "close it, and open it where it is now"
+            )
+        if current != self.identity:
+            raise StoreNotFoundError(
+                f"{self.path}: another store was put in place of the one that is open here, and nothing was changed; "
+                "close this one, and open the path again"
+            )
+
     @contextmanager
     def in_use(self) -> Iterator[DataFile]:
         """Keep the file open and its map as it is within the block."""
@@ -123,7 +144,7 @@ class OpenFile:
 
         Returns the handles that were open before it, which are those it can use.
         """
-        cleared = False
+        cleared = reopened = False
         while True:
             try:
                 with self.gate.entering():
@@ -131,6 +152,12 @@ class OpenFile:
                     return self.data.begin(write=write), self.handles
             except lmdb.MapResizedError:
                 self._resize(0, wait)
+            except lmdb.PanicError as error:
+                # A meta page could not be written, and LMDB begins nothing more; the last commit is whole on the disk.
+                if reopened:
+                    raise translate(error, str(self.path)) from error
+                self._reopen(wait)
+                reopened = True
             except lmdb.ReadersFullError as error:
                 if cleared:
                     raise TransactionError(
@@ -231,6 +258,14 @@ class OpenFile:
 
     def _at_limit(self) -> bool:
         return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE * PAGE
+
+    def _reopen(self, wait: float) -> None:
+        """Open the file again after a write that LMDB could not finish."""
+        purpose = f"{self.path}: a write failed, so the store must be opened again"
+        with self.gate.alone(wait, TransactionError, purpose):
+            self.require_open()
+            self.data.reopen()
+            self.handles = {}
 
     def _resize(self, size: int, wait: float) -> None:
         with self.gate.alone(wait, StoreFullError, f"{self.path}: the memory map must grow"):

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
-from .file_lock import LONGEST_PAUSE, has_the_name, lock_within, release
+from .file_lock import LONGEST_PAUSE, FileIdentity, has_the_name, identity_of, lock_within, release
 from .location import READERS_FILE, WRITER_FILE
 from .readers_table import is_missing, take_room
 from .writer_lock import name_of_holder
@@ -29,6 +29,8 @@ class SharedOpenLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        #: Device and inode of the file that is locked; None before and after.
+        self.identity: FileIdentity | None = None
         self._descriptor: int | None = None
         self._successor: int | None = None
 
@@ -57,7 +59,7 @@ class SharedOpenLock:
                         "lock_timeout (of the command: --lock-timeout)"
                     )
                 if has_the_name(descriptor, self.path) and self._has_table(descriptor, deadline):
-                    self._descriptor = descriptor
+                    self._descriptor, self.identity = descriptor, identity_of(descriptor)
             finally:
                 if self._descriptor is None:
                     os.close(descriptor)
@@ -114,6 +116,7 @@ class SharedOpenLock:
         fcntl.flock(self._successor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(successor, self.path)
         before, self._descriptor, self._successor = self._descriptor, self._successor, None
+        self.identity = identity_of(self._descriptor)
         release(before)
 
     def require_table(self, timeout: float) -> None:
@@ -148,5 +151,5 @@ class SharedOpenLock:
 
     def _forget(self) -> list[int]:
         descriptors = [each for each in (self._descriptor, self._successor) if each is not None]
-        self._descriptor = self._successor = None
+        self._descriptor = self._successor = self.identity = None
         return descriptors

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, TransactionError
+from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError, TransactionError
 from .data_file import flush
 from .file_lock import has_the_name, lock_within, release
 from .lmdb_errors import NO_SPACE
@@ -146,6 +146,11 @@ class WriterLock:
             if error.errno in NO_SPACE:
                 raise StoreFullError(
                     f"{self.path}: cannot be made ({error.strerror}); free some space and try again"
+                ) from error
+            if error.errno in (errno.ENOENT, errno.ENOTDIR) and kind == fcntl.LOCK_EX:
+                raise StoreNotFoundError(
+                    f"{self.path.parent}: the store was deleted, moved or unmounted while it was open; open it where it "
+                    "is now"
                 ) from error
             raise
 
