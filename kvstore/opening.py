@@ -26,9 +26,9 @@ from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
 from .storage import records
+from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .storage.file_lock import identity_of
 from .storage.location import DATA_FILE
-from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .store import Store
 from .structures import tables
 from .systems import buffered_tables

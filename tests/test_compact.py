@@ -31,6 +31,7 @@ from kvstore.errors import (
     NotAStoreError,
     ReadOnlyError,
     StoreFullError,
+    StoreNotFoundError,
     TransactionError,
 )
 from kvstore.ingest import pipeline
@@ -839,7 +840,7 @@ def test_a_file_that_was_put_in_place_of_the_open_one_is_not_destroyed(path: Pat
     with Environment.open(path) as environment:
         put(environment, b"more", b"value")
         (tmp_path / "backup" / "data.mdb").rename(path / "data.mdb")
-        with pytest.raises(TransactionError, match="another file was put in place"):
+        with pytest.raises(StoreNotFoundError, match="another store was put in place"):
             environment.compact()
     with Environment.open(path) as environment:
         assert b"more" not in contents(environment)

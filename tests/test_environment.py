@@ -783,7 +783,7 @@ def fill(transaction: WriteTransaction, count: int = 40) -> int:
 
 def test_the_map_starts_far_larger_than_the_file(environment: Environment) -> None:
     statistics = environment.statistics()
-    assert statistics.map_bytes == 1 << 40
+    assert statistics.map_bytes == 16 << 30
     assert statistics.bytes < 1 << 20
 
 
@@ -1125,3 +1125,178 @@ def test_verify_finds_damage(tmp_path: Path) -> None:
         file.write(b"\xff" * 64)
     with Environment.open(path) as environment:
         assert environment.verify()
+
+
+# -- The place of the store, and what a failing disk leaves
+
+
+def test_a_lock_whose_file_cannot_be_emptied_is_released(environment: Environment) -> None:
+    put(environment, b"key", b"1")
+    with mock.patch("os.ftruncate", side_effect=OSError(5, "Input/output error")):
+        put(environment, b"key", b"2")
+    put(environment, b"key", b"3")
+    thread = threading.Thread(target=put, args=(environment, b"key", b"4"))
+    thread.start()
+    thread.join()
+    assert value(environment, b"key") == b"4"
+
+
+def test_a_lock_whose_release_fails_does_not_hinder_other_threads(environment: Environment) -> None:
+    def fail(descriptor: int) -> None:
+        os.close(descriptor)
+        raise OSError(5, "Input/output error")
+
+    with mock.patch("kvstore.storage.writer_lock.release", fail), pytest.raises(OSError, match="Input/output"):
+        put(environment, b"key", b"1")
+    assert not environment._writer_lock._threads.locked()
+
+
+@pytest.mark.parametrize("change", ["deleted", "moved", "made again", "another folder"])
+def test_what_is_not_at_its_place_is_not_written_to(environment: Environment, change: str) -> None:
+    put(environment, b"key", b"value")
+    path = environment.path
+    if change == "deleted":
+        shutil.rmtree(path)
+    else:
+        path.rename(path.with_name("moved"))
+    if change == "made again":
+        with Environment.open(path) as other:
+            put(other, b"other", b"value")
+    if change == "another folder":
+        path.mkdir()
+    before = sorted(path.iterdir()) if path.exists() else None
+    remedy = "open the path again" if change == "made again" else "open it where it is now"
+    with pytest.raises(StoreNotFoundError, match=remedy):
+        put(environment, b"key", b"lost")
+    with pytest.raises(StoreNotFoundError, match=remedy):
+        environment.compact()
+    assert (sorted(path.iterdir()) if path.exists() else None) == before
+    assert value(environment, b"key") == b"value"  # what is open can be read
+    environment.close()
+    if change != "deleted":
+        with Environment.open(path.with_name("moved")) as moved:
+            assert value(moved, b"key") == b"value"
+
+
+def test_a_store_is_known_where_it_was_moved_to(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    moved = environment.path.rename(environment.path.with_name("moved"))
+    with pytest.raises(InputError, match="already open in this process"):
+        Environment.open(moved)
+    environment.close()
+
+
+class _PanickedOnce:
+    """An LMDB environment that begins nothing more, because it could not write a meta page."""
+
+    def __init__(self, environment: Any) -> None:
+        self._environment = environment
+
+    def begin(self, **_: Any) -> Any:
+        raise lmdb.PanicError("mdb_txn_begin")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_after_a_meta_page_could_not_be_written_the_file_is_opened_again(environment: Environment, write: bool) -> None:
+    put(environment, b"key", b"value")
+    data: Any = environment._file.data
+    data.environment = _PanickedOnce(data.environment)
+    if write:
+        put(environment, b"key", b"value")
+    assert value(environment, b"key") == b"value"
+    put(environment, b"more", b"value")
+    assert environment.verify() == []
+
+
+def test_a_map_that_was_too_small_grows_before_the_next_transaction(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
+        for size in (SMALL_MAP, 2 * SMALL_MAP, 4 * SMALL_MAP):
+            with pytest.raises(StoreFullError, match="run it again, and the map grows"), environment.write() as view:
+                view.put("a", b"key", bytes(size))
+        with environment.write() as view:
+            view.put("a", b"key", bytes(4 * SMALL_MAP))
+
+
+def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvstore.storage.environment.FIRST_MAP", SMALL_MAP)
+    with Environment.open(tmp_path / "store") as environment:
+        environment.write_with_growth(fill)
+        size = environment.statistics().bytes
+    for readonly in (True, False):
+        with Environment.open(tmp_path / "store", readonly=readonly) as environment:
+            assert environment.map_size >= 16 * size
+
+
+def test_readers_of_two_processes_read_on_while_the_map_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map of 1 MiB grows 100-fold under threads that read here and a process that reads the same file."""
+    monkeypatch.setattr("kvstore.storage.environment.FIRST_MAP", SMALL_MAP)
+    code = """
+import kvstore.storage.environment as module
+module.FIRST_MAP = 1 << 20
+with Environment.open(path, readonly=True, lock_timeout=60) as environment:
+    print("open", flush=True)
+    seen = 0
+    while seen < 100:
+        with environment.snapshot() as snapshot:
+            records = [len(content) for _, content in snapshot.scan("a")]
+        assert len(records) >= seen and set(records) <= {1_000_000}, records
+        seen = len(records)
+    print(seen, flush=True)
+"""
+    with Environment.open(tmp_path / "store", lock_timeout=60) as environment:
+        put(environment, b"%03d" % 0, bytes(1_000_000))
+        stopped, failures = threading.Event(), []
+
+        def read() -> None:
+            try:
+                while not stopped.is_set():
+                    with environment.snapshot() as snapshot:
+                        assert {len(content) for _, content in snapshot.scan("a")} == {1_000_000}
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=read) for _ in range(2)]
+        with python(code, tmp_path / "store") as other:
+            assert said(other) == "open"
+            for thread in threads:
+                thread.start()
+            for number in range(1, 100):
+                environment.write_with_growth(
+                    lambda view, number=number: view.put("a", b"%03d" % number, bytes(1_000_000))  # type: ignore[misc]
+                )
+            assert said(other) == "100"
+        stopped.set()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert environment.map_size >= 100 * 1_000_000
+
+
+OPEN_MANY = """
+import kvstore, resource, shutil
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_NOFILE, (20_000, 20_000))
+number = int(sys.argv[2])
+path = Path(path)
+with kvstore.open(path / "first", embedder="hashing:16", settings={"language": "rules"}) as store:
+    store.put("tea", "Tea is made from leaves.")
+stores = []
+for place in range(number):
+    (path / str(place)).mkdir()
+    shutil.copyfile(path / "first" / "data.mdb", path / str(place) / "data.mdb")
+    stores.append(kvstore.open(path / str(place)))
+for store in stores[::100]:
+    store.put("milk", "Milk goes into tea.")
+print(sum(len(store) for store in stores), flush=True)
+for store in stores:
+    store.close()
+"""
+
+
+@pytest.mark.parametrize("number", [300, pytest.param(4000, marks=[pytest.mark.slow, pytest.mark.long])])
+def test_a_process_opens_many_stores_for_writing(tmp_path: Path, number: int) -> None:
+    with python(OPEN_MANY, tmp_path, str(number)) as run:
+        assert said(run) == str(number + number // 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -604,3 +606,95 @@ def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
     assert filled.refresh() == ["vectors"]
     assert status(filled) == ("ready", 0)
     assert list(found_in(filled, unit(9), top=1)) == ["d9"]
+
+
+def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the head of an index file, whose checksum is right then."""
+    content = path.read_bytes()
+    _, length, _ = struct.unpack_from("<8sII", content)
+    head = msgpack.unpackb(content[16 : 16 + length])
+    change(head)
+    packed = msgpack.packb(head)
+    path.write_bytes(
+        (struct.pack("<8sII", b"kvindex1", len(packed), zlib.crc32(packed)) + packed).ljust(16 + length, b"\0")
+        + content[16 + length :]
+    )
+
+
+FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a negative position": lambda head: head["arrays"][0].__setitem__(3, -(1 << 40)),
+    "a small negative position": lambda head: head["arrays"][0].__setitem__(3, -64),
+    "a position past the end": lambda head: head["arrays"][0].__setitem__(3, 1 << 62),
+    "a position between two items": lambda head: head["arrays"][0].__setitem__(3, 1),
+    "a position that is no number": lambda head: head["arrays"][0].__setitem__(3, "x"),
+    "a type of objects": lambda head: head["arrays"][0].__setitem__(1, "|O"),
+    "a type of nothing": lambda head: head["arrays"][0].__setitem__(1, "nonsense"),
+    "a type of records": lambda head: head["arrays"][0].__setitem__(1, "i4,i4"),
+    "a negative shape": lambda head: head["arrays"][0].__setitem__(2, [-1, 4]),
+    "a huge shape": lambda head: head["arrays"][0].__setitem__(2, [1 << 62, 1 << 62]),
+    "a huge shape of nothing": lambda head: head["arrays"][0].__setitem__(2, [0, 1 << 62, 1 << 62]),
+    "a shape of texts": lambda head: head["arrays"][0].__setitem__(2, ["x"]),
+    "no shape": lambda head: head["arrays"][0].__setitem__(2, None),
+    "a row that is none": lambda head: head["arrays"].__setitem__(0, 7),
+    "arrays that are none": lambda head: head.__setitem__("arrays", 7),
+    "a name that is none": lambda head: head["arrays"][0].__setitem__(0, []),
+    "an array of another name": lambda head: head["arrays"][0].__setitem__(0, "other"),
+    "no token": lambda head: head.pop("token"),
+    "a token that is none": lambda head: head.__setitem__("token", [1]),
+    "no kind": lambda head: head.pop("kind"),
+    "an epoch that is none": lambda head: head.__setitem__("epoch", "x"),
+    "parts that are none": lambda head: head.__setitem__("parts", 7),
+    "parts elsewhere": lambda head: head.__setitem__("parts", ["vectors-x/../../../../etc/passwd"]),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+@pytest.mark.parametrize("part", [False, True])
+def test_a_forged_head_is_refused(filled: kvstore.Store, forgery: str, part: bool) -> None:
+    expected = found_in(filled, unit(5))
+    path = segments(filled)[0] if part else filled.path / "vectors.index"
+    head: dict[str, Any] = {}
+    forge(path, head.update)
+    if not head["arrays"]:
+        head["arrays"] = [["x", "<i4", [1], 0, 0]]
+    FORGED[forgery](head)
+    forge(path, lambda other: (other.clear(), other.update(head)) and None)
+    filled = reopened(filled)
+    assert found_in(filled, unit(5)) == expected
+    assert status(filled)[0] == "damaged" or (part and "epoch" in forgery) or (part and "parts" in forgery)
+    filled.refresh()
+    assert found_in(filled, unit(5)) == expected
+    filled.close()
+
+
+def test_what_a_killed_build_leaves_goes_with_the_index_and_with_the_next_opening(filled: kvstore.Store) -> None:
+    unfinished = filled.path / "vectors.index.new"
+    unfinished.write_bytes(b"half")
+    filled.drop_index("vectors")
+    assert not unfinished.exists()
+    unfinished.write_bytes(b"half")
+    filled = reopened(filled)
+    assert not unfinished.exists()
+    filled.close()
+
+
+def test_what_is_being_built_stays(filled: kvstore.Store) -> None:
+    with index_file.drafting(filled.path / "vectors.index"):
+        filled = reopened(filled)
+        assert (filled.path / "vectors.index.new").exists()
+    filled.close()
+
+
+def test_refresh_writes_nothing_into_the_folder_of_another_store(
+    filled: kvstore.Store, make_store: Callable[..., kvstore.Store]
+) -> None:
+    path = filled.path
+    path.rename(path.with_name("moved"))
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as other:
+        other.put("x", "Some text.")
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    for change in (filled.refresh, lambda: filled.drop_index("vectors")):
+        with pytest.raises(errors.StoreNotFoundError, match="another store was put in place"):
+            change()
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    filled.close()

@@ -30,6 +30,7 @@ from .dense_copy import write_densely
 from .lmdb_errors import translate
 from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free, require_text
 from .mapped_pages import release_pages
+from .partial_files import locked, partial_path
 from .readers_table import MAX_READERS, take_room
 
 if TYPE_CHECKING:
@@ -253,13 +254,14 @@ class DataFile:
         """
         require_text(target)
         require_free(target)
-        partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+        partial = partial_path(target)
         try:
             partial.mkdir()
-            write(partial / DATA_FILE)
-            flush(partial / DATA_FILE)
-            flush(partial)
-            partial.rename(target)
+            with locked(partial):
+                write(partial / DATA_FILE)
+                flush(partial / DATA_FILE)
+                flush(partial)
+                partial.rename(target)
             flush(target.resolve().parent)
         except lmdb.Error as error:
             raise translate(error, str(target)) from error

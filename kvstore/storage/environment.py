@@ -25,6 +25,7 @@ from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyErro
 from .change_buffer import ChangeBufferReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun, size_of
 from .file_lock import FileIdentity, identity_of, release
+from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE, WRITER_FILE, examine, make_directory
 from .mapped_pages import PageBound
@@ -108,8 +109,8 @@ class Environment:
         """Open the store at ``path``, making its directory where there is none and ``create`` says so.
 
         ``map_size`` is the address space in bytes to begin with (default: 16 GiB, or 16 times the file if that is more,
-        or what the system allows); it grows when it must. ``max_bytes`` is the most that ``data.mdb`` may take. ``lock_timeout`` is how many seconds to
-        wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
+        or what the system allows); it grows when it must. ``max_bytes`` is the most that ``data.mdb`` may take.
+        ``lock_timeout`` is how many seconds to wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
         environment closes. With ``durability="relaxed"`` a commit is flushed without its meta page: a crash of the
         machine may undo the last commits, never damage the store. ``buffered`` are the tables whose records are small
         and scattered: small commits buffer what they change of them (:mod:`.change_buffer`). A ``scratch`` store is
@@ -191,6 +192,7 @@ class Environment:
         self._file.open_tables(self._file.handles, self.lock_timeout)
         if locked:
             data.remove_leftover()
+            remove_leftovers(self.path)
 
     def close(self, timeout: float | None = None) -> None:
         """Close the environment once every snapshot and write transaction of this process is over.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import mmap
 import os
 import struct
@@ -32,6 +33,7 @@ import numpy.typing as npt
 from ..errors import IndexUnavailableError
 from .file_lock import lock_within, release
 from .location import INDEX_ENDINGS
+from .partial_files import remove_abandoned
 
 MAGIC = b"kvindex1"
 _HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
@@ -39,6 +41,13 @@ _HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
 ALIGNMENT = 64
 #: Seconds to wait for whoever only looks whether a file is being made.
 _PATIENCE = 0.1
+
+#: The types of arrays that an index file may have, as numpy names them.
+_TYPES = frozenset(
+    ("|b1", "|i1", "|u1", "<f2", "<f4", "<f8", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
+)
+#: Dimensions of an array.
+_MAX_DIMENSIONS = 4
 
 #: What the head says of parts.
 _PARTS = "parts"
@@ -75,14 +84,30 @@ def read(
     mapped = _mapped(path)
     head = _head(mapped, path, kind, trusted)
     arrays = {}
-    for name, code, shape, place, checksum in head["arrays"]:
-        dtype = np.dtype(code)
-        stop = place + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        sound = stop <= len(mapped) and (name in checked_in_place or zlib.crc32(mapped[place:stop]) == checksum)
+    for row in head["arrays"]:
+        name, dtype, shape, start, checksum = _array_of(row, path)
+        stop = start + dtype.itemsize * math.prod(shape)
+        sound = stop <= len(mapped) and (name in checked_in_place or zlib.crc32(mapped[start:stop]) == checksum)
         if not sound:
             raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
-        arrays[name] = np.ndarray(tuple(shape), dtype, mapped, place)
+        try:
+            arrays[name] = np.ndarray(shape, dtype, mapped, start)
+        except ValueError as error:  # nothing, in more dimensions than fit
+            raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH builds it anew") from error
     return head, arrays
+
+
+def _array_of(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, ...], int, int]:
+    """Return the name, type, shape, first byte and checksum of an array as a head states them.
+
+    The checksum of a head is no protection from a head that was written to do harm. Raises IndexUnavailableError.
+    """
+    match row:
+        case [str(name), str(code), list(shape), int(start), int(checksum)]:
+            is_shape = len(shape) <= _MAX_DIMENSIONS and all(isinstance(size, int) and size >= 0 for size in shape)
+            if code in _TYPES and is_shape and start >= 0 and start % ALIGNMENT == 0:
+                return name, np.dtype(code), tuple(shape), start, checksum
+    raise IndexUnavailableError(f"{path}: its head describes no array ({row!r:.100}); REFRESH builds it anew")
 
 
 def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = ()) -> list[FilePart]:
@@ -122,10 +147,28 @@ def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], 
     packed = mapped[_HEADER.size : _HEADER.size + length]
     if len(packed) != length or zlib.crc32(packed) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
-    head: FileHead = msgpack.unpackb(packed, raw=False)
-    if head["kind"] != kind or not trusted(head["token"]):
+    try:
+        head = msgpack.unpackb(packed, raw=False)
+    except ValueError as error:  # all errors of msgpack are
+        raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH builds it anew") from error
+    if (
+        not isinstance(head, dict)
+        or not isinstance(head.get("token"), bytes)
+        or not isinstance(head.get("epoch", 0), int)
+        or not isinstance(head.get("arrays"), list)
+        or not _are_names(head.get(_PARTS, []), path)
+    ):
+        raise IndexUnavailableError(f"{path}: its head is none of an index file; REFRESH builds it anew")
+    if head.get("kind") != kind or not trusted(head["token"]):
         raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH builds it anew")
     return head
+
+
+def _are_names(parts: object, path: Path) -> bool:
+    """True if these are names of parts of the index file at ``path``, which lie beside it."""
+    return isinstance(parts, list) and all(
+        isinstance(name, str) and name == Path(name).name and name.startswith(f"{path.stem}-") for name in parts
+    )
 
 
 class LoadedFile(Generic[Kept]):
@@ -262,9 +305,16 @@ def files_of(path: Path) -> list[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove an index file and its parts."""
+    """Remove an index file and its parts, and what a killed process was making of it."""
     path.unlink(missing_ok=True)
     _remove_parts(path, ())
+    remove_abandoned(partial_path(path))
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove the index files in the making whose makers were killed."""
+    for path in directory.glob(f"*{INDEX_ENDINGS[1]}"):
+        remove_abandoned(path)
 
 
 def _parts(path: Path) -> Iterator[Path]:

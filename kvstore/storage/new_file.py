@@ -6,7 +6,6 @@ written, and removed when it is not.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from ..errors import StoreFullError
 from .data_file import flush
 from .location import require_free
+from .partial_files import locked, partial_path
 
 
 @contextmanager
@@ -24,11 +24,13 @@ def new_file(target: Path) -> Iterator[Path]:
     written.
     """
     require_free(target)
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    partial = partial_path(target)
     try:
-        yield partial
-        flush(partial)
-        partial.rename(target)
+        partial.touch()
+        with locked(partial):
+            yield partial
+            flush(partial)
+            partial.rename(target)
         flush(target.resolve().parent)
     except OSError as error:
         raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error

@@ -149,8 +149,8 @@ class WriterLock:
                 ) from error
             if error.errno in (errno.ENOENT, errno.ENOTDIR) and kind == fcntl.LOCK_EX:
                 raise StoreNotFoundError(
-                    f"{self.path.parent}: the store was deleted, moved or unmounted while it was open; open it where it "
-                    "is now"
+                    f"{self.path.parent}: the store was deleted, moved or unmounted while it was open; open it where "
+                    "it is now"
                 ) from error
             raise
 

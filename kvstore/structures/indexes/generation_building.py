@@ -189,6 +189,7 @@ class GenerationBuilder:
     @contextmanager
     def _alone(self, kind: GenerationIndex[Any]) -> Iterator[None]:
         """While nobody else refreshes the index; raises IndexUnavailableError where somebody does."""
+        self._environment.require_place()  # the folder may be another store's by now
         with index_file.drafting(index_file.path_of(self._environment.path, kind.name)):
             yield
 

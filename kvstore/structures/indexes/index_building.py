@@ -63,6 +63,7 @@ class IndexBuilder:
         then is kept. False where the store has no such index, does without a file, or the file is as new as the store.
         Raises IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
+        self._environment.require_place()  # the folder may be another store's by now
         path = index_file.path_of(self._environment.path, kind.name)
         with index_file.drafting(path) as draft:
             record = self.needed(kind)

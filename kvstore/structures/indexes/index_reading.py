@@ -55,6 +55,8 @@ def read_index(
             raise IndexUnavailableError(
                 f"{path}: of another version, without {error}; REFRESH builds it anew"
             ) from error
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:  # written by another program
+            raise IndexUnavailableError(f"{path}: it cannot be read ({error}); REFRESH builds it anew") from error
     raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH builds it anew")
 
 
