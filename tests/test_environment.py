@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import mmap
 import os
@@ -35,6 +36,7 @@ from kvstore.errors import (
 from kvstore.storage import change_buffer, mapped_pages, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.storage.new_file import new_file
 from kvstore.storage.writer_lock import UpkeepThread
 from kvstore.structures import tables
 from kvstore.systems import buffered_tables
@@ -1300,3 +1302,59 @@ for store in stores:
 def test_a_process_opens_many_stores_for_writing(tmp_path: Path, number: int) -> None:
     with python(OPEN_MANY, tmp_path, str(number)) as run:
         assert said(run) == str(number + number // 100)
+
+
+def write_backup(environment: Environment, target: Path) -> None:
+    environment.copy_to(target)
+
+
+def write_export(environment: Environment, target: Path) -> None:
+    with new_file(target) as partial:
+        partial.write_text("all")
+
+
+@pytest.mark.parametrize("write", [write_backup, write_export])
+def test_what_a_killed_copy_left_is_removed_by_the_next(environment: Environment, tmp_path: Path, write: Any) -> None:
+    put(environment, b"key", b"value")
+    target = tmp_path / "copy"
+    with python("print(os.getpid(), flush=True)") as ended:
+        gone = said(ended)
+    folder, file = tmp_path / f".copy.partial-{gone}", tmp_path / f".copy.partial-{gone}0000000"
+    folder.mkdir()
+    (folder / "data.mdb").write_bytes(b"half")
+    file.write_bytes(b"half")
+    others = [
+        tmp_path / f".copy.partial-{os.getppid()}",
+        tmp_path / f".other.partial-{gone}",
+        tmp_path / "copy.partial-1",
+    ]
+    for other in others:
+        other.write_bytes(b"half")
+    locked = tmp_path / f".copy.partial-{gone}1111111"
+    locked.write_bytes(b"half")
+    with locked.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        write(environment, target)
+    assert target.exists()
+    assert not folder.exists()
+    assert not file.exists()
+    assert all(other.exists() for other in [*others, locked])
+
+
+@pytest.mark.parametrize("write", [write_backup, write_export])
+def test_a_copy_in_the_making_is_locked(environment: Environment, tmp_path: Path, write: Any) -> None:
+    put(environment, b"key", b"value")
+    partial = tmp_path / f".copy.partial-{os.getpid()}"
+    seen = []
+
+    def rename(path: Path, target: Path) -> None:
+        descriptor = os.open(partial, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+        os.rename(path, target)
+        seen.append(path)
+
+    with mock.patch.object(Path, "rename", rename):
+        write(environment, tmp_path / "copy")
+    assert seen == [partial]

@@ -110,11 +110,12 @@ class Environment:
 
         ``map_size`` is the address space in bytes to begin with (default: 16 GiB, or 16 times the file if that is more,
         or what the system allows); it grows when it must. ``max_bytes`` is the most that ``data.mdb`` may take.
-        ``lock_timeout`` is how many seconds to wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
-        environment closes. With ``durability="relaxed"`` a commit is flushed without its meta page: a crash of the
-        machine may undo the last commits, never damage the store. ``buffered`` are the tables whose records are small
-        and scattered: small commits buffer what they change of them (:mod:`.change_buffer`). A ``scratch`` store is
-        thrown away by whoever makes it: nothing waits for the disk, and a crash of the machine may leave anything.
+        ``lock_timeout`` is how many seconds to wait for another writer, for a COMPACT of another process, and for open
+        snapshots when the map grows or the environment closes. With ``durability="relaxed"`` a commit is flushed
+        without its meta page: a crash of the machine may undo the last commits, never damage the store. ``buffered``
+        are the tables whose records are small and scattered: small commits buffer what they change of them
+        (:mod:`.change_buffer`). A ``scratch`` store is thrown away by whoever makes it: nothing waits for the disk, and
+        a crash of the machine may leave anything.
 
         Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was cut), StoreFullError (no space to
         begin), ReadOnlyError (no right to write), LockTimeoutError (another process is making or compacting this

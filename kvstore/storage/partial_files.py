@@ -55,8 +55,8 @@ def remove_abandoned(path: Path) -> None:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except (OSError, OverflowError):
-        return True  # another user's
+    except OSError:  # another user's
+        return True
     return True
