@@ -1317,7 +1317,7 @@ def write_export(environment: Environment, target: Path) -> None:
 def test_what_a_killed_copy_left_is_removed_by_the_next(environment: Environment, tmp_path: Path, write: Any) -> None:
     put(environment, b"key", b"value")
     target = tmp_path / "copy"
-    with python("print(os.getpid(), flush=True)") as ended:
+    with python("print(os.getpid(), flush=True)", tmp_path) as ended:
         gone = said(ended)
     folder, file = tmp_path / f".copy.partial-{gone}", tmp_path / f".copy.partial-{gone}0000000"
     folder.mkdir()
