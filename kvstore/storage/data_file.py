@@ -30,7 +30,7 @@ from .dense_copy import write_densely
 from .lmdb_errors import translate
 from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free, require_text
 from .mapped_pages import release_pages
-from .partial_files import locked, partial_path
+from .partial_files import hold_lock, partial_path
 from .readers_table import MAX_READERS, take_room
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class DataFile:
         partial = partial_path(target)
         try:
             partial.mkdir()
-            with locked(partial):
+            with hold_lock(partial):
                 write(partial / DATA_FILE)
                 flush(partial / DATA_FILE)
                 flush(partial)

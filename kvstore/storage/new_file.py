@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import StoreFullError
 from .data_file import flush
 from .location import require_free
-from .partial_files import locked, partial_path
+from .partial_files import hold_lock, partial_path
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def new_file(target: Path) -> Iterator[Path]:
     partial = partial_path(target)
     try:
         partial.touch()
-        with locked(partial):
+        with hold_lock(partial):
             yield partial
             flush(partial)
             partial.rename(target)

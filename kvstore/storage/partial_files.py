@@ -27,7 +27,7 @@ def partial_path(target: Path) -> Path:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock of an existing file or folder in the making within the block."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -39,7 +39,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove a file or a folder in the making unless somebody holds its lock; does nothing if that is not allowed."""
+    """Remove a file or a folder in the making unless a process holds its lock; does nothing if that is not allowed."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         try:

@@ -155,11 +155,12 @@ class WriterLock:
             raise
 
     def _unlock(self) -> None:
-        descriptor, self._descriptor, self._holder = self._descriptor, None, None
+        descriptor, self._descriptor = self._descriptor, None
         try:
             if descriptor is not None:
                 release(descriptor)
         finally:
+            self._holder = None  # last: a waiting thread asks who holds the lock
             self._threads.release()
 
     def _timeout(self, timeout: float, holder: str) -> LockTimeoutError:
