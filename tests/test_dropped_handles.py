@@ -32,11 +32,14 @@ Call = Callable[[Any, Path], Any]
 
 RULES = {"language": "rules"}
 QUESTION = "Who took tea to India?"
+CONDITIONS = (None, "key = 'tea'")
 
 #: Calls of the methods that Store, Snapshot and Transaction share; the path is a folder to write to.
 READING: dict[str, Call] = {
     "aliases": lambda store, folder: store.aliases(),
-    "ask": lambda store, folder: [store.ask(QUESTION, using=name) for name in STRATEGIES],
+    "ask": lambda store, folder: [
+        store.ask(QUESTION, using=name, where=where) for name in STRATEGIES for where in CONDITIONS
+    ],
     "ask_pieces": lambda store, folder: store.ask_pieces(QUESTION),
     "count": lambda store, folder: (store.count(), store.count("key = 'tea'")),
     "describe": lambda store, folder: store.describe("community", "0/darjeeling"),
@@ -55,7 +58,9 @@ READING: dict[str, Call] = {
     "not_in_dump": lambda store, folder: store.not_in_dump(),
     "outline": lambda store, folder: store.outline("topics"),
     "prompt": lambda store, folder: store.prompt(QUESTION),
-    "retrieve": lambda store, folder: [store.retrieve(QUESTION, using=name) for name in STRATEGIES],
+    "retrieve": lambda store, folder: [
+        store.retrieve(QUESTION, using=name, where=where) for name in STRATEGIES for where in CONDITIONS
+    ],
     "search": lambda store, folder: store.search("tea"),
     "state": lambda store, folder: store.state().__enter__(),
     "triples": lambda store, folder: store.triples("tea"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, compress, islice
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ class RestrictedState(State):
         super().__init__(state.lmdb, state.settings, state.open_indexes)
         self.allowed: Allowed = allowed
         self._whole = state
+        state.restricted.add(self)
 
     @property
     def whole(self) -> State:
@@ -143,23 +144,23 @@ class RestrictedEntities(Entities):
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb)
-        self._state = state
+        self._filter = state.filter
 
     def __contains__(self, entity: int) -> bool:
         return 0 <= entity < 1 << 32 and self.has_many([entity])[0]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
         records = self.find_many(entities)
-        return [record is not None and self._state.filter.find(record.key) is not None for record in records]
+        return [record is not None and self._filter.find(record.key) is not None for record in records]
 
     def identify(self, key: str) -> int | None:
-        return super().identify(key) if self._state.filter.find(key) is not None else None
+        return super().identify(key) if self._filter.find(key) is not None else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
-        return ((entity, record) for entity, record in super().scan() if self._state.filter.find(record.key))
+        return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
 
     def names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
-        return ((key, entity) for key, entity in super().names(prefix) if self._state.filter.find(key))
+        return ((key, entity) for key, entity in super().names(prefix) if self._filter.find(key))
 
 
 class RestrictedForest(Forest):
@@ -216,7 +217,10 @@ class RestrictedFilter(EntityFilter):
 
     def __init__(self, state: RestrictedState) -> None:
         super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
-        self._state = state
+        self._allowed = state.allowed
+        self._forest = state.forest
+        self._abstracts = state.abstracts
+        self._entities = Entities(state.lmdb)
         self._aliases = Aliases(state.lmdb)
         self._visible: dict[str, tuple[FilterEntry, Ids] | None] = {}
 
@@ -243,7 +247,8 @@ class RestrictedFilter(EntityFilter):
     def recognise(self, folded: Folded, max_words: int) -> Matches:
         matches = super().recognise(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
-        visible = np.isin(matches.entity, list(compress(entities, self._state.entities.has_many(entities))))
+        names = zip(entities, self._entities.get_many(entities), strict=True)
+        visible = np.isin(matches.entity, [entity for entity, record in names if self.find(record.key) is not None])
         return Matches(matches.start[visible], matches.end[visible], matches.entity[visible])
 
     def mentions(self, folded: Folded, max_words: int, keys: dict[int, str], kind: type[Mention]) -> list[Mention]:
@@ -272,13 +277,12 @@ class RestrictedFilter(EntityFilter):
 
     def _are_visible(self, numbers: Ids) -> npt.NDArray[np.bool_]:
         """Return which addresses are nodes with a visible edge, or abstracts of allowed documents."""
-        state = self._state
         ranks, places = numbers >> np.uint64(addresses.SHIFT), numbers & np.uint64(addresses.ID)
         nodes = ranks == addresses.NODE
         leaves = ~nodes & (places < FIRST_UPPER)
         upper = ~nodes & ~leaves
         visible = np.zeros(len(numbers), np.bool_)
-        visible[leaves] = state.allowed.mask(places[leaves] * np.uint64(GROUP))
-        visible[upper] = [one.document in state.allowed for one in state.abstracts.get_many(places[upper].tolist())]
-        visible[nodes] = [state.forest.has_node(node) for node in places[nodes].tolist()]
+        visible[leaves] = self._allowed.mask(places[leaves] * np.uint64(GROUP))
+        visible[upper] = [one.document in self._allowed for one in self._abstracts.get_many(places[upper].tolist())]
+        visible[nodes] = [self._forest.has_node(node) for node in places[nodes].tolist()]
         return visible

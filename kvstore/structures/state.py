@@ -6,6 +6,7 @@ asked for (and its module imported: a process that asks one question needs few),
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -78,6 +79,8 @@ class State:
         self._place_cache = place_cache or PlaceCache()
         self._parts: dict[str, Any] = {}
         self._derived: dict[str, DerivedParts] = {}
+        #: States that are made of this one, and closed with it.
+        self.restricted: weakref.WeakSet[State] = weakref.WeakSet()
 
     @property
     def whole(self) -> State:
@@ -85,9 +88,11 @@ class State:
         return self
 
     def close(self) -> None:
-        """Drop what was read through this state; its view stays open."""
+        """Drop what was read through this state, and through those made of it; its view stays open."""
         self._parts.clear()
         self._derived.clear()
+        for state in list(self.restricted):
+            state.close()
 
     def __enter__(self) -> Self:
         return self

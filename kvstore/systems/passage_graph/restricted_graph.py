@@ -8,7 +8,6 @@ user sees are those of :meth:`RestrictedPassageGraph.visible_degrees`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ from .rows import stated_pairs
 if TYPE_CHECKING:
     from ...structures.state import State
 
-_ENTITIES_CACHED = 4096
 _FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
 
 
@@ -35,8 +33,8 @@ class RestrictedPassageGraph(PassageGraph):
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
-        self._related = lru_cache(_ENTITIES_CACHED)(lambda entity: frozenset(self._list_related(entity)))
-        self._joined = lru_cache(_ENTITIES_CACHED)(lambda entity: frozenset(self._list_joined(entity)))
+        self._related: dict[int, frozenset[int]] = {}
+        self._joined: dict[int, frozenset[int]] = {}
 
     def chunk_rows(self, chunks: Numbers) -> ChunkRows:
         bounds, entities, features = super().chunk_rows(chunks)
@@ -65,9 +63,13 @@ class RestrictedPassageGraph(PassageGraph):
     def _is_stated(self, entity: int, other: int, kind: int) -> bool:
         """True if an allowed document or the user states a link; one between titles follows from the names alone."""
         if kind == RELATION_LINK:
-            return other in self._related(entity)
+            if entity not in self._related:
+                self._related[entity] = frozenset(self._list_related(entity))
+            return other in self._related[entity]
         if kind == TRIPLE_LINK:
-            return other in self._joined(entity)
+            if entity not in self._joined:
+                self._joined[entity] = frozenset(self._list_joined(entity))
+            return other in self._joined[entity]
         return other in self._state.entities
 
     def _list_related(self, entity: int) -> Iterator[int]:
