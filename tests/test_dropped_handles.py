@@ -186,6 +186,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 STORE_TOOLS: dict[str, Call] = {
     **{name: lambda tools, folder, name=name: tools.call(name, TOOLS[name]) for name in TOOLS},  # type: ignore[misc]
     "call": lambda tools, folder: tools.call("select", {"sql": "SELECT nothing FROM documents"}),
+    "describe_error": lambda tools, folder: tools.describe_error(errors.InputError("the key 'tea' is taken")),
     "listed": lambda tools, folder: tools.listed("", 10),
     "prompt": lambda tools, folder: tools.prompt(QUESTION),
     "store": lambda tools, folder: tools.store,
@@ -196,6 +197,7 @@ STORE_TOOLS: dict[str, Call] = {
 
 FOLLOWED: dict[str, Call] = {
     "close": lambda followed, folder: followed.close(),
+    "interrupt": lambda followed, folder: (_count_in_session(followed), followed.interrupt()),
     "path": lambda followed, folder: followed.path,
     "session": lambda followed, folder: _count_in_session(followed),
 }
