@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
 import stat
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lmdb
+import numpy as np
+
+from kvstore_cext.pages import PageError, Pages, verify_free_list
 
 from ..errors import (
     CorruptionError,
@@ -27,9 +32,10 @@ from ..errors import (
     StoreNotFoundError,
 )
 from .dense_copy import write_densely
-from .lmdb_errors import translate
+from .lmdb_errors import READ_ERRORS, translate
 from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free, require_text
 from .mapped_pages import release_pages
+from .page_transaction import PageTransaction, TableTrees, VerifiedTransaction
 from .partial_files import hold_lock, partial_path
 from .readers_table import MAX_READERS, take_room
 
@@ -37,6 +43,15 @@ if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
 SMALLEST_MAP = 1 << 20
+#: Of a meta page: its number, flags, magic, version, page size and change.
+_META = struct.Struct("<Q2xH4xII16xI108xQ")
+_META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
+#: Of a page: its number, flags, lower and upper bound, and the offset of its first node.
+_PAGE = struct.Struct("<Q2xHHHH")
+#: Of the record of a tree: how deep it is, and its root; that of the main tree stands in a meta page.
+_TREE = struct.Struct("<6xH32xQ")
+_MAIN_TREE = 16 + 72
+_NO_PAGE = (1 << 64) - 1
 #: LMDB keeps an array of so many in memory; a version after this one may have more tables than this one knows.
 MAX_TABLES = 256
 
@@ -71,6 +86,8 @@ class DataFile:
         self.durability = durability
         #: Whether readers are listed in the table of readers; not so where this user may not write to it.
         self.registers = True
+        #: Whether the list of free pages has been verified since the file was opened.
+        self._free_list_verified = False
         #: Changes that LMDB has ceased to count, because a compacted file starts again at 1.
         self._changes_before = 0
         #: The LMDB environment itself.
@@ -84,6 +101,9 @@ class DataFile:
         """Map the file, with half the size as often as the system refuses."""
         #: Bytes that the file is known to have.
         self._long_enough = 0
+        #: Where the map begins in memory; None until a transaction has met a table.
+        self._address: int | None = None
+        self._verify_meta_pages()
         while True:
             if self.registers:
                 take_room(self.directory)
@@ -147,6 +167,83 @@ class DataFile:
             if tables.first():
                 release_pages(tables.value())
 
+    # -- Pages read without LMDB
+
+    def _verify_meta_pages(self) -> None:
+        """Raise CorruptionError if a meta page is damaged: LMDB would open the commit before the last."""
+        try:
+            with self.path.open("rb") as file:
+                heads = [file.read(_META.size)]
+                page_size = (_META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0) or mmap.PAGESIZE
+                file.seek(page_size)
+                heads.append(file.read(_META.size))
+        except FileNotFoundError:  # to be made
+            return
+        metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
+        if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
+            return  # LMDB says what it is instead
+        for number, (own, flags, magic, version, size, change) in enumerate(metas):
+            parity = change & 1 if change else number
+            if (own, flags, magic, version, size, parity) != (number, _META_FLAG, _MAGIC, _VERSION, page_size, number):
+                raise CorruptionError(
+                    f"{self.path}: meta page {number} is damaged, and without it the last commit cannot be known; "
+                    "restore a backup"
+                )
+
+    def pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
+        """The pages of a commit, which ``transaction`` keeps; None if the file has no table yet.
+
+        Raises CorruptionError if a page that leads to the tables is damaged.
+        """
+        if self._address is None:
+            self._address = self._find_address(transaction, change)
+        return None if self._address is None else self._pages_at(self._address, change)
+
+    def _pages_at(self, address: int, change: int) -> Pages:
+        try:
+            return Pages(address, self.environment.stat()["psize"], change)
+        except PageError as error:
+            raise translate(error, str(self.path)) from error
+
+    def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
+        """Find where LMDB has mapped the file: by the first record of the main tree, whose page is known."""
+        page_size = self.environment.stat()["psize"]
+        with self.path.open("rb") as file:
+            meta = os.pread(file.fileno(), page_size, (change & 1) * page_size)
+            depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
+            if number == _NO_PAGE:
+                return None
+            for level in range(depth, 0, -1):
+                page = os.pread(file.fileno(), page_size, number * page_size)
+                if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (number, 2 if level == 1 else 1):
+                    raise CorruptionError(
+                        f"{self.path}: page {number}, which leads to the tables, is damaged; restore a backup"
+                    )
+                if level > 1:
+                    low, middle, high = struct.unpack_from("<HHH", page, _PAGE.unpack_from(page)[4])
+                    number = low | middle << 16 | high << 32
+        with transaction.cursor() as cursor:
+            if not cursor.first():
+                return None
+            value = np.frombuffer(cursor.value(), np.uint8).ctypes.data
+        return value // page_size * page_size - number * page_size
+
+    def reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
+        """A read transaction that reads verified pages; None if later commits have overtaken it already."""
+        change = transaction.id()
+        pages = self.pages(transaction, change)
+        return None if pages is not None and pages.change != change else PageTransaction(transaction, pages)
+
+    def verify_for_writing(self, pages: Pages | None) -> None:
+        """Verify, once, what every write transaction reads: the list of free pages."""
+        if pages is None or self._free_list_verified:
+            return
+        try:
+            verify_free_list(pages)
+        except PageError as error:
+            raise translate(error, str(self.path)) from error
+        self._free_list_verified = True
+
     def begin(self, *, write: bool) -> lmdb.Transaction[memoryview]:
         """Begin a transaction; raises what LMDB raises."""
         return self.environment.begin(write=write, buffers=True)
@@ -156,6 +253,7 @@ class DataFile:
 
         Raises StoreFullError when the system refuses; the file is then mapped as before.
         """
+        self._address = None
         try:
             self.environment.set_mapsize(size)
         except lmdb.Error as error:
@@ -174,17 +272,20 @@ class DataFile:
     def reopen(self) -> None:
         """Close the file and open it again; no transaction may be open."""
         self.environment.close()
+        self._free_list_verified = False
         self.environment = self._open(self.map_size)
         self.map_size = self.environment.info()["map_size"]
 
-    def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
+    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
         """The number of the change that a transaction sees or makes; it only ever grows while the file is open."""
         return self._changes_before + transaction.id()
 
-    def table_names(self, transaction: lmdb.Transaction[memoryview]) -> list[bytes]:
-        """The names of all tables that ``transaction`` sees."""
-        with transaction.cursor() as cursor:
-            return [bytes(key) for key in cursor.iternext(keys=True, values=False)]
+    def table_names(self, pages: Pages | None) -> list[bytes]:
+        """The names of all tables; raises CorruptionError if one of the pages with their records is damaged."""
+        try:
+            return [os.fsencode(name) for name in TableTrees(pages)]
+        except PageError as error:
+            raise translate(error, str(self.path)) from error
 
     def open_table(self, name: bytes, transaction: lmdb.Transaction[memoryview] | None) -> Handle:
         """The handle of a table.
@@ -263,7 +364,7 @@ class DataFile:
                 flush(partial)
                 partial.rename(target)
             flush(target.resolve().parent)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, str(target)) from error
         except OSError as error:
             raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
@@ -295,7 +396,7 @@ class DataFile:
             copy.unlink(missing_ok=True)
             self._write_copy(copy)
             yield copy
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, str(self.path)) from error
         except PermissionError as error:
             raise ReadOnlyError(
@@ -316,9 +417,11 @@ class DataFile:
         try:
             os.fchown(descriptor, own.st_uid, own.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(own.st_mode))
-            with self.begin(write=True) as source:  # only so can it open tables
-                tables = {os.fsdecode(name): self.open_table(name, source) for name in self.table_names(source)}
-                write_densely(source, tables, copy, self.used)
+            with self.begin(write=False) as transaction:
+                source = self.reading(transaction)
+                if source is None:
+                    raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
+                write_densely(source, source.trees, copy, self.used)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import lmdb
 
+from kvstore_cext.pages import Tree
+
 from ..errors import CorruptionError
 from .mapped_pages import release_pages
-
-if TYPE_CHECKING:
-    from lmdb import _Database as Handle
+from .page_transaction import PageTransaction
 
 #: Bytes of records that are copied in one transaction, which holds them in memory; then the pages read are let go.
 BATCH = 1 << 22
@@ -26,7 +25,7 @@ _PASSING = 1 << 20
 
 
 def write_densely(
-    source: lmdb.Transaction[memoryview], tables: Mapping[str, Handle], target: Path, most_bytes: int
+    source: PageTransaction, tables: Mapping[str, Tree], target: Path, most_bytes: int
 ) -> None:
     """Append every record of ``tables`` to the file ``target``, missing or empty, which takes at most ``most_bytes``.
 

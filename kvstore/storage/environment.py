@@ -30,6 +30,7 @@ from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE, WRITER_FILE, examine, make_directory
 from .mapped_pages import PageBound
 from .open_file import PAGE, OpenFile
+from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 from .view import LmdbView, ReadTransaction, View, WriteView
@@ -243,19 +244,27 @@ class Environment:
             self._file.require_open()
             shared = None if self._file.data.registers else self._writer_lock.share(self.lock_timeout)
             try:
-                transaction, handles = self._file.begin(self.lock_timeout, write=False)
+                transaction, _ = self._file.begin(self.lock_timeout, write=False)
+                try:
+                    reading = self._file.data.reading(transaction)
+                except BaseException:
+                    transaction.abort()
+                    self.gate.leave()
+                    raise
+                if reading is None:
+                    transaction.abort()
+                    self.gate.leave()
             except BaseException:
                 if shared is not None:
                     release(shared)
                 raise
-            snapshot = ReadTransaction(self, transaction, handles)
-            self._views.add(snapshot)
-            snapshot.shared_lock = shared
-            # Another process may have added tables; a transaction begun before their handles cannot use them.
-            if transaction.stat()["entries"] == len(handles):
+            if reading is not None:
+                snapshot = ReadTransaction(self, reading, reading.trees)
+                self._views.add(snapshot)
+                snapshot.shared_lock = shared
                 return snapshot
-            snapshot.close()
-            self._file.open_tables(handles, self.lock_timeout)
+            if shared is not None:
+                release(shared)
 
     def write(self, timeout: float | None = None) -> WriteTransaction:
         """Begin the store's one write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
@@ -275,7 +284,14 @@ class Environment:
                 self.transaction_thread.run(transaction.abort)
                 self.gate.leave()
                 self._file.open_tables(handles, self.lock_timeout)
-            view = WriteTransaction(self, transaction, handles)
+            try:
+                pages = self._file.data.pages(transaction, transaction.id() - 1)
+                self._file.data.verify_for_writing(pages)
+                view = WriteTransaction(self, VerifiedTransaction(transaction, pages, handles), handles)
+            except BaseException:
+                self.transaction_thread.run(transaction.abort)
+                self.gate.leave()
+                raise
             self._views.add(view)
             return view
         except BaseException:
@@ -411,7 +427,7 @@ class Environment:
         """Make ``table`` within a write transaction."""
         return self._file.data.create_table(transaction, table)
 
-    def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
+    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
         """The number of the change that a transaction sees or makes."""
         return self._file.data.change_of(transaction)
 

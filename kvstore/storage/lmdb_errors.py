@@ -6,6 +6,8 @@ import errno
 
 import lmdb
 
+from kvstore_cext.pages import PageError
+
 from ..errors import (
     ClosedError,
     CorruptionError,
@@ -16,6 +18,8 @@ from ..errors import (
     TransactionError,
 )
 
+#: What reading records raises.
+READ_ERRORS = (lmdb.Error, PageError)
 #: LMDB takes keys of 1 to so many bytes.
 LONGEST_KEY = 511
 #: LMDB answers EIO when a write ended early, which is what a disk does that runs full.
@@ -26,8 +30,12 @@ class MapFull(StoreFullError):
     """The memory map is full and the transaction rolled back; in a larger map it may succeed."""
 
 
-def translate(error: lmdb.Error, place: str) -> KvstoreError:
+def translate(error: lmdb.Error | PageError, place: str) -> KvstoreError:
     """The error of this project that says what an error of LMDB means at ``place`` (a path or a table)."""
+    if isinstance(error, PageError) and "closed" not in str(error):
+        return CorruptionError(f"{place}: the data file is damaged: {error}; run CHECK REPAIR, or restore a backup")
+    if isinstance(error, PageError):
+        return ClosedError(f"{place}: the snapshot or transaction was closed; open another")
     code = getattr(error, "code", 0)
     if isinstance(error, lmdb.DiskError) or code in NO_SPACE:
         return StoreFullError(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import lmdb
 
@@ -30,8 +30,9 @@ from .change_buffer import (
     value_in,
 )
 from .dense_copy import write_densely
-from .lmdb_errors import LONGEST_KEY, MapFull, translate
+from .lmdb_errors import LONGEST_KEY, READ_ERRORS, MapFull, translate
 from .mapped_pages import PageBound
+from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 
@@ -130,7 +131,7 @@ class TransactionOwner(Protocol):
         """Bytes of the file up to the last page that was ever used."""
         ...
 
-    def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
+    def change_of(self, transaction: PageTransaction | VerifiedTransaction) -> int:
         """The number of the change that ``transaction`` sees or makes."""
         ...
 
@@ -161,10 +162,14 @@ class LmdbView:
     counted = True
 
     def __init__(
-        self, owner: TransactionOwner, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
+        self,
+        owner: TransactionOwner,
+        transaction: PageTransaction | VerifiedTransaction,
+        handles: Mapping[str, Any],
     ) -> None:
         self._owner = owner
-        self._transaction: lmdb.Transaction[memoryview] | None = transaction
+        self._transaction: Any = transaction
+        #: How the transaction names each table.
         self._handles = handles
         self._known_buffer: ChangeBuffer | None = None
         self._buffered = owner.buffer_reader.buffered
@@ -181,7 +186,7 @@ class LmdbView:
                 if chain != UNCHANGED:
                     return value_in(table, key, chain, self._in_table(table, key, chain))
             return None if handle is None else transaction.get(key, db=handle)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
@@ -202,7 +207,7 @@ class LmdbView:
                         found.append(value_in(table, key, change, stored))
                     else:
                         found.append(None if cursor is None else cursor.get(key))
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
         return found
 
@@ -223,7 +228,7 @@ class LmdbView:
                         while more and (key := bytes(cursor.key())).startswith(prefix):
                             found[-1].append((key, cursor.value()))
                             more = cursor.next()
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
         if self._buffered[table]:
             for place, prefix in enumerate(prefixes):
@@ -269,7 +274,7 @@ class LmdbView:
                     found[place] = next(self.scan(table, ranges[place][0], key, reverse=True), None)
                 else:
                     found[place] = key, value
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
         return found
 
@@ -284,13 +289,13 @@ class LmdbView:
             return count + self._buffer().added(
                 table, lambda key: handle is not None and transaction.get(key, db=handle) is not None
             )
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
 
     def tables(self) -> dict[str, dict[str, int]]:
         """LMDB's page and record counts of every table, by name (for statistics); the change buffer is one of them."""
         transaction = self._current()
-        return {name: dict(transaction.stat(handle)) for name, handle in sorted(self._handles.items())}  # type: ignore[arg-type]
+        return {name: dict(transaction.stat(handle)) for name, handle in sorted(self._handles.items())}
 
     @property
     def closed(self) -> bool:
@@ -310,7 +315,7 @@ class LmdbView:
             return None
         try:
             return self._current().get(key, db=handle)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
 
     def _segments(self, start: bytes) -> Iterator[Record]:
@@ -327,8 +332,8 @@ class LmdbView:
 
     def _records(
         self,
-        transaction: lmdb.Transaction[memoryview],
-        handle: Handle,
+        transaction: Any,
+        handle: Any,
         table: str,
         start: bytes,
         stop: bytes | None,
@@ -355,10 +360,10 @@ class LmdbView:
                         yield record, value
                         if not number % _NOTED:
                             bound.note(_NOTED)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
 
-    def _current(self) -> lmdb.Transaction[memoryview]:
+    def _current(self) -> Any:
         if self._transaction is None:
             raise ClosedError(
                 "this snapshot or transaction is closed, or belongs to the parent of a fork; open another"
@@ -382,10 +387,12 @@ class ReadTransaction(LmdbView):
     _pins = 0
 
     def pass_over_damage(self) -> list[str]:
-        """Go on without what is damaged of the change buffer; a sentence for each commit whose changes are lost so.
+        """Go on without damaged pages, and without what is damaged of the change buffer.
 
-        What later commits have changed of a record that is lost is lost with it.
+        Returns a sentence for each commit whose changes are lost so. What later commits have changed of a record that
+        is lost is lost with it.
         """
+        self._current().passes_damage = True
         self._known_buffer, lost = undamaged(self._segments)
         buffer = self._known_buffer
         for table in buffer.tables:
@@ -397,6 +404,10 @@ class ReadTransaction(LmdbView):
                 except CorruptionError:
                     changes.update({key: None})
         return lost
+
+    def find_damaged_pages(self, table: str) -> list[str]:
+        """Every damaged branch and leaf page of a table, as text: the records in it, or below it, are lost."""
+        return self._current().find_damage(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, most_bytes: int) -> None:
         """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_densely` raises."""

@@ -13,16 +13,18 @@ from functools import partial
 from itertools import islice
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import lmdb
 
+from kvstore_cext.pages import PageError
 from kvstore_cext.patches import say_many, values_of
 
 from ..errors import KvstoreError, TransactionError
 from . import change_buffer, engine_tables
 from .change_buffer import LARGE, ChangeBuffer, TableChanges, foreign, most_bytes, packed_segments, segment_key
-from .lmdb_errors import LONGEST_KEY, key_error, translate
+from .lmdb_errors import LONGEST_KEY, READ_ERRORS, key_error, translate
+from .page_transaction import VerifiedTransaction
 from .view import LmdbView, Record, TransactionOwner
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class WriteTransaction(LmdbView):
     writable = True
 
     def __init__(
-        self, owner: TransactionOwner, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
+        self, owner: TransactionOwner, transaction: VerifiedTransaction, handles: Mapping[str, Handle]
     ) -> None:
         super().__init__(owner, transaction, handles)
         self._thread = get_ident()
@@ -109,8 +111,8 @@ class WriteTransaction(LmdbView):
             return
         self._changes += 1
         try:
-            transaction.drop(handle, delete=False)
-        except lmdb.Error as error:
+            transaction.clear(handle)
+        except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
 
     def merge_buffer(self) -> None:
@@ -124,6 +126,8 @@ class WriteTransaction(LmdbView):
                     values = values_of(portion, changes.newer, changes.older, self._reading(table))
                 except ValueError as error:
                     raise foreign(table, error) from error
+                except READ_ERRORS as error:
+                    raise self._failed(error, f"table {table}") from error
                 self._write_many(table, dict(zip(portion, values, strict=True)))
         for key in buffer.segments:
             self._delete(engine_tables.RECENT, key)
@@ -160,7 +164,7 @@ class WriteTransaction(LmdbView):
         transaction = self._current()
         try:
             self._owner.transaction_thread.run(transaction.commit)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise self._failed(error, "commit") from error
         except BaseException:  # an interruption: the commit is over all the same
             self._end()
@@ -196,7 +200,7 @@ class WriteTransaction(LmdbView):
         if getattr(self, "_transaction", None) is not None:
             self.abort()
 
-    def _current(self) -> lmdb.Transaction[memoryview]:
+    def _current(self) -> Any:
         if get_ident() != self._thread:
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return self._transaction or super()._current()
@@ -224,6 +228,8 @@ class WriteTransaction(LmdbView):
             self._own_bytes += say_many(changes, before.newer, before.older, read, most, own, chains)
         except ValueError as error:
             raise foreign(table, error) from error
+        except READ_ERRORS as error:
+            raise self._failed(error, f"table {table}") from error
         buffer.of(table).update(chains)
         if self._own_bytes > LARGE and self._ends is None:
             self._become_large()
@@ -289,16 +295,15 @@ class WriteTransaction(LmdbView):
         try:
             handle = self._table(table)
             self._changes += 1
-            with transaction.cursor(db=handle) as cursor:
-                cursor.putmulti(kept)
-        except lmdb.Error as error:
+            transaction.put_many(kept, handle)
+        except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
 
     def _table(self, table: str) -> Handle:
         """The handle of a table, which is made where there is none."""
         handle = self._handles.get(table)
         if handle is None:
-            handle = self._owner.create_table(self._current(), table)
+            handle = self._owner.create_table(self._current().lmdb, table)
             self._created[table] = handle
             self._handles = {**self._handles, table: handle}
         return handle
@@ -310,7 +315,7 @@ class WriteTransaction(LmdbView):
             handle = self._table(table)
             self._changes += 1
             transaction.put(key, value, db=handle)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
 
     def _delete(self, table: str, key: bytes) -> bool:
@@ -322,10 +327,10 @@ class WriteTransaction(LmdbView):
         self._changes += 1
         try:
             return transaction.delete(key, db=handle)
-        except lmdb.Error as error:
+        except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
 
-    def _failed(self, error: lmdb.Error, place: str) -> KvstoreError:
+    def _failed(self, error: lmdb.Error | PageError, place: str) -> KvstoreError:
         if not isinstance(error, lmdb.BadValsizeError):
             self.abort()
         return (

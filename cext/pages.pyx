@@ -1,0 +1,536 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""A reader of the pages of an LMDB 0.9 file that trusts no page before it has verified it.
+
+In: the address of the mapped file, the size of its pages, and the record of a tree, as a meta page or the main tree has
+it. Out: values as memoryviews into the map. A page must have its own number and the kind that its place in the tree
+asks for, and every node must lie within its page: so a zeroed, swapped or copied page raises :class:`PageError` before
+anything is read from it. LMDB itself follows such a page: it ends the process, or does not find what is stored.
+
+Page: number u64, pad u16, flags u16, then lower u16 and upper u16, of an overflow page its run of pages u32; offsets of
+nodes u16. Node: low and high half of a size u16, flags u16, size of the key u16, key, value. In a branch page, size and
+flags are the number of the child, and the key of the first node is not used.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+cdef extern from "Python.h":
+    object PyMemoryView_FromMemory(char* memory, Py_ssize_t size, int flags)
+    int PyBUF_READ
+
+cdef enum:
+    _HEADER = 16
+    _NODE = 8
+    _DEEPEST = 32
+    _METAS = 2
+    _BRANCH = 1
+    _LEAF = 2
+    _OVERFLOW = 4
+    _META = 8
+    _BIG = 1
+    _TABLE = 2
+    _RECORD = 48
+
+cdef uint64_t _NO_PAGE = <uint64_t> -1
+
+
+class PageError(Exception):
+    """A page is not what its place asks for, or the transaction that keeps the pages is closed."""
+
+
+cdef inline uint16_t _u16(const uint8_t* at) noexcept:
+    cdef uint16_t number
+    memcpy(&number, at, 2)
+    return number
+
+
+cdef inline uint64_t _u64(const uint8_t* at) noexcept:
+    cdef uint64_t number
+    memcpy(&number, at, 8)
+    return number
+
+
+cdef inline int _count(const uint8_t* page) noexcept:
+    """The number of nodes of a verified page."""
+    return (_u16(page + 12) - _HEADER) >> 1
+
+
+cdef inline int _compare(const uint8_t* key, Py_ssize_t size, const uint8_t* other, Py_ssize_t other_size) noexcept:
+    cdef int order = memcmp(key, other, min(size, other_size))
+    return order if order else (size > other_size) - (size < other_size)
+
+
+cdef class Pages:
+    """The committed pages of a mapped file, as one transaction sees them, until :meth:`close`."""
+
+    cdef const uint8_t* _base
+    cdef uint32_t _size
+    cdef uint64_t _end
+    cdef bint _open
+    #: The change that the meta page is of: another than asked for if a later commit has overwritten it.
+    cdef readonly uint64_t change
+    #: The records of the main tree and of the list of free pages.
+    cdef readonly bytes main, free
+
+    def __init__(self, size_t address, uint32_t page_size, uint64_t change):
+        cdef const uint8_t* page
+        self._base = <const uint8_t*> address
+        self._size = page_size
+        page = self._base + (change & 1) * page_size
+        if _u64(page) != change & 1 or not _u16(page + 10) & _META:
+            raise PageError(f"page {change & 1} is no meta page")
+        page += _HEADER
+        self.free = PyBytes_FromStringAndSize(<const char*> page + 24, _RECORD)
+        self.main = PyBytes_FromStringAndSize(<const char*> page + 72, _RECORD)
+        self._end = _u64(page + 120) + 1
+        self.change = _u64(page + 128)
+        self._open = True
+
+    def close(self):
+        """Refuse all further reading: the pages may change or be unmapped from now on."""
+        self._open = False
+
+    def tree(self, record):
+        """The tree that a record of 48 bytes describes."""
+        cdef bytes copy = bytes(record)
+        if len(copy) == _RECORD and _u16(<const uint8_t*> PyBytes_AS_STRING(copy) + 4):
+            raise PageError("the record of a table is damaged: LMDB orders it otherwise")
+        return Tree(self, copy)
+
+    cdef const uint8_t* _page(self, uint64_t number, int kind) except NULL:
+        """A verified branch or leaf page."""
+        cdef const uint8_t* page
+        cdef int lower, upper
+        if not self._open:
+            raise PageError("the transaction is closed")
+        if number < _METAS or number >= self._end:
+            raise PageError(f"page {number} is referred to, but is not one of its {self._end} pages")
+        page = self._base + number * self._size
+        if _u64(page) != number:
+            raise PageError(f"page {number} is overwritten: it has the number {_u64(page)}")
+        if _u16(page + 10) != kind:
+            raise PageError(f"page {number} has the flags {_u16(page + 10)}, not {kind}")
+        lower, upper = _u16(page + 12), _u16(page + 14)
+        if lower < _HEADER + 2 * (1 + (kind == _BRANCH)) or lower & 1 or lower > upper or upper > <int> self._size:
+            raise PageError(f"page {number} has its nodes at {lower} and {upper}")
+        return page
+
+    cdef const uint8_t* _node(self, const uint8_t* page, int place) except NULL:
+        """A node whose header and key lie within its page."""
+        cdef uint32_t offset = _u16(page + _HEADER + 2 * place)
+        if offset < _u16(page + 14) or offset + _NODE > self._size or \
+                offset + _NODE + _u16(page + offset + 6) > self._size:
+            raise PageError(f"page {_u64(page)}: node {place} leads outside")
+        return page + offset
+
+    cdef const uint8_t* _value(
+        self, const uint8_t* page, int place, const uint8_t* node, Py_ssize_t* size
+    ) except NULL:
+        """Where the value of a leaf's node is, and its size."""
+        cdef Py_ssize_t length = _u16(node) | <Py_ssize_t> _u16(node + 2) << 16
+        cdef const uint8_t* value = node + _NODE + _u16(node + 6)
+        cdef const uint8_t* first
+        cdef uint16_t flags = _u16(node + 4)
+        cdef uint64_t number, pages
+        cdef uint32_t run
+        if flags & ~(_BIG | _TABLE) or flags == (_BIG | _TABLE):
+            raise PageError(f"page {_u64(page)}: node {place} has the flags {flags}")
+        size[0] = length
+        if value + (8 if flags & _BIG else length) > page + self._size:
+            raise PageError(f"page {_u64(page)}: node {place} leads outside")
+        if not flags & _BIG:
+            return value
+        number, pages = _u64(value), (_HEADER - 1 + length) // self._size + 1
+        if number < _METAS or number >= self._end or number + pages > self._end:
+            raise PageError(f"page {number} is referred to, but is not one of its {self._end} pages")
+        first = self._base + number * self._size
+        memcpy(&run, first + 12, 4)
+        if _u64(first) != number or _u16(first + 10) != _OVERFLOW or run != pages:
+            raise PageError(f"page {number} is overwritten: it is not the first of {pages} that hold a value")
+        return first + _HEADER
+
+    cdef int _search(
+        self, const uint8_t* page, const uint8_t* key, Py_ssize_t size, bint branch, bint* exact
+    ) except -1:
+        """The first node of a page whose key is not below a key; in a branch page, the one that leads to the key."""
+        cdef int low = 1 if branch else 0
+        cdef int high = _count(page), middle, order
+        cdef const uint8_t* node
+        exact[0] = False
+        while low < high:
+            middle = (low + high) >> 1
+            node = self._node(page, middle)
+            order = _compare(node + _NODE, _u16(node + 6), key, size)
+            if order == 0:
+                exact[0] = True
+                return middle
+            if order < 0:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1 if branch else low
+
+    cdef uint64_t _child(self, const uint8_t* page, int place) except 0:
+        """The number of the page that a node of a branch page leads to."""
+        cdef const uint8_t* node = self._node(page, place)
+        cdef uint64_t number = _u16(node) | <uint64_t> _u16(node + 2) << 16 | <uint64_t> _u16(node + 4) << 32
+        if number < _METAS:
+            raise PageError(f"page {_u64(page)}: node {place} leads to page {number}")
+        return number
+
+
+cdef class Tree:
+    """One table, or the main tree, whose values are the records of the tables."""
+
+    cdef Pages _pages
+    cdef uint64_t _root
+    cdef int _depth
+    cdef readonly dict statistics
+
+    def __init__(self, Pages pages not None, bytes record not None):
+        cdef const uint8_t* at = <const uint8_t*> PyBytes_AS_STRING(record)
+        if len(record) != _RECORD:
+            raise PageError("the record of a table is damaged")
+        self._pages = pages
+        self._depth = _u16(at + 6)
+        self._root = _u64(at + 40)
+        if self._root != _NO_PAGE and not 0 < self._depth <= _DEEPEST:
+            raise PageError(f"a table is {self._depth} pages deep")
+        self.statistics = {
+            "psize": pages._size,
+            "depth": self._depth,
+            "branch_pages": _u64(at + 8),
+            "leaf_pages": _u64(at + 16),
+            "overflow_pages": _u64(at + 24),
+            "entries": _u64(at + 32),
+        }
+
+    cdef const uint8_t* _leaf(self, const uint8_t* key, Py_ssize_t size, int* place) except? NULL:
+        """The leaf that a key belongs into, and where in it the key is, or -1; NULL in an empty tree."""
+        cdef int level
+        cdef bint exact = False
+        cdef uint64_t number = self._root
+        cdef const uint8_t* page
+        if not self._pages._open:
+            raise PageError("the transaction is closed")
+        if number == _NO_PAGE:
+            return NULL
+        for level in range(1, self._depth):
+            page = self._pages._page(number, _BRANCH)
+            number = self._pages._child(page, self._pages._search(page, key, size, True, &exact))
+        page = self._pages._page(number, _LEAF)
+        place[0] = self._pages._search(page, key, size, False, &exact)
+        if not exact:
+            place[0] = -1
+        return page
+
+    def get(self, bytes key not None):
+        """The value under a key, or None."""
+        cdef int place = -1
+        cdef Py_ssize_t size = 0
+        cdef const uint8_t* value
+        cdef const uint8_t* page = self._leaf(
+            <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &place
+        )
+        if page == NULL or place < 0:
+            return None
+        value = self._pages._value(page, place, self._pages._node(page, place), &size)
+        return PyMemoryView_FromMemory(<char*> value, size, PyBUF_READ)
+
+    def cursor(self, bint passing=False):
+        """A cursor; ``passing`` says that it goes on behind what is damaged, and notes it."""
+        return Cursor(self, passing)
+
+    def verify_path(self, bytes key not None, bint siblings=False):
+        """Verify the pages that lead to a key, and the value there; with ``siblings`` those of pages beside as well,
+        which LMDB merges them with when the key is removed."""
+        cdef int level, place = -1, beside, step
+        cdef bint exact = False
+        cdef uint64_t number = self._root
+        cdef const uint8_t* page
+        cdef Py_ssize_t size = 0
+        page = self._leaf(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &place)
+        if page == NULL:
+            return
+        if place >= 0:
+            self._pages._value(page, place, self._pages._node(page, place), &size)
+        if not siblings:
+            return
+        for level in range(1, self._depth):
+            page = self._pages._page(number, _BRANCH)
+            place = self._pages._search(
+                page, <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), True, &exact
+            )
+            for step in range(-1, 2, 2):
+                beside = place + step
+                if 0 <= beside < _count(page):
+                    self._verify_first(self._pages._child(page, beside), level + 1)
+            number = self._pages._child(page, place)
+
+    cdef int _verify_first(self, uint64_t number, int level) except -1:
+        """Verify a page and those that lead from it to its first leaf."""
+        while level < self._depth:
+            number = self._pages._child(self._pages._page(number, _BRANCH), 0)
+            level += 1
+        self._pages._page(number, _LEAF)
+        return 0
+
+    def verify_paths(self, list records not None):
+        """Verify the pages that lead to the keys of some records."""
+        for record in records:
+            self.verify_path(record[0])
+
+    def verify_near(self, bytes key not None, bint forward=True):
+        """Verify the leaf that a key belongs into and the one behind it, or before it.
+
+        Returns the last key of that leaf, or its first: as far as a cursor can go without reaching another page than
+        these. None if there is no page beyond.
+        """
+        cdef Cursor cursor = Cursor(self, False)
+        if not cursor._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
+            return None
+        cursor._at[cursor._top] = _count(cursor._stack[cursor._top]) - 1 if forward else 0
+        limit = cursor.key()
+        return limit if cursor._move(1 if forward else -1) else None
+
+    def verify(self):
+        """Verify every page of the tree, without the values; returns how many records there are."""
+        cdef Cursor cursor = Cursor(self, False)
+        cdef Py_ssize_t records = 0
+        cdef bint more = cursor.first()
+        while more:
+            records += _count(cursor._stack[cursor._top])
+            cursor._at[cursor._top] = _count(cursor._stack[cursor._top]) - 1
+            more = cursor._move(1)
+        return records
+
+
+cdef class Cursor:
+    """A place in a tree, to be moved from record to record."""
+
+    cdef Tree _tree
+    cdef Pages _pages
+    cdef bint _passing
+    cdef bint _placed
+    cdef int _top
+    cdef const uint8_t* _stack[_DEEPEST]
+    cdef int _at[_DEEPEST]
+    #: What was passed over: errors as text.
+    cdef readonly list passed
+
+    def __init__(self, Tree tree not None, bint passing):
+        self._tree = tree
+        self._pages = tree._pages
+        self._passing = passing
+        self._placed = False
+        self._top = tree._depth - 1
+        self.passed = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def __iter__(self):
+        self._begin(1)
+        return Records(self, 1)
+
+    cdef bint _is_empty(self) except -1:
+        if not self._pages._open:
+            raise PageError("the transaction is closed")
+        return self._tree._root == _NO_PAGE
+
+    cdef bint _enter_page(self, int level, uint64_t number) except -1:
+        """Put a page on the stack; False if it is damaged and passed over."""
+        try:
+            self._stack[level] = self._pages._page(number, _LEAF if level == self._top else _BRANCH)
+        except PageError as error:
+            if not self._passing or not self._pages._open:
+                raise
+            self.passed.append(str(error))
+            return False
+        return True
+
+    cdef bint _enter_child(self, int level) except -1:
+        """Put the child of the current node of a branch page on the stack."""
+        cdef uint64_t number
+        try:
+            number = self._pages._child(self._stack[level], self._at[level])
+        except PageError as error:
+            if not self._passing:
+                raise
+            self.passed.append(str(error))
+            return False
+        return self._enter_page(level + 1, number)
+
+    cdef bint _descend(self, int level, int step) except -1:
+        """Go to the first leaf below the current node of a level, or to the last, passing over what is damaged."""
+        while level < self._top:
+            if self._enter_child(level):
+                level += 1
+                self._at[level] = 0 if step > 0 else _count(self._stack[level]) - 1
+                continue
+            while True:  # on to the next node, of a page above where this page has none
+                self._at[level] += step
+                if 0 <= self._at[level] < _count(self._stack[level]):
+                    break
+                level -= 1
+                if level < 0:
+                    return False
+        return True
+
+    cdef bint _move(self, int step) except -1:
+        """Go to the next record, or to the one before; False at the end."""
+        if not self._pages._open:
+            raise PageError("the transaction is closed")
+        self._placed = self._move_from(self._top, step)
+        return self._placed
+
+    cdef bint _move_from(self, int level, int step) except -1:
+        """Leave the current node of a level, and all below it."""
+        while level >= 0:
+            self._at[level] += step
+            if 0 <= self._at[level] < _count(self._stack[level]):
+                return self._descend(level, step)
+            level -= 1
+        return False
+
+    cdef bint _begin(self, int step) except -1:
+        self._placed = False
+        if self._is_empty() or not self._enter_page(0, self._tree._root):
+            return False
+        self._at[0] = 0 if step > 0 else _count(self._stack[0]) - 1
+        self._placed = self._descend(0, step)
+        return self._placed
+
+    cdef bint _descend_to(self, const uint8_t* key, Py_ssize_t size) except -1:
+        """Go to the leaf that a key belongs into, at the first record that is not below it, which may be its end."""
+        cdef int level
+        cdef bint exact = False
+        self._placed = False
+        if self._is_empty() or not self._enter_page(0, self._tree._root):
+            return False
+        for level in range(self._top):
+            self._at[level] = self._pages._search(self._stack[level], key, size, True, &exact)
+            if not self._enter_child(level):  # what is behind the damage is not below the key
+                self._placed = self._move_from(level, 1)
+                return self._placed
+        self._at[self._top] = self._pages._search(self._stack[self._top], key, size, False, &exact)
+        self._placed = True
+        return True
+
+    def first(self):
+        """Go to the first record; False if there is none."""
+        return self._begin(1)
+
+    def last(self):
+        """Go to the last record; False if there is none."""
+        return self._begin(-1)
+
+    def set_range(self, bytes key not None):
+        """Go to the first record whose key is not below a key; False if there is none."""
+        if not self._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
+            return False
+        if self._at[self._top] == _count(self._stack[self._top]):
+            self._at[self._top] -= 1
+            return self._move(1)
+        return True
+
+    def next(self):
+        """Go to the next record; False if there is none."""
+        return self._placed and self._move(1)
+
+    def prev(self):
+        """Go to the record before; False if there is none."""
+        return self._placed and self._move(-1)
+
+    def get(self, bytes key not None):
+        """The value under a key, or None."""
+        return self._tree.get(key)
+
+    cpdef key(self):
+        """The key of the record."""
+        if not self._placed or not self._pages._open:
+            raise PageError("the cursor is at no record, or its transaction is closed")
+        cdef const uint8_t* node = self._pages._node(self._stack[self._top], self._at[self._top])
+        return PyBytes_FromStringAndSize(<const char*> node + _NODE, _u16(node + 6))
+
+    cpdef value(self):
+        """The value of the record; one that is damaged has no bytes for a cursor that passes over damage."""
+        cdef Py_ssize_t size = 0
+        cdef const uint8_t* page
+        cdef const uint8_t* value
+        if not self._placed or not self._pages._open:
+            raise PageError("the cursor is at no record, or its transaction is closed")
+        page = self._stack[self._top]
+        try:
+            value = self._pages._value(
+                page, self._at[self._top], self._pages._node(page, self._at[self._top]), &size
+            )
+        except PageError:
+            if not self._passing:
+                raise
+            return memoryview(b"")
+        return PyMemoryView_FromMemory(<char*> value, size, PyBUF_READ)
+
+    def iternext(self):
+        """The records from this one on."""
+        return Records(self, 1)
+
+    def iterprev(self):
+        """The records from this one back."""
+        return Records(self, -1)
+
+
+cdef class Records:
+    """The records that a cursor passes, with their keys."""
+
+    cdef Cursor _cursor
+    cdef int _step
+    cdef bint _begun
+
+    def __init__(self, Cursor cursor not None, int step):
+        self._cursor = cursor
+        self._step = step
+        self._begun = False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._begun:
+            if not self._cursor._placed or not self._cursor._move(self._step):
+                raise StopIteration
+        elif not self._cursor._placed:
+            raise StopIteration
+        self._begun = True
+        return self._cursor.key(), self._cursor.value()
+
+
+def verify_free_list(Pages pages not None):
+    """Verify the list of free pages: LMDB gives them away unread, so a wrong one overwrites what is in use."""
+    cdef Tree tree = Tree(pages, pages.free)
+    cdef Cursor cursor = Cursor(tree, False)
+    cdef bytearray listed = bytearray(pages._end // 8 + 1)
+    cdef uint8_t* marks = listed
+    cdef const uint8_t* page
+    cdef const uint8_t* numbers
+    cdef Py_ssize_t size = 0, place
+    cdef uint64_t number, before
+    cdef bint more = cursor.first()
+    while more:
+        page = cursor._stack[cursor._top]
+        numbers = pages._value(page, cursor._at[cursor._top], pages._node(page, cursor._at[cursor._top]), &size)
+        if size < 8 or size % 8 or _u64(numbers) != <uint64_t> size // 8 - 1:
+            raise PageError("the list of free pages is damaged")
+        before = pages._end
+        for place in range(1, size // 8):
+            number = _u64(numbers + 8 * place)
+            if number < _METAS or number >= before or marks[number >> 3] >> (number & 7) & 1:
+                raise PageError(f"the list of free pages is damaged at page {number}")
+            marks[number >> 3] |= 1 << (number & 7)
+            before = number
+        more = cursor._move(1)

@@ -1,0 +1,227 @@
+"""A page of the data file that is zeroed, swapped with another or overwritten by another: no statement ends the process,
+and none gives a wrong result without an error."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore.errors import KvstoreError
+from kvstore.sql.store_tables import sql_tables
+
+PAGE = mmap.PAGESIZE
+KINDS = ("zero", "swap", "copy")
+NAMES = ("Cryostat", "Maria Lindqvist", "The Pump", "Nobody")
+
+Operation = Callable[[Path], object]
+
+
+def _reading(read: Callable[[kvstore.Store], object]) -> Operation:
+    def operation(path: Path) -> object:
+        with kvstore.open(path, embedder="hashing:32") as store:
+            return read(store)
+
+    return operation
+
+
+def _dump(store: kvstore.Store) -> object:
+    target = Path(store.path).parent / "dump.jsonl"
+    target.unlink(missing_ok=True)
+    store.export(target)
+    return sorted(target.read_text().splitlines())
+
+
+def _write(store: kvstore.Store) -> object:
+    store.put("new", "The Vacuum Pump is new in Uppsala.")
+    store.delete("cold")
+    return sorted(store.keys())
+
+
+def _repair(store: kvstore.Store) -> object:
+    report = store.repair()
+    return report.lost, report.remaining
+
+
+#: The statements that are run over a damaged store, each in a copy of its own.
+OPERATIONS: dict[str, Operation] = {
+    **{
+        f"SELECT {table}": _reading(lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall())  # type: ignore[misc]
+        for table in sql_tables()
+    },
+    "LOOKUP": _reading(lambda store: [store.lookup(name, limit=20) for name in NAMES]),
+    "ASK": _reading(lambda store: store.ask("Who built the Vacuum Pump in Uppsala?").text),
+    "RETRIEVE": _reading(lambda store: store.retrieve("the Cryostat in Uppsala", top=4).hits),
+    "get": _reading(lambda store: [store.get(key) for key in ("pumps", "cold", "own", "parts", "nothing")]),
+    "dump": _reading(_dump),
+    "write": _reading(_write),
+    "CHECK": _reading(lambda store: store.check()),
+    "REPAIR": _reading(_repair),
+}
+#: Whose results are known.
+COMPARED = [name for name in OPERATIONS if name not in ("CHECK", "REPAIR")]
+
+
+def fill(path: Path) -> None:
+    with kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 16, "language": "rules"}) as store:
+        store.put(
+            "pumps",
+            "# Pumps\n\nThe Vacuum Pump feeds the Cryostat. It was built in Uppsala by Maria Lindqvist.\n\n## Care\n\n"
+            + "The Cryostat stands in Uppsala and the Turbine turns. " * 120,
+            title="Vacuum Pump",
+            format="markdown",
+        )
+        store.put("cold", "The Cryostat keeps the Detector cold in Uppsala.", title="Cryostat", meta={"year": 2023})
+        store.put("parts", "Vacuum Pump,Cryostat\nCryostat,Turbine\nTurbine,Instrument\n", format="pairs")
+        store.put("own", "A text whose vector its owner brought along.", vectors=[np.linspace(-1, 1, 32)])
+        for part in range(40):
+            store.put(f"names {part}", " ".join(f"Alpha{part * 20 + n} is Beta{n}." for n in range(20)))
+        store.put_edge("Maria Lindqvist", "Laboratory", tree="staff")
+        store.alias("The Pump", "Vacuum Pump")
+        store.merge("Turbine", "Instrument")
+        store.compact()
+        store.put("late", "The Detector is late in Uppsala.")
+
+
+def damage(data: Path, kind: str, page: int) -> None:
+    """Zero a page, swap it with one further on, or put that one over it."""
+    content = bytearray(data.read_bytes())
+    count = len(content) // PAGE
+    other = (page + 1 + page * 7 % (count - 1)) % count
+    here, there = slice(page * PAGE, (page + 1) * PAGE), slice(other * PAGE, (other + 1) * PAGE)
+    own, others = bytes(content[here]), bytes(content[there])
+    if kind == "zero":
+        content[here] = bytes(PAGE)
+    else:
+        content[here] = others
+        if kind == "swap":
+            content[there] = own
+    data.write_bytes(content)
+
+
+def plain(value: object) -> Any:
+    """A result as it looks after its way through a pipe."""
+    return json.loads(json.dumps(value, default=repr))
+
+
+def run(original: Path, folder: Path, kind: str | None, page: int, names: list[str]) -> dict[str, Any]:
+    """What each statement does over a store with one damaged page: its result, ``error``, ``raw`` or ``abort``.
+
+    Runs them in children, of which each goes on behind the statement that ended the one before.
+    """
+    outcomes: dict[str, Any] = {}
+    while len(outcomes) < len(names):
+        reader, writer = os.pipe()
+        if not (child := os.fork()):
+            code = 1
+            try:
+                os.close(reader)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                for name in names[len(outcomes) :]:
+                    _run_operation(original, folder, kind, page, name, writer)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(writer)
+        with os.fdopen(reader) as lines:
+            for line in lines:
+                outcomes.update(json.loads(line))
+        _, status = os.waitpid(child, 0)
+        if status:
+            outcomes[names[len(outcomes)]] = {"abort": status}
+    return outcomes
+
+
+def _run_operation(original: Path, folder: Path, kind: str | None, page: int, name: str, writer: int) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    copy = folder / "store"
+    copy.mkdir(parents=True)
+    shutil.copy(original / "data.mdb", copy)
+    if kind is not None:
+        damage(copy / "data.mdb", kind, page)
+    outcome: dict[str, Any]
+    try:
+        outcome = {"result": plain(OPERATIONS[name](copy))}
+        if name == "REPAIR":
+            outcome["answers"] = {name: plain(OPERATIONS[name](copy)) for name in COMPARED if name != "write"}
+    except KvstoreError as error:
+        outcome = {"error": f"{type(error).__name__}: {error}"}
+    except Exception as error:
+        outcome = {"raw": f"{type(error).__name__}: {error}"}
+    os.write(writer, json.dumps({name: outcome}).encode() + b"\n")
+
+
+def judge(outcomes: dict[str, Any], right: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Statement, judgement and detail of each outcome."""
+    for name, outcome in outcomes.items():
+        if "result" not in outcome:
+            ((judgement, detail),) = outcome.items()
+        elif name == "CHECK":
+            judgement, detail = ("finds" if outcome["result"] else "finds nothing"), str(outcome["result"][:2])
+        elif name == "REPAIR":
+            lost, remaining = outcome["result"]
+            same = all(outcome["answers"][each] == right[each]["result"] for each in outcome["answers"])
+            judgement = "restores" if same and not remaining else "loses, and says so" if lost else "wrong"
+            different = [each for each in outcome["answers"] if outcome["answers"][each] != right[each]["result"]]
+            detail = str((lost[:3], remaining[:2], different))
+        else:
+            judgement, detail = ("right" if outcome == right[name] else "wrong"), ""
+        yield name, judgement, str(detail)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A closed store, and what each statement gives."""
+    folder = tmp_path_factory.mktemp("pages")
+    fill(folder / "store")
+    right = run(folder / "store", folder / "copy", None, 0, list(OPERATIONS))
+    assert right["CHECK"] == {"result": []}
+    return folder / "store", right
+
+
+def examine(
+    sound: tuple[Path, dict[str, Any]], folder: Path, damages: list[tuple[str, int]]
+) -> Counter[tuple[str, str, str]]:
+    """Judgements over damages, counted by kind, statement and judgement; prints what must not be."""
+    path, right = sound
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for kind, page in damages:
+        for name, judgement, detail in judge(run(path, folder / "copy", kind, page, list(OPERATIONS)), right):
+            counts[kind, "SELECT" if name.startswith("SELECT") else name, judgement] += 1
+            if judgement in ("abort", "raw", "wrong") or os.environ.get("SHOW_DAMAGE"):
+                print(kind, page, name, judgement, detail, flush=True)
+    return counts
+
+
+def pages_of(sound: tuple[Path, dict[str, Any]]) -> range:
+    return range((sound[0] / "data.mdb").stat().st_size // PAGE)
+
+
+def require_no_wrong(counts: Counter[tuple[str, str, str]]) -> None:
+    for key, count in sorted(counts.items()):
+        print(*key, count)
+    assert not [key for key in counts if key[2] in ("abort", "raw", "wrong")]
+
+
+def test_a_damaged_page_neither_ends_the_process_nor_gives_a_wrong_result(
+    sound: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    sample = [(KINDS[page % 3], page) for page in pages_of(sound) if page % 8 == 1]
+    require_no_wrong(examine(sound, tmp_path, sample))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_damaged_page_ends_the_process_or_gives_a_wrong_result(
+    sound: tuple[Path, dict[str, Any]], tmp_path: Path, kind: str
+) -> None:
+    require_no_wrong(examine(sound, tmp_path, [(kind, page) for page in pages_of(sound)]))
