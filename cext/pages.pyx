@@ -2,8 +2,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A reader of the pages of an LMDB 0.9 file that trusts no page before it has verified it.
 
-In: the address of the mapped file, the size of its pages, and the record of a tree, as a meta page or the main tree has
-it. Out: values as memoryviews into the map. A page must have its own number and the kind that its place in the tree
+In: the address of the mapped file, the size of its pages, and a change, whose meta page has the record of the main tree,
+which has those of the tables. Out: values as memoryviews into the map. A page must have its own number and the kind that its place in the tree
 asks for, and every node must lie within its page: so a zeroed, swapped or copied page raises :class:`PageError` before
 anything is read from it. LMDB itself follows such a page: it ends the process, or does not find what is stored.
 
@@ -13,6 +13,8 @@ flags are the number of the child, and the key of the first node is not used.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
@@ -69,10 +71,10 @@ cdef class Pages:
     cdef uint32_t _size
     cdef uint64_t _end
     cdef bint _open
+    cdef Tree _main
+    cdef dict _trees
     #: The change that the meta page is of: another than asked for if a later commit has overwritten it.
     cdef readonly uint64_t change
-    #: The records of the main tree and of the list of free pages.
-    cdef readonly bytes main, free
 
     def __init__(self, size_t address, uint32_t page_size, uint64_t change):
         cdef const uint8_t* page
@@ -82,22 +84,41 @@ cdef class Pages:
         if _u64(page) != change & 1 or not _u16(page + 10) & _META:
             raise PageError(f"page {change & 1} is no meta page")
         page += _HEADER
-        self.free = PyBytes_FromStringAndSize(<const char*> page + 24, _RECORD)
-        self.main = PyBytes_FromStringAndSize(<const char*> page + 72, _RECORD)
         self._end = _u64(page + 120) + 1
         self.change = _u64(page + 128)
         self._open = True
+        self._trees = {}
+        self._main = _tree(self, page + 72)
 
     def close(self):
         """Refuse all further reading: the pages may change or be unmapped from now on."""
         self._open = False
 
-    def tree(self, record):
-        """The tree that a record of 48 bytes describes."""
-        cdef bytes copy = bytes(record)
-        if len(copy) == _RECORD and _u16(<const uint8_t*> PyBytes_AS_STRING(copy) + 4):
-            raise PageError("the record of a table is damaged: LMDB orders it otherwise")
-        return Tree(self, copy)
+    def get(self, str table not None):
+        """The tree of a table, or None."""
+        cdef Tree tree
+        cdef const uint8_t* record
+        cdef const uint8_t* page
+        cdef int place = -1
+        cdef Py_ssize_t size = 0
+        cdef bytes name
+        cdef PyObject* known = PyDict_GetItem(self._trees, table)
+        if known != NULL:
+            return <object> known
+        tree = None
+        name = table.encode("utf-8", "surrogateescape")
+        page = self._main._leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &place)
+        if page != NULL and place >= 0:
+            record = self._value(page, place, self._node(page, place), &size)
+            if size != _RECORD or _u16(record + 4):
+                raise PageError(f"the record of table {table} is damaged")
+            tree = _tree(self, record)
+        self._trees[table] = tree
+        return tree
+
+    def names(self):
+        """The names of all tables."""
+        return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main, False)]
 
     cdef const uint8_t* _page(self, uint64_t number, int kind) except NULL:
         """A verified branch or leaf page."""
@@ -187,24 +208,20 @@ cdef class Tree:
     cdef Pages _pages
     cdef uint64_t _root
     cdef int _depth
-    cdef readonly dict statistics
+    cdef uint64_t _branches, _leaves, _overflows
+    #: How many records it has.
+    cdef readonly uint64_t entries
 
-    def __init__(self, Pages pages not None, bytes record not None):
-        cdef const uint8_t* at = <const uint8_t*> PyBytes_AS_STRING(record)
-        if len(record) != _RECORD:
-            raise PageError("the record of a table is damaged")
-        self._pages = pages
-        self._depth = _u16(at + 6)
-        self._root = _u64(at + 40)
-        if self._root != _NO_PAGE and not 0 < self._depth <= _DEEPEST:
-            raise PageError(f"a table is {self._depth} pages deep")
-        self.statistics = {
-            "psize": pages._size,
+    @property
+    def statistics(self):
+        """What LMDB counts of it."""
+        return {
+            "psize": self._pages._size,
             "depth": self._depth,
-            "branch_pages": _u64(at + 8),
-            "leaf_pages": _u64(at + 16),
-            "overflow_pages": _u64(at + 24),
-            "entries": _u64(at + 32),
+            "branch_pages": self._branches,
+            "leaf_pages": self._leaves,
+            "overflow_pages": self._overflows,
+            "entries": self.entries,
         }
 
     cdef const uint8_t* _leaf(self, const uint8_t* key, Py_ssize_t size, int* place) except? NULL:
@@ -244,19 +261,15 @@ cdef class Tree:
         return Cursor(self, passing)
 
     def verify_path(self, bytes key not None, bint siblings=False):
-        """Verify the pages that lead to a key, and the value there; with ``siblings`` those of pages beside as well,
-        which LMDB merges them with when the key is removed."""
-        cdef int level, place = -1, beside, step
+        """Verify the pages that lead to a key, and the value there.
+
+        With ``siblings`` also the pages that LMDB may merge these with when the key is removed.
+        """
+        cdef int level, place, step
         cdef bint exact = False
         cdef uint64_t number = self._root
         cdef const uint8_t* page
-        cdef Py_ssize_t size = 0
-        page = self._leaf(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), &place)
-        if page == NULL:
-            return
-        if place >= 0:
-            self._pages._value(page, place, self._pages._node(page, place), &size)
-        if not siblings:
+        if self._verify_value(key, NULL) == NULL or not siblings:
             return
         for level in range(1, self._depth):
             page = self._pages._page(number, _BRANCH)
@@ -264,10 +277,33 @@ cdef class Tree:
                 page, <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), True, &exact
             )
             for step in range(-1, 2, 2):
-                beside = place + step
-                if 0 <= beside < _count(page):
-                    self._verify_first(self._pages._child(page, beside), level + 1)
+                if 0 <= place + step < _count(page):
+                    self._verify_first(self._pages._child(page, place + step), level + 1)
             number = self._pages._child(page, place)
+
+    cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
+        """Verify the pages that lead to a key, and the value there; returns the leaf, which may be the ``page`` given.
+
+        That must be the leaf of a key that is not greater.
+        """
+        cdef const uint8_t* bytes_of_key = <const uint8_t*> PyBytes_AS_STRING(key)
+        cdef const uint8_t* last
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(key)
+        cdef int place = -1
+        cdef bint exact = False
+        if page != NULL:
+            last = self._pages._node(page, _count(page) - 1)
+            if _compare(bytes_of_key, size, last + _NODE, _u16(last + 6)) > 0:
+                page = NULL
+        if page == NULL:
+            page = self._leaf(bytes_of_key, size, &place)
+        else:
+            place = self._pages._search(page, bytes_of_key, size, False, &exact)
+            if not exact:
+                place = -1
+        if page != NULL and place >= 0:
+            self._pages._value(page, place, self._pages._node(page, place), &size)
+        return page
 
     cdef int _verify_first(self, uint64_t number, int level) except -1:
         """Verify a page and those that lead from it to its first leaf."""
@@ -278,9 +314,11 @@ cdef class Tree:
         return 0
 
     def verify_paths(self, list records not None):
-        """Verify the pages that lead to the keys of some records."""
+        """Verify the pages that lead to the keys of some records, in order of the keys."""
+        cdef const uint8_t* page = NULL
+        cdef tuple record
         for record in records:
-            self.verify_path(record[0])
+            page = self._verify_value(record[0], page)
 
     def verify_near(self, bytes key not None, bint forward=True):
         """Verify the leaf that a key belongs into and the one behind it, or before it.
@@ -305,6 +343,21 @@ cdef class Tree:
             cursor._at[cursor._top] = _count(cursor._stack[cursor._top]) - 1
             more = cursor._move(1)
         return records
+
+
+cdef Tree _tree(Pages pages, const uint8_t* record):
+    """The tree that a record of 48 bytes describes."""
+    cdef Tree tree = Tree.__new__(Tree)
+    tree._pages = pages
+    tree._depth = _u16(record + 6)
+    tree._branches, tree._leaves, tree._overflows = _u64(record + 8), _u64(record + 16), _u64(record + 24)
+    tree.entries = _u64(record + 32)
+    tree._root = _u64(record + 40)
+    if tree._root == _NO_PAGE:
+        tree._depth = 0
+    elif not 0 < tree._depth <= _DEEPEST:
+        raise PageError(f"a table is {tree._depth} pages deep")
+    return tree
 
 
 cdef class Cursor:
@@ -512,7 +565,7 @@ cdef class Records:
 
 def verify_free_list(Pages pages not None):
     """Verify the list of free pages: LMDB gives them away unread, so a wrong one overwrites what is in use."""
-    cdef Tree tree = Tree(pages, pages.free)
+    cdef Tree tree = _tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
     cdef Cursor cursor = Cursor(tree, False)
     cdef bytearray listed = bytearray(pages._end // 8 + 1)
     cdef uint8_t* marks = listed

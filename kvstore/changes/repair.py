@@ -2,7 +2,8 @@
 
 In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
 transaction that empties every table and fills it again from the state before, so that readers see the old store or the
-new one and a crash leaves the old. Ids go on from where they were and are never used twice; temperatures and vectors
+new one and a crash leaves the old. If pages of the data file are damaged, that transaction fills a new data file, and a
+damaged page loses only its own records. Ids go on from where they were and are never used twice; temperatures and vectors
 are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A fact
 (:mod:`~kvstore.changes.facts`) or an option that is damaged itself cannot be made again: it is named there and is not
 in the store any more. Which files were ingested is not kept: they are read again.
@@ -24,7 +25,7 @@ from ..extraction.extraction import Extracted, extract, vectors_for, with_vector
 from ..extraction.own_chunks import unpacked_chunks
 from ..settings import FixedSettings
 from ..storage import records
-from ..storage.environment import Environment, WriteTransaction
+from ..storage.environment import Environment, ReadTransaction, WriteTransaction
 from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP
@@ -80,21 +81,37 @@ class RepairReport:
 
 
 def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> Rebuilt:
-    """Make everything derived again, in one commit.
+    """Make everything derived again, in one commit, or in a new data file if pages of this one are damaged.
 
-    Raises what the embedder raises when texts must be embedded anew, LockTimeoutError, ReadOnlyError and
-    StoreFullError; the store is as before then.
+    Raises what the embedder raises when texts must be embedded anew, LockTimeoutError, ReadOnlyError, StoreFullError,
+    and TransactionError if the data file must be replaced while another process has the store open; the store is as
+    before then.
     """
 
-    def run(view: WriteTransaction) -> Rebuilt:
-        # LMDB keeps the last commit readable beside the transaction that replaces it.
-        with environment.snapshot() as before, State(before, settings) as state:
-            lost = before.pass_over_damage()
+    def run(before: ReadTransaction, view: WriteTransaction) -> Rebuilt:
+        lost = before.pass_over_damage()
+        lost += _lost_pages(before)
+        with State(before, settings) as state:
             rebuilt = _Rebuild(state, view, embed).run()
-            rebuilt.lost[:0] = lost
-            return rebuilt
+        rebuilt.lost[:0] = lost
+        return rebuilt
 
-    return environment.write_with_growth(run)
+    def run_in_place(view: WriteTransaction) -> Rebuilt:
+        # LMDB keeps the last commit readable beside the transaction that replaces it.
+        with environment.snapshot() as before:
+            return run(before, view)
+
+    if environment.find_page_faults():
+        return environment.rewrite(run)
+    return environment.write_with_growth(run_in_place)
+
+
+def _lost_pages(before: ReadTransaction) -> Iterator[str]:
+    """A sentence for each damaged page whose records cannot be made again."""
+    stated = [fact.tables[0] for fact in facts.all_facts()]
+    for table in dict.fromkeys([tables.RECENT, *stated, tables.INDEXES, tables.WRITTEN]):
+        for damage in before.find_damaged_pages(table):
+            yield f"records of table {table}: {damage}; restore a backup, or put again what is missing"
 
 
 class _Rebuild:
@@ -107,6 +124,9 @@ class _Rebuild:
 
     def run(self) -> Rebuilt:
         counters = self._counters()
+        if not self._view.count(tables.META):  # in a new file
+            for key, value in self._before.lmdb.scan(tables.META):
+                self._view.put(tables.META, key, value)
         stated = (table for fact in facts.all_facts() for table in fact.tables)
         for table in dict.fromkeys([*(table.name for table in store_tables()), *stated]):
             if table != tables.META:
@@ -176,7 +196,9 @@ class _Rebuild:
         """The documents that can be read, in portions, extracted anew."""
         waiting: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
         size = 0
+        rows: set[bytes] = set()
         for row, _ in self._before.lmdb.scan(tables.DOCUMENTS):
+            rows.add(row)
             read = self._attempt(facts.DOCUMENTS.place(row), self._extracted, records.U64.unpack(row)[0])
             if read is None:
                 continue
@@ -186,6 +208,11 @@ class _Rebuild:
                 yield self._prepared(waiting)
                 waiting, size = [], 0
         yield self._prepared(waiting)
+        with suppress(KvstoreError):  # where the keys are damaged too, the damaged pages are named
+            for key in list(self._before.documents.keys()):
+                number = self._before.documents.identify(key)
+                if number is not None and records.u64(number) not in rows:
+                    self._report.lost.append(f"document {key!r}: its record cannot be read; put it again")
 
     def _extracted(self, number: int) -> tuple[DocumentRecord, Extracted, Matrix | None]:
         record = self._before.documents.get(number)

@@ -587,7 +587,7 @@ class Database(Queryable):
         from ..changes.check import check
 
         with self.state() as view:
-            return list(check(view))
+            return [*self._context.environment.find_page_faults(), *check(view)]
 
     def repair(self) -> RepairReport:
         """Check the store and, where anything is violated, make everything derived again from the documents.
@@ -595,7 +595,8 @@ class Database(Queryable):
         Documents, triples, edges, aliases and options of indexes that are damaged themselves are lost, and said to be.
         One commit; raises LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors
         are damaged. The file, which holds the old and the new then, is compacted where it is not large and nobody else
-        has it open.
+        has it open. If pages of the file are damaged, a new file replaces it: raises TransactionError then if another
+        process has the store open.
 
         >>> store.repair().found
         []

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import mmap
 import os
+import shutil
 import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -33,9 +34,9 @@ from ..errors import (
 )
 from .dense_copy import write_densely
 from .lmdb_errors import READ_ERRORS, translate
-from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free, require_text
+from .location import COMPACTED_FILE, DATA_FILE, REPAIR_DIRECTORY, SMALLEST_DATA, require_free, require_text
 from .mapped_pages import release_pages
-from .page_transaction import PageTransaction, TableTrees, VerifiedTransaction
+from .page_transaction import PageTransaction, VerifiedTransaction
 from .partial_files import hold_lock, partial_path
 from .readers_table import MAX_READERS, take_room
 
@@ -103,6 +104,7 @@ class DataFile:
         self._long_enough = 0
         #: Where the map begins in memory; None until a transaction has met a table.
         self._address: int | None = None
+        self._page_size = mmap.PAGESIZE
         self._verify_meta_pages()
         while True:
             if self.registers:
@@ -201,13 +203,13 @@ class DataFile:
 
     def _pages_at(self, address: int, change: int) -> Pages:
         try:
-            return Pages(address, self.environment.stat()["psize"], change)
+            return Pages(address, self._page_size, change)
         except PageError as error:
             raise translate(error, str(self.path)) from error
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Find where LMDB has mapped the file: by the first record of the main tree, whose page is known."""
-        page_size = self.environment.stat()["psize"]
+        page_size = self._page_size = self.environment.stat()["psize"]
         with self.path.open("rb") as file:
             meta = os.pread(file.fileno(), page_size, (change & 1) * page_size)
             depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
@@ -280,10 +282,10 @@ class DataFile:
         """The number of the change that a transaction sees or makes; it only ever grows while the file is open."""
         return self._changes_before + transaction.id()
 
-    def table_names(self, pages: Pages | None) -> list[bytes]:
+    def table_names(self, pages: Pages | None) -> list[str]:
         """The names of all tables; raises CorruptionError if one of the pages with their records is damaged."""
         try:
-            return [os.fsencode(name) for name in TableTrees(pages)]
+            return [] if pages is None else pages.names()
         except PageError as error:
             raise translate(error, str(self.path)) from error
 
@@ -343,9 +345,9 @@ class DataFile:
         from lmdb.verify import VerifyError, verify
 
         try:
-            return list(verify(str(self.path)))  # type: ignore[no-untyped-call]
+            return [f"{self.path.name}: {fault}" for fault in verify(str(self.path))]  # type: ignore[no-untyped-call]
         except VerifyError as error:
-            return [str(error)]
+            return [f"{self.path.name}: {error}"]
 
     def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
         """Have the file of a new directory written, durably: it appears complete or not at all.
@@ -378,11 +380,11 @@ class DataFile:
         self.environment.copy(str(target.parent))
 
     @contextlib.contextmanager
-    def compacted(self) -> Iterator[Path]:
-        """Write the last commit densely to a file beside this one, durably, for the block to rename.
+    def successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
+        """Have ``write`` fill a file beside this one, durably, for the block to rename.
 
         It has this file's owner, group and mode, and is removed when the block has not renamed it. The file must be
-        open for writing, with no transaction open and the writer's lock held. Raises StoreFullError when the copy
+        open for writing, with the writer's lock held. Raises StoreFullError when the copy
         cannot be written, ReadOnlyError when this user may not replace the file, CorruptionError when records are
         missing, InputError when the file is a symbolic link, which the renaming would cut.
         """
@@ -394,7 +396,7 @@ class DataFile:
         copy = self.path.with_name(COMPACTED_FILE)
         try:
             copy.unlink(missing_ok=True)
-            self._write_copy(copy)
+            self._write_successor(copy, write)
             yield copy
         except READ_ERRORS as error:
             raise translate(error, str(self.path)) from error
@@ -411,20 +413,25 @@ class DataFile:
         finally:
             self.remove_leftover()
 
-    def _write_copy(self, copy: Path) -> None:
+    def _write_successor(self, copy: Path, write: Callable[[Path], None]) -> None:
         own = self.path.stat()
-        descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        write(copy)
+        descriptor = os.open(copy, os.O_RDONLY)
         try:
             os.fchown(descriptor, own.st_uid, own.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(own.st_mode))
-            with self.begin(write=False) as transaction:
-                source = self.reading(transaction)
-                if source is None:
-                    raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
-                write_densely(source, source.trees, copy, self.used)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def write_densely(self, copy: Path) -> None:
+        """Write the last commit to an empty file, every page full; no transaction may be open."""
+        with self.begin(write=False) as transaction:
+            source = self.reading(transaction)
+            if source is None:
+                raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
+            write_densely(source, copy, self.used)
 
     def open_successor(self) -> None:
         """Open the file that has taken this one's name by a COMPACT; no transaction may be open."""
@@ -433,7 +440,8 @@ class DataFile:
         self._changes_before += counted - self.environment.info()["last_txnid"]
 
     def remove_leftover(self) -> None:
-        """Remove the unfinished copy of a COMPACT; no COMPACT may be at work."""
+        """Remove what a killed COMPACT or repair has left; neither may be at work."""
+        shutil.rmtree(self.path.with_name(REPAIR_DIRECTORY), ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.with_name(COMPACTED_FILE).unlink(missing_ok=True)
 

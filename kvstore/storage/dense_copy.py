@@ -1,18 +1,15 @@
 """A copy of a data file with nothing empty in it: every record appended in key order, so that every page is full.
 
-In: a transaction, the tables it sees, and the path of the copy. On disk: an LMDB file, flushed by the
+In: a transaction and the path of the copy. On disk: an LMDB file, flushed by the
 caller. LMDB's own compaction would keep pages as empty as they are. Records that the tables count and a cursor does not
 meet are a CorruptionError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import lmdb
-
-from kvstore_cext.pages import Tree
 
 from ..errors import CorruptionError
 from .mapped_pages import release_pages
@@ -24,13 +21,12 @@ BATCH = 1 << 22
 _PASSING = 1 << 20
 
 
-def write_densely(
-    source: PageTransaction, tables: Mapping[str, Tree], target: Path, most_bytes: int
-) -> None:
-    """Append every record of ``tables`` to the file ``target``, missing or empty, which takes at most ``most_bytes``.
+def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> None:
+    """Append every record of all tables to the file ``target``, missing or empty, which takes at most ``most_bytes``.
 
     Raises what LMDB raises, and CorruptionError where records are missing; ``target`` is of no use then.
     """
+    tables = source.tables()
     with lmdb.open(
         str(target),
         subdir=False,
@@ -53,7 +49,7 @@ def write_densely(
                             transaction.commit()
                             release_pages(value)
                             transaction, size = environment.begin(write=True), 0
-                counted = source.stat(table)["entries"]
+                counted = source.count(table)
                 if copied != counted:
                     raise CorruptionError(
                         f"of {counted} records of table {name} only {copied} can be read in order, so nothing was "

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial
@@ -27,7 +28,7 @@ from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remov
 from .file_lock import FileIdentity, identity_of, release
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate
-from .location import DATA_FILE, WRITER_FILE, examine, make_directory
+from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, examine, make_directory
 from .mapped_pages import PageBound
 from .open_file import PAGE, OpenFile
 from .page_transaction import PageTransaction, VerifiedTransaction
@@ -87,6 +88,7 @@ class Environment:
         self.transaction_thread = TransactionThread()
         #: What has been read of the change buffer.
         self.buffer_reader = ChangeBufferReader(buffered)
+        self._buffered = buffered
         #: What views tell of what they read; each keeps the map as it is.
         self.page_bound = PageBound(file.release_pages)
         _environments.add(self)
@@ -259,7 +261,7 @@ class Environment:
                     release(shared)
                 raise
             if reading is not None:
-                snapshot = ReadTransaction(self, reading, reading.trees)
+                snapshot = ReadTransaction(self, reading)
                 self._views.add(snapshot)
                 snapshot.shared_lock = shared
                 return snapshot
@@ -287,7 +289,7 @@ class Environment:
             try:
                 pages = self._file.data.pages(transaction, transaction.id() - 1)
                 self._file.data.verify_for_writing(pages)
-                view = WriteTransaction(self, VerifiedTransaction(transaction, pages, handles), handles)
+                view = WriteTransaction(self, VerifiedTransaction(transaction, pages, handles))
             except BaseException:
                 self.transaction_thread.run(transaction.abort)
                 self.gate.leave()
@@ -370,6 +372,42 @@ class Environment:
             return report
         finally:
             self._writer_lock.release()
+
+    def rewrite(
+        self, function: Callable[[ReadTransaction, WriteTransaction], Result], timeout: float | None = None
+    ) -> Result:
+        """Run ``function`` with the last commit and a transaction in a new, empty data file, then replace the old one.
+
+        For a file with damaged pages, in which nothing can be changed safely. A crash at any point leaves the old file
+        or the new one, whole. Raises what :meth:`compact` and ``function`` raise; the store is as before then.
+        """
+        results: list[Result] = []
+        directory = self.path / REPAIR_DIRECTORY
+
+        def write(copy: Path) -> None:
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(mode=0o700)
+            with (
+                Environment.open(directory, lock_timeout=self.lock_timeout, buffered=self._buffered) as successor,
+                self.snapshot() as before,
+            ):
+                results.append(successor.write_with_growth(partial(function, before)))
+            (directory / DATA_FILE).rename(copy)
+
+        self._take_writer_lock(timeout)
+        try:
+            self._file.rewrite(write, self.lock_timeout if timeout is None else timeout)
+            self._file.open_tables(self._file.handles, self.lock_timeout)
+        finally:
+            self._writer_lock.release()
+        return results[0]
+
+    def find_page_faults(self) -> list[str]:
+        """Every fault of the pages of the last commit, as sentences; reads every page, while others write."""
+        with self.snapshot():  # keeps the pages that are read
+            faults = self._file.data.verify()
+        # A commit may have written its meta page meanwhile.
+        return self.verify() if faults else []
 
     def verify(self) -> list[str]:
         """Every fault of the file's page structure, as sentences; nothing when it is sound.

@@ -17,6 +17,8 @@ from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError,
 
 DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
+#: The directory in which a repair writes the data file anew.
+REPAIR_DIRECTORY = "data.mdb.repair"
 READERS_FILE = "lock.mdb"
 WRITER_FILE = "writer.lock"
 #: What the names of index files end in: of the file, and of the one in the making.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -182,10 +182,8 @@ class OpenFile:
             transaction, _ = self.begin(wait, write=not self.data.readonly)
             try:
                 opener = None if self.data.readonly else transaction
-                names = self.data.table_names(
-                    self.data.pages(transaction, transaction.id() - (not self.data.readonly))
-                )
-                handles = {os.fsdecode(name): self.data.open_table(name, opener) for name in names}
+                names = self.data.table_names(self.data.pages(transaction, transaction.id() - (not self.data.readonly)))
+                handles = {name: self.data.open_table(os.fsencode(name), opener) for name in names}
                 transaction.commit()
             finally:
                 transaction.abort()
@@ -234,21 +232,13 @@ class OpenFile:
         """Put a copy without free pages in the file's place; this thread holds the writer's lock.
 
         Raises TransactionError when another process has the file open or a transaction of this one stays open, and
-        what :meth:`DataFile.compacted` raises; the file is then as before.
+        what :meth:`DataFile.successor` raises; the file is then as before.
         """
         with self.gate.alone(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
             before = self.data.size
-            with self._open_lock.alone(), self.data.compacted() as copy:
-                try:
-                    self._open_lock.replace(copy)
-                    flush(self.path)
-                    self.data.open_successor()
-                    self.handles = {}
-                except BaseException:
-                    if not copy.exists():  # it has the name already, so the file that is open must not be used
-                        self._end("COMPACT replaced the data file, which then could not be opened; open it again")
-                    raise
+            with self._open_lock.alone(), self.data.successor(self.data.write_densely) as copy:
+                self._put_in_place(copy)
             return CompactReport(before, self.data.size)
 
     def exclude_other_processes(self) -> AbstractContextManager[None]:
@@ -257,6 +247,30 @@ class OpenFile:
         Raises TransactionError if another process has it open.
         """
         return self._open_lock.alone()
+
+    def rewrite(self, write: Callable[[Path], None], wait: float) -> None:
+        """Put the file that ``write`` fills in the data file's place; this thread holds the writer's lock.
+
+        Raises as :meth:`compact` does. ``write`` may read snapshots, and must close them.
+        """
+        with (
+            self._open_lock.alone(),
+            self.data.successor(write) as copy,
+            self.gate.alone(wait, TransactionError, f"{self.path}: a repair replaces the data file"),
+        ):
+            self.require_open()
+            self._put_in_place(copy)
+
+    def _put_in_place(self, copy: Path) -> None:
+        try:
+            self._open_lock.replace(copy)
+            flush(self.path)
+            self.data.open_successor()
+            self.handles = {}
+        except BaseException:
+            if not copy.exists():  # it has the name already, so the file that is open must not be used
+                self._end("another data file took its place, which then could not be opened; open it again")
+            raise
 
     def _at_limit(self) -> bool:
         return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE * PAGE

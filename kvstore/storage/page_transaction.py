@@ -8,8 +8,7 @@ on the way are verified before. Damage raises :class:`kvstore_cext.pages.PageErr
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -25,52 +24,23 @@ if TYPE_CHECKING:
 Record = tuple[bytes, memoryview]
 
 
-class TableTrees(Mapping[str, Tree]):
-    """The trees of all tables that a transaction sees, by name, read when they are asked for."""
-
-    def __init__(self, pages: Pages | None) -> None:
-        self._main = None if pages is None else pages.tree(pages.main)
-        self._pages = pages
-        self._trees: dict[str, Tree | None] = {}
-
-    def get(self, table: str, default: object = None) -> Tree | None:  # type: ignore[override]
-        try:
-            return self._trees[table]
-        except KeyError:
-            record = None if self._main is None else self._main.get(os.fsencode(table))
-            tree = None if record is None or self._pages is None else self._pages.tree(record)
-            self._trees[table] = tree
-            return tree
-
-    def __getitem__(self, table: str) -> Tree:
-        tree = self.get(table)
-        if tree is None:
-            raise KeyError(table)
-        return tree
-
-    def __iter__(self) -> Iterator[str]:
-        if self._main is not None:
-            for name, _ in self._main.cursor():
-                yield os.fsdecode(name)
-
-    def __len__(self) -> int:
-        return 0 if self._main is None else self._main.statistics["entries"]
-
-
 class PageTransaction:
     """A read transaction whose records are read from verified pages."""
+
+    #: Whether cursors go on behind damage, where they otherwise raise.
+    passes_damage = False
 
     def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None) -> None:
         self._transaction = transaction
         self._pages = pages
-        #: The trees of the tables.
-        self.trees = TableTrees(pages)
-        #: Whether cursors go on behind damage, where they otherwise raise.
-        self.passes_damage = False
+        self.id = transaction.id
+        #: The tree of a table, or None.
+        self.table: Callable[[str], Tree | None] = _find_nothing if pages is None else pages.get
 
-    def id(self) -> int:
-        """The number of the commit that it sees."""
-        return self._transaction.id()
+    def tables(self) -> dict[str, Tree]:
+        """The trees of all tables, by name."""
+        names = [] if self._pages is None else self._pages.names()
+        return {name: tree for name in names if (tree := self.table(name)) is not None}
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
         """The value under a key, or None."""
@@ -82,26 +52,47 @@ class PageTransaction:
         """A cursor over a table."""
         return db.cursor(self.passes_damage)
 
-    def stat(self, db: Tree) -> dict[str, int]:
+    def count(self, db: Tree) -> int:
+        """The number of records of a table."""
+        return db.entries
+
+    def statistics(self, db: Tree) -> dict[str, int]:
         """The counts of a table's pages and records."""
         return db.statistics
 
     def find_damage(self, table: str) -> list[str]:
         """Every damaged branch and leaf page of a table, as text."""
-        tree = self.trees.get(table)
+        tree = self.table(table)
         if tree is None:
             return []
-        with tree.cursor(True) as cursor:
-            more = cursor.first()
-            while more:
-                more = cursor.next()
-            return cursor.passed
+        cursor = tree.cursor(True)
+        more = cursor.first()
+        while more:
+            more = cursor.next()
+        return cursor.passed
 
     def abort(self) -> None:
         """End the transaction; what it gave must not be read any more."""
         if self._pages is not None:
             self._pages.close()
         self._transaction.abort()
+
+
+def _find_nothing(table: str) -> None:
+    """The table of a file that has none yet."""
+
+
+class WrittenTable:
+    """A table as a write transaction knows it."""
+
+    __slots__ = ("changed", "handle", "tree")
+
+    def __init__(self, handle: Handle, tree: Tree | None) -> None:
+        self.handle = handle
+        #: Its tree as it was committed; None for a table that this transaction has made.
+        self.tree = tree
+        #: Whether the transaction has changed it: if not, its tree has all of it.
+        self.changed = tree is None
 
 
 class VerifiedTransaction:
@@ -116,58 +107,78 @@ class VerifiedTransaction:
         #: The transaction itself, for what reads no page.
         self.lmdb = transaction
         self._pages = pages
-        self._trees = TableTrees(pages)
-        self._names = {handle: table for table, handle in handles.items()}
+        self._handles = handles
+        self._tables: dict[str, WrittenTable] = {}
         self.id = transaction.id
 
-    def _tree(self, handle: Handle) -> Tree | None:
-        """The committed tree of a table; None for one that this transaction has made."""
-        table = self._names.get(handle)
-        return None if table is None else self._trees.get(table)
+    def table(self, name: str) -> WrittenTable | None:
+        """A table, or None."""
+        table = self._tables.get(name)
+        if table is None and name in self._handles:
+            tree = None if self._pages is None else self._pages.get(name)
+            table = self._tables[name] = WrittenTable(self._handles[name], tree)
+        return table
 
-    def get(self, key: bytes, *, db: Handle) -> memoryview | None:
+    def add_table(self, name: str, handle: Handle) -> WrittenTable:
+        """Take over a table that was made within the transaction."""
+        self._tables[name] = WrittenTable(handle, None)
+        return self._tables[name]
+
+    def tables(self) -> dict[str, WrittenTable]:
+        """All tables, by name."""
+        names = [*self._handles, *(name for name in self._tables if name not in self._handles)]
+        return {name: table for name in names if (table := self.table(name)) is not None}
+
+    def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
         """The value under a key, or None."""
-        tree = self._tree(db)
-        if tree is not None:
-            tree.verify_path(key)
-        return self.lmdb.get(key, db=db)
+        if db.tree is not None:
+            if not db.changed and 0 < len(key) <= LONGEST_KEY:
+                return db.tree.get(key)
+            db.tree.verify_path(key)
+        return self.lmdb.get(key, db=db.handle)
 
-    def cursor(self, db: Handle) -> VerifiedCursor:
+    def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
         """A cursor over a table."""
-        return VerifiedCursor(self.lmdb.cursor(db=db), self._tree(db))
+        if db.tree is not None and not db.changed:
+            return db.tree.cursor()
+        return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)
 
-    def stat(self, db: Handle) -> dict[str, int]:
+    def count(self, db: WrittenTable) -> int:
+        """The number of records of a table."""
+        return self.lmdb.stat(db.handle)["entries"]
+
+    def statistics(self, db: WrittenTable) -> dict[str, int]:
         """The counts of a table's pages and records."""
-        return dict(self.lmdb.stat(db))  # type: ignore[arg-type]
+        return dict(self.lmdb.stat(db.handle))  # type: ignore[arg-type]
 
-    def put(self, key: bytes, value: bytes | bytearray | memoryview, *, db: Handle) -> bool:
+    def put(self, key: bytes, value: bytes | bytearray | memoryview, *, db: WrittenTable) -> bool:
         """Store a value."""
-        tree = self._tree(db)
-        if tree is not None:
-            tree.verify_path(key)
-        return self.lmdb.put(key, value, db=db)
+        db.changed = True
+        if db.tree is not None:
+            db.tree.verify_path(key)
+        return self.lmdb.put(key, value, db=db.handle)
 
-    def put_many(self, records: Sequence[tuple[bytes, bytes | bytearray | memoryview]], db: Handle) -> None:
+    def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], db: WrittenTable) -> None:
         """Store many values, in order of their keys."""
-        tree = self._tree(db)
-        if tree is not None:
-            tree.verify_paths(records)
-        with self.lmdb.cursor(db=db) as cursor:
+        db.changed = True
+        if db.tree is not None:
+            db.tree.verify_paths(records)
+        with self.lmdb.cursor(db=db.handle) as cursor:
             cursor.putmulti(records)
 
-    def delete(self, key: bytes, *, db: Handle) -> bool:
+    def delete(self, key: bytes, *, db: WrittenTable) -> bool:
         """Remove a key; False if it is missing."""
-        tree = self._tree(db)
-        if tree is not None:
-            tree.verify_path(key, siblings=True)
-        return self.lmdb.delete(key, db=db)
+        db.changed = True
+        if db.tree is not None:
+            db.tree.verify_path(key, True)
+        return self.lmdb.delete(key, db=db.handle)
 
-    def clear(self, db: Handle) -> None:
+    def clear(self, db: WrittenTable) -> None:
         """Remove every record of a table."""
-        tree = self._tree(db)
-        if tree is not None:
-            tree.verify()
-        self.lmdb.drop(db, delete=False)
+        db.changed = True
+        if db.tree is not None:
+            db.tree.verify()
+        self.lmdb.drop(db.handle, delete=False)
 
     def commit(self) -> None:
         """Make the changes durable and visible."""
@@ -234,11 +245,11 @@ class VerifiedCursor:
 
     def iternext(self) -> Iterator[Record]:
         """The records from this one on."""
-        yield from self._iterate(self._cursor.iternext(), forward=True)
+        return self._iterate(self._cursor.iternext(), forward=True)
 
     def iterprev(self) -> Iterator[Record]:
         """The records from this one back."""
-        yield from self._iterate(self._cursor.iterprev(), forward=False)
+        return self._iterate(self._cursor.iterprev(), forward=False)
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
         limit: bytes | None = None

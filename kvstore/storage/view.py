@@ -161,16 +161,9 @@ class LmdbView:
     #: Whether its owner counts it as open.
     counted = True
 
-    def __init__(
-        self,
-        owner: TransactionOwner,
-        transaction: PageTransaction | VerifiedTransaction,
-        handles: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, owner: TransactionOwner, transaction: PageTransaction | VerifiedTransaction) -> None:
         self._owner = owner
         self._transaction: Any = transaction
-        #: How the transaction names each table.
-        self._handles = handles
         self._known_buffer: ChangeBuffer | None = None
         self._buffered = owner.buffer_reader.buffered
         #: Number of the change this view sees: it grows by one with every commit, and is the same for equal states.
@@ -179,12 +172,12 @@ class LmdbView:
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""
         transaction = self._current()
-        handle = self._handles.get(table)
         try:
             if self._buffered[table]:
                 chain = self._buffer().of(table).chain(key)
                 if chain != UNCHANGED:
                     return value_in(table, key, chain, self._in_table(table, key, chain))
+            handle = transaction.table(table)
             return None if handle is None else transaction.get(key, db=handle)
         except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
@@ -193,7 +186,7 @@ class LmdbView:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
         self._owner.page_bound.note(len(keys), looked_up=not self.writable)
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
         found: list[memoryview | None] = []
@@ -215,7 +208,7 @@ class LmdbView:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         transaction = self._current()
         self._owner.page_bound.note(len(prefixes), looked_up=not self.writable)
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         found: list[list[Record]] = []
         try:
             if handle is None:
@@ -250,7 +243,7 @@ class LmdbView:
         """Of each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
         self._owner.page_bound.note(len(ranges), looked_up=not self.writable)
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         # No record behind the last that has changed has changed.
         lasts = changes.last_many(ranges)
@@ -281,9 +274,9 @@ class LmdbView:
     def count(self, table: str) -> int:
         """The number of records in ``table``."""
         transaction = self._current()
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         try:
-            count = 0 if handle is None else transaction.stat(handle)["entries"]
+            count = 0 if handle is None else transaction.count(handle)
             if not self._buffered[table]:
                 return count
             return count + self._buffer().added(
@@ -295,7 +288,7 @@ class LmdbView:
     def tables(self) -> dict[str, dict[str, int]]:
         """LMDB's page and record counts of every table, by name (for statistics); the change buffer is one of them."""
         transaction = self._current()
-        return {name: dict(transaction.stat(handle)) for name, handle in sorted(self._handles.items())}
+        return {name: transaction.statistics(table) for name, table in sorted(transaction.tables().items())}
 
     @property
     def closed(self) -> bool:
@@ -310,7 +303,7 @@ class LmdbView:
 
     def _in_table(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
         """What the table itself holds under a key, where ``chain`` makes its value of that."""
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         if handle is None or not needs_stored(chain):
             return None
         try:
@@ -325,7 +318,7 @@ class LmdbView:
     def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
         """As :meth:`scan`, the change buffer left out."""
         transaction = self._current()
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         if handle is None:
             return iter(())
         return self._records(transaction, handle, table, start, stop, reverse)
@@ -363,6 +356,14 @@ class LmdbView:
         except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
 
+    def _find_table(self, table: str) -> Any:
+        """A table as the transaction knows it, or None."""
+        transaction = self._current()
+        try:
+            return transaction.table(table)
+        except READ_ERRORS as error:
+            raise translate(error, f"table {table}") from error
+
     def _current(self) -> Any:
         if self._transaction is None:
             raise ClosedError(
@@ -374,7 +375,6 @@ class LmdbView:
         # Dropped, not ended: ending it would free the parent's place in the table of readers.
         self._transaction = None
         self.counted = False
-        self._handles = {}
 
 
 class ReadTransaction(LmdbView):
@@ -411,7 +411,7 @@ class ReadTransaction(LmdbView):
 
     def copy_to(self, target: Path, most_bytes: int) -> None:
         """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_densely` raises."""
-        write_densely(self._current(), self._handles, target, most_bytes)
+        write_densely(self._current(), target, most_bytes)
 
     @contextmanager
     def pin(self) -> Iterator[Self]:

@@ -24,7 +24,7 @@ from ..errors import KvstoreError, TransactionError
 from . import change_buffer, engine_tables
 from .change_buffer import LARGE, ChangeBuffer, TableChanges, foreign, most_bytes, packed_segments, segment_key
 from .lmdb_errors import LONGEST_KEY, READ_ERRORS, key_error, translate
-from .page_transaction import VerifiedTransaction
+from .page_transaction import VerifiedTransaction, WrittenTable
 from .view import LmdbView, Record, TransactionOwner
 
 if TYPE_CHECKING:
@@ -45,10 +45,8 @@ class WriteTransaction(LmdbView):
 
     writable = True
 
-    def __init__(
-        self, owner: TransactionOwner, transaction: VerifiedTransaction, handles: Mapping[str, Handle]
-    ) -> None:
-        super().__init__(owner, transaction, handles)
+    def __init__(self, owner: TransactionOwner, transaction: VerifiedTransaction) -> None:
+        super().__init__(owner, transaction)
         self._thread = get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0
@@ -106,7 +104,7 @@ class WriteTransaction(LmdbView):
         elif self._buffered[table]:
             self.merge_buffer()
         transaction = self._current()
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         if handle is None:
             return
         self._changes += 1
@@ -276,7 +274,7 @@ class WriteTransaction(LmdbView):
 
     def _reading(self, table: str) -> Callable[[bytes], memoryview | None]:
         """What gives the value that a table itself holds under a key."""
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         if handle is None:
             return lambda key: None
         return partial(self._current().get, db=handle)
@@ -299,14 +297,15 @@ class WriteTransaction(LmdbView):
         except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
 
-    def _table(self, table: str) -> Handle:
-        """The handle of a table, which is made where there is none."""
-        handle = self._handles.get(table)
-        if handle is None:
-            handle = self._owner.create_table(self._current().lmdb, table)
+    def _table(self, table: str) -> WrittenTable:
+        """A table, which is made where there is none."""
+        transaction = self._current()
+        written: WrittenTable | None = transaction.table(table)
+        if written is None:
+            handle = self._owner.create_table(transaction.lmdb, table)
             self._created[table] = handle
-            self._handles = {**self._handles, table: handle}
-        return handle
+            written = transaction.add_table(table, handle)
+        return written
 
     def _put(self, table: str, key: bytes, value: Bytes) -> None:
         transaction = self._current()
@@ -320,7 +319,7 @@ class WriteTransaction(LmdbView):
 
     def _delete(self, table: str, key: bytes) -> bool:
         transaction = self._current()
-        handle = self._handles.get(table)
+        handle = self._find_table(table)
         if handle is None:
             return False
         self._owner.page_bound.note(1)
