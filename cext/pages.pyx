@@ -209,12 +209,12 @@ cdef class Tree:
     cdef uint64_t _root
     cdef int _depth
     cdef uint64_t _branches, _leaves, _overflows
-    #: How many records it has.
+    #: The number of its records.
     cdef readonly uint64_t entries
 
     @property
     def statistics(self):
-        """What LMDB counts of it."""
+        """The counts that LMDB keeps of it."""
         return {
             "psize": self._pages._size,
             "depth": self._depth,
@@ -370,7 +370,7 @@ cdef class Cursor:
     cdef int _top
     cdef const uint8_t* _stack[_DEEPEST]
     cdef int _at[_DEEPEST]
-    #: What was passed over: errors as text.
+    #: The damage that was passed over, as text.
     cdef readonly list passed
 
     def __init__(self, Tree tree not None, bint passing):
@@ -476,15 +476,15 @@ cdef class Cursor:
         return True
 
     def first(self):
-        """Go to the first record; False if there is none."""
+        """Go to the first record; False in an empty tree."""
         return self._begin(1)
 
     def last(self):
-        """Go to the last record; False if there is none."""
+        """Go to the last record; False in an empty tree."""
         return self._begin(-1)
 
     def set_range(self, bytes key not None):
-        """Go to the first record whose key is not below a key; False if there is none."""
+        """Go to the first record whose key is not below a key; False at the end."""
         if not self._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
             return False
         if self._at[self._top] == _count(self._stack[self._top]):
@@ -493,11 +493,11 @@ cdef class Cursor:
         return True
 
     def next(self):
-        """Go to the next record; False if there is none."""
+        """Go to the next record; False at the end."""
         return self._placed and self._move(1)
 
     def prev(self):
-        """Go to the record before; False if there is none."""
+        """Go to the record before; False at the beginning."""
         return self._placed and self._move(-1)
 
     def get(self, bytes key not None):

@@ -3,10 +3,10 @@
 In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
 transaction that empties every table and fills it again from the state before, so that readers see the old store or the
 new one and a crash leaves the old. If pages of the data file are damaged, that transaction fills a new data file, and a
-damaged page loses only its own records. Ids go on from where they were and are never used twice; temperatures and vectors
-are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A fact
-(:mod:`~kvstore.changes.facts`) or an option that is damaged itself cannot be made again: it is named there and is not
-in the store any more. Which files were ingested is not kept: they are read again.
+damaged page loses only its own records. Ids go on from where they were and are never used twice; temperatures and
+vectors are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`.
+A fact (:mod:`~kvstore.changes.facts`) or an option that is damaged itself cannot be made again: it is named there and
+is not in the store any more. Which files were ingested is not kept: they are read again.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
 
     def run(before: ReadTransaction, view: WriteTransaction) -> Rebuilt:
         lost = before.pass_over_damage()
-        lost += _lost_pages(before)
+        lost += _describe_lost_pages(before)
         with State(before, settings) as state:
             rebuilt = _Rebuild(state, view, embed).run()
         rebuilt.lost[:0] = lost
@@ -106,7 +106,7 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
     return environment.write_with_growth(run_in_place)
 
 
-def _lost_pages(before: ReadTransaction) -> Iterator[str]:
+def _describe_lost_pages(before: ReadTransaction) -> Iterator[str]:
     """A sentence for each damaged page whose records cannot be made again."""
     stated = [fact.tables[0] for fact in facts.all_facts()]
     for table in dict.fromkeys([tables.RECENT, *stated, tables.INDEXES, tables.WRITTEN]):

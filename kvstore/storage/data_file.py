@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
 SMALLEST_MAP = 1 << 20
-#: Of a meta page: its number, flags, magic, version, page size and change.
+#: The number, flags, magic, version, page size and change of a meta page.
 _META = struct.Struct("<Q2xH4xII16xI108xQ")
 _META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
-#: Of a page: its number, flags, lower and upper bound, and the offset of its first node.
+#: The number, flags, lower and upper bound of a page, and the offset of its first node.
 _PAGE = struct.Struct("<Q2xHHHH")
-#: Of the record of a tree: how deep it is, and its root; that of the main tree stands in a meta page.
+#: The depth and root of a tree, from its record; that of the main tree is in the meta page.
 _TREE = struct.Struct("<6xH32xQ")
 _MAIN_TREE = 16 + 72
 _NO_PAGE = (1 << 64) - 1
@@ -87,7 +87,7 @@ class DataFile:
         self.durability = durability
         #: Whether readers are listed in the table of readers; not so where this user may not write to it.
         self.registers = True
-        #: Whether the list of free pages has been verified since the file was opened.
+        #: True if the list of free pages has been verified since the file was opened.
         self._free_list_verified = False
         #: Changes that LMDB has ceased to count, because a compacted file starts again at 1.
         self._changes_before = 0
@@ -102,7 +102,7 @@ class DataFile:
         """Map the file, with half the size as often as the system refuses."""
         #: Bytes that the file is known to have.
         self._long_enough = 0
-        #: Where the map begins in memory; None until a transaction has met a table.
+        #: The address of the map; None until a transaction has found a table.
         self._address: int | None = None
         self._page_size = mmap.PAGESIZE
         self._verify_meta_pages()
@@ -192,8 +192,8 @@ class DataFile:
                     "restore a backup"
                 )
 
-    def pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
-        """The pages of a commit, which ``transaction`` keeps; None if the file has no table yet.
+    def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
+        """Return the pages of a commit, which ``transaction`` keeps; None if the file has no table yet.
 
         Raises CorruptionError if a page that leads to the tables is damaged.
         """
@@ -227,11 +227,11 @@ class DataFile:
         with transaction.cursor() as cursor:
             if not cursor.first():
                 return None
-            value = np.frombuffer(cursor.value(), np.uint8).ctypes.data
+            value: int = np.frombuffer(cursor.value(), np.uint8).ctypes.data
         return value // page_size * page_size - number * page_size
 
-    def reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
-        """A read transaction that reads verified pages; None if later commits have overtaken it already."""
+    def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
+        """Wrap a read transaction, so that it reads verified pages; None if later commits have overtaken it already."""
         change = transaction.id()
         pages = self.pages(transaction, change)
         return None if pages is not None and pages.change != change else PageTransaction(transaction, pages)
@@ -381,7 +381,7 @@ class DataFile:
 
     @contextlib.contextmanager
     def successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
-        """Have ``write`` fill a file beside this one, durably, for the block to rename.
+        """Let ``write`` fill a file beside this one, durably, for the block to rename.
 
         It has this file's owner, group and mode, and is removed when the block has not renamed it. The file must be
         open for writing, with the writer's lock held. Raises StoreFullError when the copy
@@ -428,7 +428,7 @@ class DataFile:
     def write_densely(self, copy: Path) -> None:
         """Write the last commit to an empty file, every page full; no transaction may be open."""
         with self.begin(write=False) as transaction:
-            source = self.reading(transaction)
+            source = self.begin_reading(transaction)
             if source is None:
                 raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
             write_densely(source, copy, self.used)

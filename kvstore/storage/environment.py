@@ -248,7 +248,7 @@ class Environment:
             try:
                 transaction, _ = self._file.begin(self.lock_timeout, write=False)
                 try:
-                    reading = self._file.data.reading(transaction)
+                    reading = self._file.data.begin_reading(transaction)
                 except BaseException:
                     transaction.abort()
                     self.gate.leave()
@@ -287,7 +287,7 @@ class Environment:
                 self.gate.leave()
                 self._file.open_tables(handles, self.lock_timeout)
             try:
-                pages = self._file.data.pages(transaction, transaction.id() - 1)
+                pages = self._file.data.find_pages(transaction, transaction.id() - 1)
                 self._file.data.verify_for_writing(pages)
                 view = WriteTransaction(self, VerifiedTransaction(transaction, pages, handles))
             except BaseException:
@@ -320,6 +320,11 @@ class Environment:
         self._take_writer_lock(timeout)
         try:
             with self._file.in_use() as data:
+                if faults := data.verify():
+                    raise CorruptionError(
+                        f"{self.path}: the data file is damaged ({faults[0]}); restore a backup, or run CHECK "
+                        "REPAIR with the version of kvstore that wrote it"
+                    )
                 try:
                     yield data.environment
                 except lmdb.Error as error:

@@ -18,7 +18,7 @@ from ..errors import (
     TransactionError,
 )
 
-#: What reading records raises.
+#: The errors that reading records raises.
 READ_ERRORS = (lmdb.Error, PageError)
 #: LMDB takes keys of 1 to so many bytes.
 LONGEST_KEY = 511

@@ -182,7 +182,9 @@ class OpenFile:
             transaction, _ = self.begin(wait, write=not self.data.readonly)
             try:
                 opener = None if self.data.readonly else transaction
-                names = self.data.table_names(self.data.pages(transaction, transaction.id() - (not self.data.readonly)))
+                names = self.data.table_names(
+                    self.data.find_pages(transaction, transaction.id() - (not self.data.readonly))
+                )
                 handles = {name: self.data.open_table(os.fsencode(name), opener) for name in names}
                 transaction.commit()
             finally:

@@ -27,7 +27,7 @@ Record = tuple[bytes, memoryview]
 class PageTransaction:
     """A read transaction whose records are read from verified pages."""
 
-    #: Whether cursors go on behind damage, where they otherwise raise.
+    #: True if cursors pass over damage, where they otherwise raise.
     passes_damage = False
 
     def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None) -> None:
@@ -91,7 +91,7 @@ class WrittenTable:
         self.handle = handle
         #: Its tree as it was committed; None for a table that this transaction has made.
         self.tree = tree
-        #: Whether the transaction has changed it: if not, its tree has all of it.
+        #: True if the transaction may have changed it; otherwise its tree is complete.
         self.changed = tree is None
 
 
@@ -196,7 +196,7 @@ class VerifiedTransaction:
 
 
 class VerifiedCursor:
-    """A cursor of a write transaction, which verifies the committed pages that it comes to."""
+    """A cursor of a write transaction, which verifies committed pages before LMDB reaches them."""
 
     def __init__(self, cursor: lmdb.Cursor[memoryview], tree: Tree | None) -> None:
         self._cursor = cursor
@@ -219,27 +219,27 @@ class VerifiedCursor:
         return self._cursor.get(key)
 
     def first(self) -> bool:
-        """Go to the first record; False if there is none."""
+        """Go to the first record; False in an empty table."""
         self._verify(b"", forward=True)
         return self._cursor.first()
 
     def last(self) -> bool:
-        """Go to the last record; False if there is none."""
+        """Go to the last record; False in an empty table."""
         self._verify(_ABOVE, forward=False)
         return self._cursor.last()
 
     def set_range(self, key: bytes) -> bool:
-        """Go to the first record whose key is not below a key; False if there is none."""
+        """Go to the first record whose key is not below a key; False at the end."""
         self._verify(key, forward=True)
         return self._cursor.set_range(key)
 
     def next(self) -> bool:
-        """Go to the next record; False if there is none."""
+        """Go to the next record; False at the end."""
         self._verify(bytes(self._cursor.key()), forward=True)
         return self._cursor.next()
 
     def prev(self) -> bool:
-        """Go to the record before; False if there is none."""
+        """Go to the record before; False at the beginning."""
         self._verify(bytes(self._cursor.key()) or _ABOVE, forward=False)
         return self._cursor.prev()
 

@@ -307,7 +307,8 @@ class LmdbView:
         if handle is None or not needs_stored(chain):
             return None
         try:
-            return self._current().get(key, db=handle)
+            value: memoryview | None = self._current().get(key, db=handle)
+            return value
         except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
 

@@ -325,7 +325,8 @@ class WriteTransaction(LmdbView):
         self._owner.page_bound.note(1)
         self._changes += 1
         try:
-            return transaction.delete(key, db=handle)
+            removed: bool = transaction.delete(key, db=handle)
+            return removed
         except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
 
