@@ -227,13 +227,13 @@ class DataFile:
         with transaction.cursor() as cursor:
             if not cursor.first():
                 return None
-            value: int = np.frombuffer(cursor.value(), np.uint8).ctypes.data
-        return value // page_size * page_size - number * page_size
+            record = np.frombuffer(cursor.value(), np.uint8).ctypes.data
+        return int((record // page_size - number) * page_size)
 
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
         """Wrap a read transaction, so that it reads verified pages; None if later commits have overtaken it already."""
         change = transaction.id()
-        pages = self.pages(transaction, change)
+        pages = self.find_pages(transaction, change)
         return None if pages is not None and pages.change != change else PageTransaction(transaction, pages)
 
     def verify_for_writing(self, pages: Pages | None) -> None:
