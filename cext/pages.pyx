@@ -149,7 +149,7 @@ cdef class Pages:
     cdef const uint8_t* _value(
         self, const uint8_t* page, int place, const uint8_t* node, Py_ssize_t* size
     ) except NULL:
-        """Where the value of a leaf's node is, and its size."""
+        """The value of a leaf's node, and its size."""
         cdef Py_ssize_t length = _u16(node) | <Py_ssize_t> _u16(node + 2) << 16
         cdef const uint8_t* value = node + _NODE + _u16(node + 6)
         cdef const uint8_t* first
@@ -334,15 +334,26 @@ cdef class Tree:
         return limit if cursor._move(1 if forward else -1) else None
 
     def verify(self):
-        """Verify every page of the tree, without the values; returns how many records there are."""
-        cdef Cursor cursor = Cursor(self, False)
-        cdef Py_ssize_t records = 0
-        cdef bint more = cursor.first()
-        while more:
-            records += _count(cursor._stack[cursor._top])
-            cursor._at[cursor._top] = _count(cursor._stack[cursor._top]) - 1
-            more = cursor._move(1)
-        return records
+        """Verify the pages that LMDB reads to clear the table: leaves only if some hold values on pages of their own."""
+        if self._root != _NO_PAGE:
+            self._verify_below(self._root, 1)
+
+    cdef int _verify_below(self, uint64_t number, int level) except -1:
+        """Verify a page of a level, and the pages below it."""
+        cdef const uint8_t* page
+        cdef Py_ssize_t size = 0
+        cdef int index
+        if number >= self._pages._end:
+            raise PageError(f"page {number} is referred to, but is not one of its {self._pages._end} pages")
+        if level == self._depth and not self._overflows:
+            return 0
+        page = self._pages._page(number, _LEAF if level == self._depth else _BRANCH)
+        for index in range(_count(page)):
+            if level == self._depth:
+                self._pages._value(page, index, self._pages._node(page, index), &size)
+            else:
+                self._verify_below(self._pages._child(page, index), level + 1)
+        return 0
 
 
 cdef Tree _tree(Pages pages, const uint8_t* record):

@@ -72,7 +72,7 @@ OPERATIONS: dict[str, Operation] = {
     "CHECK": _reading(lambda store: store.check()),
     "REPAIR": _reading(_repair),
 }
-#: What a repaired store must answer as before; a repair hands out new ids.
+#: The statements that a repaired store must answer as before; a repair hands out new ids.
 REPAIRED = (*(f"SELECT {table}" for table in ("documents", "edges", "triples", "aliases")),)
 REPAIRED += ("LOOKUP", "ASK", "RETRIEVE", "get", "dump")
 
@@ -120,9 +120,9 @@ def plain(value: object) -> Any:
 
 
 def run(original: Path, folder: Path, kind: str | None, page: int, names: list[str]) -> dict[str, Any]:
-    """What each statement does over a store with one damaged page: its result, ``error``, ``raw`` or ``abort``.
+    """Run statements over a store with one damaged page; of each its result, ``error``, ``raw`` or ``abort``.
 
-    Runs them in children, of which each goes on behind the statement that ended the one before.
+    They run in children, of which each goes on behind the statement that ended the one before.
     """
     outcomes: dict[str, Any] = {}
     while len(outcomes) < len(names):
