@@ -77,6 +77,17 @@ REPAIRED = (*(f"SELECT {table}" for table in ("documents", "edges", "triples", "
 REPAIRED += ("LOOKUP", "ASK", "RETRIEVE", "get", "dump")
 
 
+def test_a_snapshot_that_commits_have_overtaken_is_not_mapped_by_their_meta_page(store: kvstore.Store) -> None:
+    store.put("tea", "Tea is made from leaves.")
+    data = store._context.store.environment._file.data
+    with data.begin(write=False) as transaction:
+        store.put("milk", "Milk is white.")
+        store.put("oil", "Oil burns in lamps.")
+        data._address = None
+        assert data.begin_reading(transaction) is None
+    assert store.keys() == ["milk", "oil", "tea"]
+
+
 def fill(path: Path) -> None:
     with kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 16, "language": "rules"}) as store:
         store.put(

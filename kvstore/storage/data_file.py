@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SMALLEST_MAP = 1 << 20
 #: The number, flags, magic, version, page size and change of a meta page.
-_META = struct.Struct("<Q2xH4xII16xI108xQ")
+_META = struct.Struct("<Q2xH4xII16xI100xQ")
 _META_FLAG, _MAGIC, _VERSION = 8, 0xBEEFC0DE, 1
 #: The number, flags, lower and upper bound of a page, and the offset of its first node.
 _PAGE = struct.Struct("<Q2xHHHH")
@@ -75,6 +75,10 @@ class CompactReport:
 
     bytes_before: int
     bytes_after: int
+
+
+class OvertakenError(Exception):
+    """Later commits have overwritten the meta page of a transaction's snapshot; begin another transaction."""
 
 
 class DataFile:
@@ -195,7 +199,7 @@ class DataFile:
     def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
         """Return the pages of a commit, which ``transaction`` keeps; None if the file has no table yet.
 
-        Raises CorruptionError if a page that leads to the tables is damaged.
+        Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError.
         """
         if self._address is None:
             self._address = self._find_address(transaction, change)
@@ -212,6 +216,8 @@ class DataFile:
         page_size = self._page_size = self.environment.stat()["psize"]
         with self.path.open("rb") as file:
             meta = os.pread(file.fileno(), page_size, (change & 1) * page_size)
+            if _META.unpack_from(meta)[-1] != change:
+                raise OvertakenError
             depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
             if number == _NO_PAGE:
                 return None
@@ -233,7 +239,10 @@ class DataFile:
     def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
         """Wrap a read transaction, so that it reads verified pages; None if later commits have overtaken it already."""
         change = transaction.id()
-        pages = self.find_pages(transaction, change)
+        try:
+            pages = self.find_pages(transaction, change)
+        except OvertakenError:
+            return None
         return None if pages is not None and pages.change != change else PageTransaction(transaction, pages)
 
     def verify_for_writing(self, pages: Pages | None) -> None:

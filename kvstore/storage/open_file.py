@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from ..errors import ClosedError, StoreFullError, StoreNotFoundError, TransactionError
-from .data_file import CompactReport, DataFile, flush
+from .data_file import CompactReport, DataFile, OvertakenError, flush
 from .file_lock import FileIdentity, identity_of
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE
@@ -179,17 +179,21 @@ class OpenFile:
         with self._tables_lock if self.data.readonly else self._writer_lock.holding(wait):
             if self.handles is not known:
                 return
-            transaction, _ = self.begin(wait, write=not self.data.readonly)
-            try:
-                opener = None if self.data.readonly else transaction
-                names = self.data.table_names(
-                    self.data.find_pages(transaction, transaction.id() - (not self.data.readonly))
-                )
-                handles = {name: self.data.open_table(os.fsencode(name), opener) for name in names}
-                transaction.commit()
-            finally:
-                transaction.abort()
-                self.gate.leave()
+            while True:
+                transaction, _ = self.begin(wait, write=not self.data.readonly)
+                try:
+                    opener = None if self.data.readonly else transaction
+                    names = self.data.table_names(
+                        self.data.find_pages(transaction, transaction.id() - (not self.data.readonly))
+                    )
+                    handles = {name: self.data.open_table(os.fsencode(name), opener) for name in names}
+                    transaction.commit()
+                    break
+                except OvertakenError:
+                    pass  # by another process; its commit is read instead
+                finally:
+                    transaction.abort()
+                    self.gate.leave()
             self.handles = handles
 
     def committed(self, created: Mapping[str, Handle]) -> None:
