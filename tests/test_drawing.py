@@ -130,7 +130,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
     assert run(["graph", path, "--tree", "places", "--to", str(tmp_path / "tree.svg")]) == 0
     assert 'Say "x" \\ <b>' in texts((tmp_path / "tree.svg").read_text())
     assert run(["graph", path, "--limit", "1", "--to", str(tmp_path / "few.gexf")]) == 0
-    assert "1 names" in capsys.readouterr().err
+    assert "1 name," in capsys.readouterr().err
     assert run(["graph", path, "--to", str(tmp_path / "x.png")]) == 2
     assert run(["graph", path, "Nobody", "--to", str(tmp_path / "x.svg")]) == 1
     assert run(["shell", path, "-c", "EXPLAIN LOOKUP 'Darjeeling' AS SVG"]) == 0

@@ -149,7 +149,7 @@ def test_dump_tells_that_parts_of_pages_were_left_out(store: kvstore.Store) -> N
     assert store.not_in_dump() == []
     with store.transaction() as transaction:
         transaction.put("page", TEXT, left_out=12)
-    assert store.not_in_dump() == ["how much of 1 pages was left out is in no statement; EXPORT TO keeps that"]
+    assert store.not_in_dump() == ["how much of 1 page was left out is in no statement; EXPORT TO keeps that"]
 
 
 def test_few_files_know_one_kind_of_fact_by_name() -> None:

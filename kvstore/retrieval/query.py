@@ -19,7 +19,6 @@ from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking
 from ..structures.reading import BatchedReading, StateReading
-from ..structures.restricted_state import RestrictedState
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
@@ -105,6 +104,8 @@ class Query:
 
     def restrict(self, allowed: Allowed) -> None:
         """Let only some documents answer: the query reads a state in which nothing else is stated."""
+        from ..structures.restricted_state import RestrictedState
+
         self.allowed = allowed
         self.view = RestrictedState(self.view, allowed)
         self.reading = StateReading(self.view)

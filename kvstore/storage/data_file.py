@@ -43,6 +43,8 @@ from .readers_table import MAX_READERS, take_room
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
+    from .shared_open_lock import SharedOpenLock
+
 SMALLEST_MAP = 1 << 20
 #: The number, flags, magic, version, page size and change of a meta page.
 _META = struct.Struct("<Q2xH4xII16xI100xQ")
@@ -84,9 +86,13 @@ class OvertakenError(Exception):
 class DataFile:
     """One LMDB environment, open in this process. Not for concurrent use: ``environment.py`` decides when."""
 
-    def __init__(self, directory: Path, *, readonly: bool, durability: str, map_size: int) -> None:
+    def __init__(
+        self, directory: Path, open_lock: SharedOpenLock, *, readonly: bool, durability: str, map_size: int
+    ) -> None:
         self.directory = directory
         self.path = directory / DATA_FILE
+        #: Has the descriptor of the file: another file may have taken its name.
+        self._open_lock = open_lock
         self.readonly = readonly
         self.durability = durability
         #: Whether readers are listed in the table of readers; not so where this user may not write to it.
@@ -214,22 +220,22 @@ class DataFile:
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Find where LMDB has mapped the file: by the first record of the main tree, whose page is known."""
         page_size = self._page_size = self.environment.stat()["psize"]
-        with self.path.open("rb") as file:
-            meta = os.pread(file.fileno(), page_size, (change & 1) * page_size)
-            if _META.unpack_from(meta)[-1] != change:
-                raise OvertakenError
-            depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
-            if number == _NO_PAGE:
-                return None
-            for level in range(depth, 0, -1):
-                page = os.pread(file.fileno(), page_size, number * page_size)
-                if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (number, 2 if level == 1 else 1):
-                    raise CorruptionError(
-                        f"{self.path}: page {number}, which leads to the tables, is damaged; restore a backup"
-                    )
-                if level > 1:
-                    low, middle, high = struct.unpack_from("<HHH", page, _PAGE.unpack_from(page)[4])
-                    number = low | middle << 16 | high << 32
+        descriptor = self._open_lock.descriptor
+        meta = os.pread(descriptor, page_size, (change & 1) * page_size)
+        if _META.unpack_from(meta)[-1] != change:
+            raise OvertakenError
+        depth, number = _TREE.unpack_from(meta, _MAIN_TREE)
+        if number == _NO_PAGE:
+            return None
+        for level in range(depth, 0, -1):
+            page = os.pread(descriptor, page_size, number * page_size)
+            if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (number, 2 if level == 1 else 1):
+                raise CorruptionError(
+                    f"{self.path}: page {number}, which leads to the tables, is damaged; restore a backup"
+                )
+            if level > 1:
+                low, middle, high = struct.unpack_from("<HHH", page, _PAGE.unpack_from(page)[4])
+                number = low | middle << 16 | high << 32
         with transaction.cursor() as cursor:
             if not cursor.first():
                 return None

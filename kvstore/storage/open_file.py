@@ -61,7 +61,9 @@ class OpenFile:
         try:
             if self._open_lock.path.exists():
                 self._open_lock.begin(wait)
-            self.data = DataFile(directory, readonly=readonly, durability=durability, map_size=map_size)
+            self.data = DataFile(
+                directory, self._open_lock, readonly=readonly, durability=durability, map_size=map_size
+            )
             self._open_lock.begin(wait)  # a file just made: under the writer's lock nobody has replaced it
         except BaseException:
             self._open_lock.end()

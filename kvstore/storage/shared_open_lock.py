@@ -64,6 +64,12 @@ class SharedOpenLock:
                 if self._descriptor is None:
                     os.close(descriptor)
 
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the file that is locked, which may have no name any more."""
+        assert self._descriptor is not None
+        return self._descriptor
+
     def end(self) -> None:
         """Give the lock up; does nothing when it is not held."""
         for descriptor in self._forget():

@@ -83,7 +83,7 @@ class RestrictedPassageGraph(PassageGraph):
                 yield forest.node(other).entity
 
     def _list_joined(self, entity: int) -> Iterator[int]:
-        """Yield the entities that triples of allowed documents join to one."""
+        """Yield the entities that statements of allowed documents join to one."""
         chunks = self._state.chunks.get_many(self.joining(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
             for pair in stated_pairs(self._state.whole, document):
