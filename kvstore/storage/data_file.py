@@ -43,8 +43,6 @@ from .readers_table import MAX_READERS, take_room
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
-    from .shared_open_lock import SharedOpenLock
-
 SMALLEST_MAP = 1 << 20
 #: The number, flags, magic, version, page size and change of a meta page.
 _META = struct.Struct("<Q2xH4xII16xI100xQ")
@@ -87,12 +85,12 @@ class DataFile:
     """One LMDB environment, open in this process. Not for concurrent use: ``environment.py`` decides when."""
 
     def __init__(
-        self, directory: Path, open_lock: SharedOpenLock, *, readonly: bool, durability: str, map_size: int
+        self, directory: Path, get_descriptor: Callable[[], int], *, readonly: bool, durability: str, map_size: int
     ) -> None:
         self.directory = directory
         self.path = directory / DATA_FILE
-        #: Has the descriptor of the file: another file may have taken its name.
-        self._open_lock = open_lock
+        #: Returns the descriptor of the file; another file may have taken its name.
+        self._get_descriptor = get_descriptor
         self.readonly = readonly
         self.durability = durability
         #: Whether readers are listed in the table of readers; not so where this user may not write to it.
@@ -220,7 +218,7 @@ class DataFile:
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Find where LMDB has mapped the file: by the first record of the main tree, whose page is known."""
         page_size = self._page_size = self.environment.stat()["psize"]
-        descriptor = self._open_lock.descriptor
+        descriptor = self._get_descriptor()
         meta = os.pread(descriptor, page_size, (change & 1) * page_size)
         if _META.unpack_from(meta)[-1] != change:
             raise OvertakenError

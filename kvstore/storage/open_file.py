@@ -62,7 +62,7 @@ class OpenFile:
             if self._open_lock.path.exists():
                 self._open_lock.begin(wait)
             self.data = DataFile(
-                directory, self._open_lock, readonly=readonly, durability=durability, map_size=map_size
+                directory, self._open_lock.get_descriptor, readonly=readonly, durability=durability, map_size=map_size
             )
             self._open_lock.begin(wait)  # a file just made: under the writer's lock nobody has replaced it
         except BaseException:

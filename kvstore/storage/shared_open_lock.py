@@ -64,9 +64,8 @@ class SharedOpenLock:
                 if self._descriptor is None:
                     os.close(descriptor)
 
-    @property
-    def descriptor(self) -> int:
-        """The descriptor of the file that is locked, which may have no name any more."""
+    def get_descriptor(self) -> int:
+        """Return the descriptor of the file that is locked, which may have no name any more."""
         assert self._descriptor is not None
         return self._descriptor
 
