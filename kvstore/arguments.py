@@ -57,44 +57,44 @@ class Choice:
         if word not in self.choices:
             from difflib import get_close_matches
 
-            near = get_close_matches(word, self.choices, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            suggestions = get_close_matches(word, self.choices, 1)
+            hint = f"; did you mean {suggestions[0]}?" if suggestions else ""
             raise InputError(f"{what} is one of {', '.join(self.choices)}, not {value!r}{hint}")
         return word
 
 
 def checked(function: Function, name: str | None = None) -> Function:
     """Return ``function`` with its arguments checked; errors call it ``name``, by default its own name."""
-    called = name or function.__name__
+    label = name or function.__name__
     checks: dict[str, ArgumentCheck] = {}
     positional: list[str] = []
-    rest: str | None = None
+    rest_name: str | None = None
     for parameter in inspect.signature(function).parameters.values():
         check = _check_of(str(parameter.annotation))
         if check is not None:
             checks[parameter.name] = check
         if parameter.kind is parameter.VAR_POSITIONAL:
-            rest = parameter.name
+            rest_name = parameter.name
         elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             positional.append(parameter.name)
     if not checks:
         return function
-    of_rest = checks.get(rest or "")
+    rest_check = checks.get(rest_name or "")
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
-            if check is not None and (wrong := check(value)):
-                raise _error(called, name, wrong, value)
-        if of_rest is not None:
+            if check is not None and (problem := check(value)):
+                raise _error(label, name, problem, value)
+        if rest_check is not None:
             for value in args[len(positional) :]:
-                if wrong := of_rest(value):
-                    raise _error(called, str(rest), wrong, value)
+                if problem := rest_check(value):
+                    raise _error(label, str(rest_name), problem, value)
         for name, value in named.items():
             check = checks.get(name)
-            if check is not None and (wrong := check(value)):
-                raise _error(called, name, wrong, value)
+            if check is not None and (problem := check(value)):
+                raise _error(label, name, problem, value)
         return function(*args, **named)
 
     return call  # type: ignore[return-value]
@@ -113,28 +113,28 @@ def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, A
         if name not in known:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            suggestions = get_close_matches(name, known, 1)
+            hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"there are {', '.join(known)}"
             raise TypeError(f"{method}() has no argument {name!r}; {hint}")
         annotation = known[name]
         check = _check_of(getattr(annotation, "__forward_arg__", str(annotation)))
-        wrong = None if check is None else check(value)
-        if wrong:
-            raise ArgumentError(f"{method}(): {name} is {wrong}, not {shown(value)}")
+        problem = None if check is None else check(value)
+        if problem:
+            raise ArgumentError(f"{method}(): {name} is {problem}, not {shown(value)}")
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
     """Raise ArgumentError for options that are not texts, numbers, switches or None by their names."""
     for key, value in (options or {}).items():
-        large = isinstance(value, int) and not is_representable(value)
-        if large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
+        is_too_large = isinstance(value, int) and not is_representable(value)
+        if is_too_large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
             raise ArgumentError(f"{name} are texts and numbers by their names, not {shown(key)}: {shown(value)}")
 
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be written as UTF-8."""
-    if wrong := _not_text(value):
-        raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
+    if problem := _not_text(value):
+        raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
 
 
 def is_text(value: object) -> bool:
@@ -144,19 +144,19 @@ def is_text(value: object) -> bool:
 
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a path that a file may have."""
-    if wrong := _not_path(value):
-        raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
+    if problem := _not_path(value):
+        raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
 
 
 def check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
     """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: as large as SQLite's)."""
-    if wrong := _not_whole(value):
-        raise ArgumentError(f"{name} is {wrong}, not {shown(value)}")
-    most = _MAX_INTEGER if high is None else high
-    if not low <= value <= most:
-        limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {most:,}"
-        value_shown = f"{value:,}" if abs(value) <= 10 * _MAX_INTEGER else shown(value)
-        raise InputError(f"{name} takes {limits}, not {value_shown}")
+    if problem := _not_whole(value):
+        raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
+    max_value = _MAX_INTEGER if high is None else high
+    if not low <= value <= max_value:
+        limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {max_value:,}"
+        value_text = f"{value:,}" if abs(value) <= 10 * _MAX_INTEGER else shown(value)
+        raise InputError(f"{name} takes {limits}, not {value_text}")
 
 
 def _error(function: str, name: str, wrong: str, value: Any) -> ArgumentError:
@@ -169,19 +169,19 @@ def shown(value: object) -> str:
     >>> shown(2.5), shown("x" * 99), shown([])
     ('float 2.5', 'a str of 101 signs', 'list []')
     """
-    kind = type(value).__name__
+    type_name = type(value).__name__
     try:
-        written = repr(value)
+        text = repr(value)
     except Exception:  # a number of 5,000 digits, lists in lists a thousand deep, or whatever somebody's own class does
-        return f"a {kind} that cannot be shown"
-    return f"{kind} {written}" if len(written) <= 60 else f"a {kind} of {len(written):,} signs"
+        return f"a {type_name} that cannot be shown"
+    return f"{type_name} {text}" if len(text) <= 60 else f"a {type_name} of {len(text):,} signs"
 
 
 def _check_of(annotation: str) -> ArgumentCheck | None:
     """The check that an annotation asks for; None where it asks for none that is known."""
     while "[" in annotation:  # what stands in brackets is of the parts, which are not looked at
-        annotation, found = re.subn(r"\[[^][]*\]", "", annotation)
-        if not found:
+        annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
+        if not num_replaced:
             return None
     kinds = [part.strip() for part in annotation.split(" | ")]
     if not set(kinds) <= _CHECKS.keys() | {"None"}:
@@ -190,16 +190,16 @@ def _check_of(annotation: str) -> ArgumentCheck | None:
         kinds = [kind for kind in dict.fromkeys(kinds) if kind != "str"]
     checks = [_CHECKS[kind] for kind in kinds if kind != "None"]
     if len(checks) == 1:
-        (only,) = checks
-        return (lambda value: None if value is None else only(value)) if "None" in kinds else only
+        (single_check,) = checks
+        return (lambda value: None if value is None else single_check(value)) if "None" in kinds else single_check
 
     def any_of(value: Any) -> str | None:
         if value is None and "None" in kinds:
             return None
         if isinstance(value, str) and _not_path in checks:
             return _not_path(value)
-        wrong = [check(value) for check in checks]
-        return None if None in wrong else " or ".join(str(one) for one in wrong)
+        problems = [check(value) for check in checks]
+        return None if None in problems else " or ".join(str(problem) for problem in problems)
 
     return any_of
 

@@ -47,18 +47,24 @@ def arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Se
     """A ``pyarrow.Table`` of these rows; raises MissingExtraError without pyarrow."""
     pa = required("pyarrow", "arrow", "to_arrow()")
     values = _by_column(columns, rows)
-    known = types or [None] * len(columns)
-    return pa.table([_arrow_column(pa, of, kind) for of, kind in zip(values, known, strict=True)], names=list(columns))
+    column_types = types or [None] * len(columns)
+    return pa.table(
+        [_arrow_column(pa, column_values, kind) for column_values, kind in zip(values, column_types, strict=True)],
+        names=list(columns),
+    )
 
 
 def data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
     """A ``pandas.DataFrame`` of these rows; raises MissingExtraError without pandas."""
     pd = required("pandas", "pandas", "to_pandas()")
     values = _by_column(columns, rows)
-    known = types or [None] * len(columns)
+    column_types = types or [None] * len(columns)
     # By number first, since two columns may have one name.
     frame = pd.DataFrame(
-        {index: _series(pd, of, kind) for index, (of, kind) in enumerate(zip(values, known, strict=True))}
+        {
+            index: _series(pd, column_values, kind)
+            for index, (column_values, kind) in enumerate(zip(values, column_types, strict=True))
+        }
     )
     frame.columns = list(columns)
     return frame
@@ -80,8 +86,8 @@ def plain_text(value: Any) -> str | None:
 def _by_column(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     values: list[list[Any]] = [[] for _ in columns]
     for row in rows:
-        for of, value in zip(values, row, strict=True):
-            of.append(value)
+        for column_values, value in zip(values, row, strict=True):
+            column_values.append(value)
     return values
 
 
@@ -109,11 +115,11 @@ def _series(pd: Any, values: list[Any], declared: str | None) -> Any:
     kinds = _kinds(values)
     if not kinds:
         return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))
-    some_missing = any(value is None for value in values)
+    has_nulls = any(value is None for value in values)
     if kinds == {int}:
-        return pd.Series(values, dtype="Int64" if some_missing else "int64")
+        return pd.Series(values, dtype="Int64" if has_nulls else "int64")
     if kinds == {bool}:
-        return pd.Series(values, dtype="boolean" if some_missing else "bool")
+        return pd.Series(values, dtype="boolean" if has_nulls else "bool")
     if kinds <= {int, float}:
         return pd.Series(values, dtype="float64")
     return pd.Series(values, dtype=None if kinds == {str} else "object")

@@ -156,8 +156,11 @@ def _translated() -> Iterator[None]:
     except Error:
         raise
     except errors.KvstoreError as error:
-        kind = next((kind for own, kind in _CLASSES if isinstance(error, own)), OperationalError)
-        raise kind(str(error)) from error
+        error_class = next(
+            (error_class for kvstore_class, error_class in _CLASSES if isinstance(error, kvstore_class)),
+            OperationalError,
+        )
+        raise error_class(str(error)) from error
 
 
 def connect(
@@ -296,7 +299,7 @@ class StoreCursor:
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[StatementValues]) -> StoreCursor:
         """Run one statement with each of several sets of parameters; it may give no rows."""
-        changed = 0
+        num_changed = 0
         self._result = None
         for parameters in seq_of_parameters:
             result = self._run(operation, parameters)
@@ -304,8 +307,8 @@ class StoreCursor:
                 result.close()
                 self._result = None
                 raise ProgrammingError("executemany() takes a statement without rows; execute() runs one that has some")
-            changed += max(0, result.rowcount)
-        self.rowcount = changed
+            num_changed += max(0, result.rowcount)
+        self.rowcount = num_changed
         return self
 
     def _run(self, operation: str, parameters: StatementValues) -> Cursor:
@@ -316,13 +319,13 @@ class StoreCursor:
         with _translated():
             words = _words(operation)
             session = self.connection.session
-            begins = not self.connection.autocommit and not session.in_transaction and _changes(words)
-            if begins:
+            starts_transaction = not self.connection.autocommit and not session.in_transaction and _changes(words)
+            if starts_transaction:
                 session.execute("BEGIN")
             try:
                 self._result = session.execute(operation, _bound(parameters))
             except BaseException:
-                if begins and session.in_transaction:
+                if starts_transaction and session.in_transaction:
                     session.execute("ROLLBACK")
                 raise
         self.rowcount = self._result.rowcount
@@ -380,13 +383,13 @@ class StoreCursor:
 def _words(operation: str) -> list[str]:
     """The first two words of one statement, in capitals; raises StatementError where there is not one."""
     found: list[str] = []
-    ended = False
+    is_ended = False
     for token in tokens(operation):
         if token.kind in ("space", "comment"):
             continue
-        if ended and token.kind != "semicolon":
+        if is_ended and token.kind != "semicolon":
             raise errors.StatementError("execute() takes one statement; give each to a call of its own")
-        ended = ended or (token.kind == "semicolon" and bool(found))
+        is_ended = is_ended or (token.kind == "semicolon" and bool(found))
         if len(found) < 2 and token.kind != "semicolon":
             found.append(token.text.upper())
     return found

@@ -66,15 +66,15 @@ class PluginGroup(Generic[Made]):
         """What a package adds under this name, None where none does; raises PluginError where it is broken."""
         if name in self._taken() or name not in _found()[self._kind]:
             return None
-        plugin, made = self._load(name)
-        if made is None:
+        plugin, value = self._load(name)
+        if value is None:
             raise PluginError(f"{plugin} cannot be used: {plugin.problem}; mend the package, or uninstall it")
-        return made
+        return value
 
     def usable(self) -> dict[str, Made]:
         """All that can be used, by name."""
         loaded = ((name, self._load(name)) for name in _found()[self._kind])
-        return {name: made for name, (_, made) in loaded if made is not None}
+        return {name: value for name, (_, value) in loaded if value is not None}
 
     def plugins(self) -> list[Plugin]:
         """All that there are, those that cannot be used with what is wrong."""
@@ -87,21 +87,21 @@ class PluginGroup(Generic[Made]):
     def _load(self, name: str) -> tuple[Plugin, Made | None]:
         if name not in self._loaded:
             points = _found()[self._kind][name]
-            plugin, made = Plugin(self._kind, name, *_package(points[0])), None
+            plugin, value = Plugin(self._kind, name, *_package(points[0])), None
             try:
-                made = self._checked(plugin, points)
+                value = self._checked(plugin, points)
             except PluginError as error:
                 plugin = replace(plugin, problem=str(error))
             except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
                 plugin = replace(plugin, problem=told(error))
-            self._loaded[name] = plugin, made
+            self._loaded[name] = plugin, value
         return self._loaded[name]
 
     def _checked(self, plugin: Plugin, points: Collection[EntryPoint]) -> Made:
         if plugin.name in self._taken():
             raise PluginError("kvstore itself has one of this name")
         if len(points) > 1:
-            packages = " and ".join(_package(one)[0] for one in points)
+            packages = " and ".join(_package(duplicate)[0] for duplicate in points)
             raise PluginError(f"{packages} each have one of this name, and nothing says which is meant")
         (point,) = points
         return self._made(plugin, point.load())
@@ -126,34 +126,36 @@ def _found() -> dict[str, dict[str, list[EntryPoint]]]:
 def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
     from importlib.metadata import distributions
 
-    kinds = {group: kind for kind, group in GROUPS.items()}
-    found: dict[str, dict[str, list[EntryPoint]]] = {kind: {} for kind in GROUPS}
-    wrong: list[Plugin] = []
-    seen: set[str] = set()
+    kinds = {group: points_by_name for points_by_name, group in GROUPS.items()}
+    entry_points_by_kind: dict[str, dict[str, list[EntryPoint]]] = {points_by_name: {} for points_by_name in GROUPS}
+    problem_plugins: list[Plugin] = []
+    seen_packages: set[str] = set()
     for distribution in distributions():
         # Names and versions are slow to read: only of those that mention kvstore.
         if not _mentions_kvstore(distribution):
             continue
         package, version = _named(distribution)
-        if package in seen:  # the same package further behind on the path is not what is imported
+        if package in seen_packages:  # the same package further behind on the path is not what is imported
             continue
-        seen.add(package)
+        seen_packages.add(package)
         try:
             points = list(distribution.entry_points)
         except Exception as error:
-            wrong.append(Plugin("package", "", package, version, f"its entry points cannot be read: {told(error)}"))
+            problem_plugins.append(
+                Plugin("package", "", package, version, f"its entry points cannot be read: {told(error)}")
+            )
             continue
         for point in points:
             if point.group in kinds:
-                found[kinds[point.group]].setdefault(point.name, []).append(point)
+                entry_points_by_kind[kinds[point.group]].setdefault(point.name, []).append(point)
             elif point.group.startswith(_OURS):
-                there_are = f"kvstore has no such entry points; there are {', '.join(kinds)}"
-                wrong.append(Plugin("package", point.group, package, version, there_are))
-    ordered = {kind: dict(sorted(points.items())) for kind, points in found.items()}
-    for kind in ordered.values():
-        for points in kind.values():
+                problem = f"kvstore has no such entry points; there are {', '.join(kinds)}"
+                problem_plugins.append(Plugin("package", point.group, package, version, problem))
+    ordered = {points_by_name: dict(sorted(points.items())) for points_by_name, points in entry_points_by_kind.items()}
+    for points_by_name in ordered.values():
+        for points in points_by_name.values():
             points.sort(key=_package)
-    return ordered, wrong
+    return ordered, problem_plugins
 
 
 def _mentions_kvstore(distribution: Distribution) -> bool:

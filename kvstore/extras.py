@@ -33,11 +33,11 @@ def required(
     """
     try:
         return import_module(module)
-    except ModuleNotFoundError as missing:
-        outermost = module.partition(".")[0]
-        if (missing.name or "").partition(".")[0] != outermost:
+    except ModuleNotFoundError as import_error:
+        top_level = module.partition(".")[0]
+        if (import_error.name or "").partition(".")[0] != top_level:
             raise  # the package is there, and lacks one of its own
-        raise error(f"{purpose} needs {package or outermost}; pip install 'kvstore[{extra}]'") from None
+        raise error(f"{purpose} needs {package or top_level}; pip install 'kvstore[{extra}]'") from None
 
 
 def first_missing(packages: Iterable[str]) -> str | None:

@@ -50,22 +50,22 @@ def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """
     data = text.encode()
     pieces: list[str] = []
-    done = 0
+    offset = 0
     for start, end in _joined(spans):
-        pieces += [_decoded(data[done:start]), f"<mark>{_decoded(data[start:end])}</mark>"]
-        done = end
-    return "".join([*pieces, _decoded(data[done:])])
+        pieces += [_decoded(data[offset:start]), f"<mark>{_decoded(data[start:end])}</mark>"]
+        offset = end
+    return "".join([*pieces, _decoded(data[offset:])])
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans in order, those that touch as one."""
-    joined: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
-            joined.append((start, end))
-    return joined
+            merged.append((start, end))
+    return merged
 
 
 def _decoded(data: bytes) -> str:
@@ -75,16 +75,18 @@ def _decoded(data: bytes) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
     """A table of the first rows, long values cut, with remarks below it."""
     head = "".join(f'<th dir="auto">{escaped(name)}</th>' for name in columns)
-    shown: list[str] = []
-    more = False
+    row_markup: list[str] = []
+    has_more = False
     for row in rows:
-        more = len(shown) == SHOWN_ROWS
-        if more:
+        has_more = len(row_markup) == SHOWN_ROWS
+        if has_more:
             break
-        shown.append(f"<tr>{''.join(map(_cell, row))}</tr>")
-    notes = [f"the first {SHOWN_ROWS} rows; there are more", *remarks] if more else remarks
-    drawn = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(shown)}</tbody></table>" if columns else ""
-    return f"<div>{drawn}{''.join(map(remark, notes))}</div>"
+        row_markup.append(f"<tr>{''.join(map(_cell, row))}</tr>")
+    notes = [f"the first {SHOWN_ROWS} rows; there are more", *remarks] if has_more else remarks
+    table_markup = (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(row_markup)}</tbody></table>" if columns else ""
+    )
+    return f"<div>{table_markup}{''.join(map(remark, notes))}</div>"
 
 
 def _cell(value: Any) -> str:
@@ -116,8 +118,8 @@ def levels(rows: Iterable[tuple[int, str, str]]) -> str:
 
 
 def _named(name: str, note: str) -> str:
-    beside = f' <small dir="auto">{escaped(note)}</small>' if note else ""
-    return f"<bdi>{escaped(name)}</bdi>{beside}"
+    note_markup = f' <small dir="auto">{escaped(note)}</small>' if note else ""
+    return f"<bdi>{escaped(name)}</bdi>{note_markup}"
 
 
 def relatives(rows: Iterable[Sequence[Any]]) -> str:
@@ -134,7 +136,7 @@ def relatives(rows: Iterable[Sequence[Any]]) -> str:
         for label, sign in (("above", -1), ("below", 1)):
             by_via = _by_via(row for row in members if row[2] * sign > 0)
             if by_via:
-                first = [row for of in by_via.values() for row in of if abs(row[2]) == 1]
+                first = [row for group in by_via.values() for row in group if abs(row[2]) == 1]
                 pieces.append(f"<ul><li>{label}{''.join(_branch(first, by_via, set(), 1))}</li></ul>")
         pieces += [remark(row[5]) for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
     return f"<div>{''.join(pieces)}</div>"
@@ -142,10 +144,10 @@ def relatives(rows: Iterable[Sequence[Any]]) -> str:
 
 def _by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequence[Any]]]:
     """Relatives by the one through which they are reached, and their distance."""
-    found: dict[tuple[str, int], list[Sequence[Any]]] = {}
+    groups: dict[tuple[str, int], list[Sequence[Any]]] = {}
     for row in rows:
-        found.setdefault((row[4], abs(row[2])), []).append(row)
-    return found
+        groups.setdefault((row[4], abs(row[2])), []).append(row)
+    return groups
 
 
 def _branch(
@@ -157,9 +159,9 @@ def _branch(
     yield "<ul>"
     for row in rows:
         yield f"<li>{_named(row[3], row[5] if ' is under ' not in row[5] else '')}"
-        further = [] if row[3] in drawn else by_via.get((row[3], distance + 1), [])
+        children = [] if row[3] in drawn else by_via.get((row[3], distance + 1), [])
         drawn.add(row[3])
-        if further and distance < _DEEPEST:
-            yield from _branch(further, by_via, drawn, distance + 1)
+        if children and distance < _DEEPEST:
+            yield from _branch(children, by_via, drawn, distance + 1)
         yield "</li>"
     yield "</ul>"

@@ -77,29 +77,31 @@ def open_store(
     ...     store.keys(), store.settings.chunk_tokens
     (['tea'], 200)
     """
-    wanted = dict(settings or {})
-    unknown = sorted(map(repr, set(wanted) - set(FixedSettings.__slots__)))
-    if unknown:
-        known = ", ".join(FixedSettings.__slots__)
-        raise InputError(f"there is no creation setting {', '.join(unknown)}; there are {known}")
-    given = None if embedder is None or isinstance(embedder, str) else embedder
-    if given is not None and not (hasattr(given, "embed") and isinstance(getattr(given, "name", None), str)):
+    creation_settings = dict(settings or {})
+    unknown_names = sorted(map(repr, set(creation_settings) - set(FixedSettings.__slots__)))
+    if unknown_names:
+        known_names = ", ".join(FixedSettings.__slots__)
+        raise InputError(f"there is no creation setting {', '.join(unknown_names)}; there are {known_names}")
+    own_embedder = None if embedder is None or isinstance(embedder, str) else embedder
+    if own_embedder is not None and not (
+        hasattr(own_embedder, "embed") and isinstance(getattr(own_embedder, "name", None), str)
+    ):
         raise ArgumentError(
-            f"open(): embedder is a name or an Embedder, which has a name and embeds, not {shown(given)}"
+            f"open(): embedder is a name or an Embedder, which has a name and embeds, not {shown(own_embedder)}"
         )
     if embedder is not None:
         from .models.embedder import open_embedder
 
-        wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
+        creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
     with _opening(path):
         identity = identity_of(Path(path, DATA_FILE))
-        for opened in list(_open_stores):
-            if identity is None or opened.environment.identity != identity:
+        for candidate in list(_open_stores):
+            if identity is None or candidate.environment.identity != identity:
                 continue
-            with opened.lock:  # one that is being closed is waited for
-                if opened.environment.identity == identity:
-                    return _another_handle(opened, wanted, given, readonly, durability, max_bytes)
-        store = _opened(path, wanted, given, create, readonly, lock_timeout, max_bytes, durability)
+            with candidate.lock:  # one that is being closed is waited for
+                if candidate.environment.identity == identity:
+                    return _another_handle(candidate, creation_settings, own_embedder, readonly, durability, max_bytes)
+        store = _opened(path, creation_settings, own_embedder, create, readonly, lock_timeout, max_bytes, durability)
         _open_stores.add(store)
         return Store(store, readonly=readonly)
 
@@ -134,13 +136,13 @@ def _another_handle(
         raise InputError(
             f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
         )
-    for name, has, asked in (
+    for name, current, requested in (
         ("durability", environment.durability, durability),
         ("max_bytes", environment.max_bytes, max_bytes or environment.max_bytes),
     ):
-        if has != asked and not readonly:
+        if current != requested and not readonly:
             raise SettingsMismatchError(
-                f"{environment.path} is open in this process with {name} = {has!r}, not {asked!r}; open it alike, or "
+                f"{environment.path} is open in this process with {name} = {current!r}, not {requested!r}; open it alike, or "
                 "close it there"
             )
     if embedder is not None:
@@ -159,9 +161,9 @@ def _opened(
     durability: str,
 ) -> OpenStore:
     """A store that this process has not open yet."""
-    new = cache(lambda: _new_settings(wanted, given))
+    build_settings = cache(lambda: _new_settings(wanted, given))
     if create and not readonly and not Path(path, "data.mdb").exists():
-        new()
+        build_settings()
     environment = Environment.open(
         path,
         create=create,
@@ -172,7 +174,7 @@ def _opened(
         buffered=buffered_tables(),
     )
     try:
-        fixed, is_new = _settle(environment, new, create=create and not readonly)
+        fixed, is_new = _settle(environment, build_settings, create=create and not readonly)
         fixed.check_same(wanted, environment.path)
         _bring_up_to_date(environment, fixed)
     except BaseException:
@@ -207,15 +209,15 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
     """The settings the store was made with, and whether this has made it: a new store gets them now."""
     with environment.snapshot() as snapshot:
         fixed = _stored_settings(snapshot)
-        begun = snapshot.get(tables.META, _FORMAT) is not None
+        has_format = snapshot.get(tables.META, _FORMAT) is not None
         if _is_pending(snapshot):
             raise StoreFormatError(
                 f"{environment.path}: its migration was interrupted; finish it with: kvstore migrate {environment.path}"
             )
-        foreign = bool(snapshot.tables()) and not begun
+        is_foreign = bool(snapshot.tables()) and not has_format
     if fixed is not None:
         return fixed, False
-    if foreign:
+    if is_foreign:
         raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
     if not create:
         raise NotAStoreError(
@@ -229,12 +231,12 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
 
 def _stored_settings(view: View) -> FixedSettings | None:
     """The settings of a store of this format, None where there are none yet, in whatever format it was left."""
-    stored = view.get(tables.META, _FORMAT)
+    packed_format = view.get(tables.META, _FORMAT)
     value = view.get(tables.META, tables.SETTINGS)
     if value is None:
         return None
-    if stored is not None:
-        kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
+    if packed_format is not None:
+        kvstore_migrations.check_format(int(records.unpack(packed_format, tables.META, _FORMAT)))
     settings = records.unpack(value, tables.META, tables.SETTINGS)
     if settings["tokenizer"] == EARLIER_TOKENIZER:
         settings["tokenizer"] = TOKENIZER
@@ -284,20 +286,24 @@ def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
             )
         if environment.readonly:
             return
-        why, needed, lacking = unmaintained(snapshot), outdated(snapshot), underived(snapshot)
-        renames = _records_earlier_rules(snapshot)
-    if why is None and renames:  # none of its terms differ
+        refusal, outdated_structures, missing_derivations = (
+            unmaintained(snapshot),
+            outdated(snapshot),
+            underived(snapshot),
+        )
+        has_earlier_tokenizer = _records_earlier_rules(snapshot)
+    if refusal is None and has_earlier_tokenizer:  # none of its terms differ
         from .structures.language_version import put_settings
 
         environment.write_with_growth(lambda view: put_settings(view, fixed))
-    if why is not None:
-        environment.refuse_changes(why)
-    elif lacking is not None:
+    if refusal is not None:
+        environment.refuse_changes(refusal)
+    elif missing_derivations is not None:
         raise StoreFormatError(
-            f"{environment.path}: {lacking}; bring it up to date, keeping a copy, with: kvstore migrate "
+            f"{environment.path}: {missing_derivations}; bring it up to date, keeping a copy, with: kvstore migrate "
             f"{environment.path}, or open it read-only"
         )
-    elif needed:
+    elif outdated_structures:
         from .changes.structure_making import make_outdated
 
         make_outdated(environment, fixed)
@@ -332,28 +338,28 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     """
     with Environment.open(path, create=False, buffered=buffered_tables()) as environment:
         with environment.snapshot() as snapshot:
-            stored = snapshot.get(tables.META, _FORMAT)
-            found = 0 if stored is None else int(records.unpack(stored, tables.META, _FORMAT))
-            pending, why = _is_pending(snapshot), unmaintained(snapshot)
-            lacking = found == kvstore_migrations.CURRENT_FORMAT and (
+            packed_format = snapshot.get(tables.META, _FORMAT)
+            stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
+            is_pending, refusal = _is_pending(snapshot), unmaintained(snapshot)
+            is_incomplete = stored_format == kvstore_migrations.CURRENT_FORMAT and (
                 underived(snapshot) is not None or _has_earlier_terms(snapshot)
             )
-        if why is not None:
-            raise StoreFormatError(f"{environment.path}: {why}")
-        if found == kvstore_migrations.CURRENT_FORMAT and not pending and not lacking:
+        if refusal is not None:
+            raise StoreFormatError(f"{environment.path}: {refusal}")
+        if stored_format == kvstore_migrations.CURRENT_FORMAT and not is_pending and not is_incomplete:
             return Migrated([])
-        if found > kvstore_migrations.CURRENT_FORMAT:
-            kvstore_migrations.check_format(found)
-        copy = _free_name(environment.path, found) if backup and not pending else None
-        if copy is not None:
-            environment.copy_to(copy)
-        if found >= _PATCHES_SINCE:  # steps read tables as they lie
+        if stored_format > kvstore_migrations.CURRENT_FORMAT:
+            kvstore_migrations.check_format(stored_format)
+        backup_path = _free_name(environment.path, stored_format) if backup and not is_pending else None
+        if backup_path is not None:
+            environment.copy_to(backup_path)
+        if stored_format >= _PATCHES_SINCE:  # steps read tables as they lie
             environment.write_with_growth(WriteTransaction.merge_buffer)
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
-            anew = _is_pending(snapshot) or underived(snapshot) is not None or _has_earlier_terms(snapshot)
-            fixed = _stored_settings(snapshot) if anew else None
+            needs_rebuild = _is_pending(snapshot) or underived(snapshot) is not None or _has_earlier_terms(snapshot)
+            fixed = _stored_settings(snapshot) if needs_rebuild else None
         rebuilt = None
         if fixed is not None:
             from .changes.compaction import compact_if_sparse
@@ -363,7 +369,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             embedder = cache(lambda: open_embedder(fixed.embedder))
             rebuilt = rebuild(environment, fixed, lambda texts: embedder().embed(texts))
             compact_if_sparse(environment)
-        return Migrated(formats, copy, rebuilt)
+        return Migrated(formats, backup_path, rebuilt)
 
 
 def _is_pending(view: View) -> bool:
@@ -372,7 +378,7 @@ def _is_pending(view: View) -> bool:
 
 def _free_name(path: Path, number: int) -> Path:
     """Where a copy of a store of this format goes: beside it, under a name that is not taken."""
-    plain = path.resolve()
-    first = plain.with_name(f"{plain.name}.format-{number}")
-    later = (first.with_name(f"{first.name}-{again}") for again in count(2))
-    return next(name for name in chain([first], later) if not name.exists())
+    store_path = path.resolve()
+    first_path = store_path.with_name(f"{store_path.name}.format-{number}")
+    numbered_paths = (first_path.with_name(f"{first_path.name}-{suffix}") for suffix in count(2))
+    return next(name for name in chain([first_path], numbered_paths) if not name.exists())

@@ -73,11 +73,11 @@ class FixedSettings:
     def check_same(self, wanted: Mapping[str, Any], path: object) -> None:
         """Raise SettingsMismatchError for the first value of ``wanted`` that differs from those of the store at
         ``path``."""
-        mine = asdict(self)
+        stored = asdict(self)
         for name, value in wanted.items():
-            if mine[name] != value:
+            if stored[name] != value:
                 raise SettingsMismatchError(
-                    f"{path} was made with {name} = {mine[name]!r}, not {value!r}; "
+                    f"{path} was made with {name} = {stored[name]!r}, not {value!r}; "
                     f"open it without that setting, or make a new store and ingest the documents again"
                 )
 

@@ -133,24 +133,29 @@ def shell(
     """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store: a script once
     it stores something."""
 
-    given = _given_settings(settings, language, stemmer)
-    values = _given_parameters(parameters)
+    new_settings = _given_settings(settings, language, stemmer)
+    parameter_values = _given_parameters(parameters)
 
     def open_store() -> kvstore.Store:
         return _open(
-            store, create=not readonly, readonly=readonly, embedder=embedder, settings=given, lock_timeout=lock_timeout
+            store,
+            create=not readonly,
+            readonly=readonly,
+            embedder=embedder,
+            settings=new_settings,
+            lock_timeout=lock_timeout,
         )
 
     if not commands and not files and sys.stdin.isatty():
-        return _converse(store, open_store, values, mode=mode, bail=bail, warn=not no_warn)
+        return _converse(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
     from .background_opening import Opening
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
 
     # Options of a new store say that one is meant; else a missing store is made once there is something to store.
-    waits = not (readonly or embedder or given or (store / "data.mdb").exists())
-    opened = Opening(store, open_store) if waits else open_store()
-    console = Console(opened, mode=mode, bail=bail, parameters=values, run_command=run_command)
+    opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
+    store_or_opening = Opening(store, open_store) if opens_lazily else open_store()
+    console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=run_command)
     try:
         _run_scripts(console, commands, files)
     except (Bail, Leave):
@@ -204,8 +209,8 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
         from kvstore import language
 
         # One that is broken says so when it is used.
-        broken = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
-        if form not in (known := language.formats()) and form not in broken:
+        broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
+        if form not in (known := language.formats()) and form not in broken_readers:
             raise click.BadParameter(f"{form!r} is not one of {', '.join(known)}")
     return form
 
@@ -293,33 +298,33 @@ def ingest(
     from .interrupts import KeptInterrupts
     from .progress import ProgressLine
 
-    given = dict(_named(option, "-o") for option in options)
-    made_with = _given_settings(settings, language, stemmer)
+    reader_options = dict(_named(option, "-o") for option in options)
+    new_settings = _given_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
     with (
-        _open(store, create=True, embedder=embedder, settings=made_with, lock_timeout=lock_timeout) as opened,
+        _open(store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout) as opened_store,
         KeptInterrupts() as interrupts,
     ):
-        line = ProgressLine(sys.stderr, silent=quiet)
+        progress_line = ProgressLine(sys.stderr, silent=quiet)
         try:
-            report = opened.ingest(
+            report = opened_store.ingest(
                 list(paths),
                 format=form,
                 prune=prune,
                 include=include,
-                options=given,
-                progress=interrupts.before(line.show),
+                options=reader_options,
+                progress=interrupts.before(progress_line.show),
                 workers=workers,
                 engine=engine,
                 time_limit=time_limit,
                 memory_limit=memory_limit,
             )
         except KeyboardInterrupt:
-            line.close()
-            _tell(f"interrupted; {line.kept()}; run the same command again to go on")
+            progress_line.close()
+            _tell(f"interrupted; {progress_line.kept()}; run the same command again to go on")
             return INTERRUPTED
-        line.close()
+        progress_line.close()
         for problem in report.problems:
             _tell(problem)
         if not quiet:
@@ -393,23 +398,25 @@ def watch(
     for folder in folders:
         if not folder.is_dir():
             raise click.BadParameter(f"{folder} is no folder; name one that is there", param_hint="FOLDER")
-    given = dict(_named(option, "-o") for option in options)
-    made_with = _given_settings(settings, language, stemmer)
-    told: set[str] = set()
+    reader_options = dict(_named(option, "-o") for option in options)
+    new_settings = _given_settings(settings, language, stemmer)
+    reported_failures: set[str] = set()
 
     def tell(report: kvstore.IngestReport) -> None:
         failures = {f"{failure.place}: {failure.reason}" for failure in report.failures}
-        for text in sorted(failures - told):
+        for text in sorted(failures - reported_failures):
             _tell(text)
-        told.clear()
-        told.update(failures)
+        reported_failures.clear()
+        reported_failures.update(failures)
         if report.added or report.changed or report.removed:
             _tell(_counted(report))
 
-    with _open(store, create=True, embedder=embedder, settings=made_with, lock_timeout=lock_timeout) as opened:
+    with _open(store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout) as opened_store:
 
         def ingest() -> kvstore.IngestReport:
-            return opened.ingest(list(folders), format=form, prune=not no_prune, include=include, options=given)
+            return opened_store.ingest(
+                list(folders), format=form, prune=not no_prune, include=include, options=reader_options
+            )
 
         try:
             changes = watcher(folders, store, quiet=debounce, every=poll)
@@ -430,18 +437,18 @@ def _named(text: str, hint: str) -> tuple[str, str]:
 def _given_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
     from .console import parameter_value
 
-    named = dict(_named(parameter, "-p") for parameter in parameters)
-    return {name.removeprefix(":"): parameter_value(value) for name, value in named.items()}
+    assignments = dict(_named(parameter, "-p") for parameter in parameters)
+    return {name.removeprefix(":"): parameter_value(value) for name, value in assignments.items()}
 
 
 def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
     """Settings of a new store, whole numbers as such."""
-    given: dict[str, Any] = dict(_named(setting, "--setting") for setting in settings)
-    given |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
+    new_settings: dict[str, Any] = dict(_named(setting, "--setting") for setting in settings)
+    new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
     numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
     return {
         name: int(value) if name in numbers and value.removeprefix("-").isdecimal() else value
-        for name, value in given.items()
+        for name, value in new_settings.items()
     }
 
 
@@ -481,19 +488,21 @@ def ask(
     from .console import Console
     from .script import ScriptItem
 
-    values = _given_parameters(parameters)
+    parameter_values = _given_parameters(parameters)
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
-    with _open(store, readonly=True) as opened:
+    with _open(store, readonly=True) as opened_store:
         if where is not None:
-            opened.count(where, values)  # its errors show the condition as it was typed
-        given = {name: value for name, value in clauses.items() if value is not None}
-        statement = "ASK :_QUESTION" + "".join(f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in given)
+            opened_store.count(where, parameter_values)  # its errors show the condition as it was typed
+        set_clauses = {name: value for name, value in clauses.items() if value is not None}
+        statement = "ASK :_QUESTION" + "".join(
+            f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in set_clauses
+        )
         # In parentheses, so that it is one condition and no more.
         statement += "" if where is None else f" WHERE ({where}\n)"
-        clause_values = {f"_{name}": value for name, value in {"QUESTION": question, **given}.items()}
-        console = Console(opened, mode="json" if as_json else mode, parameters=values | clause_values)
+        clause_values = {f"_{name}": value for name, value in {"QUESTION": question, **set_clauses}.items()}
+        console = Console(opened_store, mode="json" if as_json else mode, parameters=parameter_values | clause_values)
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
@@ -505,10 +514,10 @@ def info(store: Path, mode: str | None) -> int:
     """What STORE holds and was made with."""
     from .console import Console
 
-    with _open(store, readonly=True) as opened:
-        fixed = [(name, value) for name, value, is_fixed in opened.settings_table() if is_fixed]
-        rows = [("path", str(opened.path)), *fixed, *opened.statistics().items()]
-        Console(opened, mode=mode).write("INFO", ("name", "value"), rows)
+    with _open(store, readonly=True) as opened_store:
+        fixed = [(name, value) for name, value, is_fixed in opened_store.settings_table() if is_fixed]
+        rows = [("path", str(opened_store.path)), *fixed, *opened_store.statistics().items()]
+        Console(opened_store, mode=mode).write("INFO", ("name", "value"), rows)
         return 0
 
 
@@ -540,8 +549,8 @@ def compact(store: Path, mode: str | None) -> int:
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy STORE as of now to DESTINATION, while others read and write."""
-    with _open(store, readonly=True) as opened:
-        opened.backup(destination, compact=compact)
+    with _open(store, readonly=True) as opened_store:
+        opened_store.backup(destination, compact=compact)
         _tell(f"copied {store} to {destination}")
         return 0
 
@@ -552,13 +561,15 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 def migrate(store: Path, no_backup: bool) -> int:
     """Bring STORE to the format of this version; a copy of it as it was is kept beside it."""
 
-    done = kvstore.migrate(store, backup=not no_backup)
-    if done.backup is not None:
-        _tell(f"{store}: kept as it was in {done.backup}")
-    for loss in [] if done.rebuilt is None else done.rebuilt.lost:
+    migration = kvstore.migrate(store, backup=not no_backup)
+    if migration.backup is not None:
+        _tell(f"{store}: kept as it was in {migration.backup}")
+    for loss in [] if migration.rebuilt is None else migration.rebuilt.lost:
         _tell(f"lost: {loss}")
-    _tell(f"{store}: the format is current now" if done.changed else f"{store}: nothing to do, the format is current")
-    return FAILED if done.rebuilt is not None and done.rebuilt.lost else 0
+    _tell(
+        f"{store}: the format is current now" if migration.changed else f"{store}: nothing to do, the format is current"
+    )
+    return FAILED if migration.rebuilt is not None and migration.rebuilt.lost else 0
 
 
 @cli.command()
@@ -593,12 +604,14 @@ def plugins(mode: str | None) -> int:
 
     from .render import write
 
-    found = [*kvstore.plugins(), *cli.installed.plugins()]
-    rows = [(one.kind, one.name, one.package, one.version, one.problem or "used") for one in found]
+    plugin_list = [*kvstore.plugins(), *cli.installed.plugins()]
+    rows = [
+        (plugin.kind, plugin.name, plugin.package, plugin.version, plugin.problem or "used") for plugin in plugin_list
+    ]
     columns = ("kind", "name", "package", "version", "state")
-    terminal = sys.stdout.isatty()
-    width = get_terminal_size().columns if terminal else None
-    write("PLUGINS", columns, rows, sys.stdout, mode=mode or ("table" if terminal else "tsv"), width=width)
+    is_terminal = sys.stdout.isatty()
+    width = get_terminal_size().columns if is_terminal else None
+    write("PLUGINS", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
     return 0
 
 
@@ -615,8 +628,8 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
 
-    with _open(store, create=write, readonly=not write) as opened:
-        serve(StoreTools(opened, write=write, tokens=tokens, strategy=strategy, where=where))
+    with _open(store, create=write, readonly=not write) as opened_store:
+        serve(StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where))
         return 0
 
 
@@ -658,24 +671,24 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     from kvstore.integrations.network_files import FORMS, as_file
     from kvstore.language import counted
 
-    form = file.suffix.lower().removeprefix(".")
-    if form not in FORMS:
+    file_format = file.suffix.lower().removeprefix(".")
+    if file_format not in FORMS:
         raise click.BadParameter(f"{file} ends in none of .{', .'.join(FORMS)}", param_hint="--to")
-    with _open(store, readonly=True) as opened:
-        most = limit or int(opened.statistics()["entities"]) + 1
+    with _open(store, readonly=True) as opened_store:
+        max_names = limit or int(opened_store.statistics()["entities"]) + 1
         if name is None:
-            found = whole(opened, tree=tree, limit=most)
+            network = whole(opened_store, tree=tree, limit=max_names)
         else:
-            found = around(opened, name, depth=depth, tree=tree, limit=most)
-    middle = name if name is None or not found.names else found.names[0].name
+            network = around(opened_store, name, depth=depth, tree=tree, limit=max_names)
+    middle = name if name is None or not network.names else network.names[0].name
     title = (
         f"Around {middle}" if middle is not None else f"The tree {tree}" if tree is not None else store.resolve().name
     )
-    text = as_file(form, found, title)
+    text = as_file(file_format, network, title)
     file.write_text(text, encoding="utf-8")
-    are = "is" if found.left_out == 1 else "are"
-    left = f"; {found.left_out:,} more {are} left out, --limit 0 takes all" if found.left_out else ""
-    _tell(f"{file}: {counted(len(found.names), 'name')}, {counted(len(found.joins), 'join')}{left}")
+    verb = "is" if network.left_out == 1 else "are"
+    remark = f"; {network.left_out:,} more {verb} left out, --limit 0 takes all" if network.left_out else ""
+    _tell(f"{file}: {counted(len(network.names), 'name')}, {counted(len(network.joins), 'join')}{remark}")
     return 0
 
 
@@ -683,8 +696,8 @@ def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = 
     from .console import Console
     from .script import ScriptItem
 
-    with _open(store, readonly=readonly) as opened:
-        console = Console(opened, mode=mode)
+    with _open(store, readonly=readonly) as opened_store:
+        console = Console(opened_store, mode=mode)
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
@@ -732,9 +745,9 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # characters that the terminal lacks are escaped, not refused
             stream.reconfigure(errors="backslashreplace")
-    question = completing.asked()
-    if question is not None:
-        return completing.answer(cli, question)
+    instruction = completing.asked()
+    if instruction is not None:
+        return completing.answer(cli, instruction)
     with guarded():
         return _run(arguments)
 

@@ -28,9 +28,9 @@ def completion_script(command: click.Command, shell: str) -> str:
     """What ``shell``, one of :data:`SHELLS`, is to read to complete ``command``."""
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None  # click has these three
-    return found(command, {}, "kvstore", _VARIABLE).source()
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # click has these three
+    return completion_class(command, {}, "kvstore", _VARIABLE).source()
 
 
 def asked() -> str | None:

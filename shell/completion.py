@@ -49,6 +49,6 @@ def _command_completions(before: str, start: int, catalog: Catalog) -> Iterator[
         "switch": ("on", "off"),
         "keys": ("emacs", "vi"),
     }
-    takes = commands.get(command, "")
-    found = catalog.paths(argument) if takes == "path" else candidates.get(takes, ())
-    yield from (Completion(text, argument_start, takes) for text in found if text.startswith(argument))
+    argument_kind = commands.get(command, "")
+    options = catalog.paths(argument) if argument_kind == "path" else candidates.get(argument_kind, ())
+    yield from (Completion(text, argument_start, argument_kind) for text in options if text.startswith(argument))

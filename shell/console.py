@@ -119,8 +119,8 @@ class Console:
     def run_all(self, pieces: Iterable[ScriptItem], name: str = "") -> None:
         """Run the pieces of a script called ``name``; raises Bail after the first failure where ``bail`` is set."""
         try:
-            for piece in pieces:
-                self.run(piece, name)
+            for item in pieces:
+                self.run(item, name)
         except ScriptError as error:
             self.fail(f"{name}: {error}" if name else str(error))
 
@@ -142,8 +142,8 @@ class Console:
         """Run the last statement again; whether it could be run."""
         failed, self.failed = self.failed, False
         self.run(ScriptItem(self.last))
-        done, self.failed = not self.failed, self.failed or failed
-        return done
+        is_done, self.failed = not self.failed, self.failed or failed
+        return is_done
 
     @contextmanager
     def without_pager(self) -> Iterator[None]:
@@ -174,8 +174,8 @@ class Console:
             for problem in cursor.problems:
                 self.tell(problem)
             if self.timer:
-                counted = f"{rows:,} row{'' if rows == 1 else 's'}, " if cursor.columns else ""
-                self.tell(f"{counted}{1000 * (time.perf_counter() - started):,.1f} ms")
+                row_count = f"{rows:,} row{'' if rows == 1 else 's'}, " if cursor.columns else ""
+                self.tell(f"{row_count}{1000 * (time.perf_counter() - started):,.1f} ms")
             if cursor.failed:
                 self.fail()
 
@@ -184,22 +184,26 @@ class Console:
         from .progress import ProgressLine
         from .streaming import AnswerStream
 
-        line = ProgressLine(sys.stderr, silent=not self.watched)
-        streams = self.mode == "table" and self.once is None
-        answer = AnswerStream(self.out, self.width) if streams and self.width is not None else None
+        progress_line = ProgressLine(sys.stderr, silent=not self.watched)
+        is_streamed = self.mode == "table" and self.once is None
+        answer = AnswerStream(self.out, self.width) if is_streamed and self.width is not None else None
         try:
             with KeptInterrupts() as interrupts:
-                shown = None if answer is None else answer.show
-                return self.store.execute(text, self.parameters, progress=interrupts.before(line.show), on_text=shown)
+                show_text = None if answer is None else answer.show
+                return self.store.execute(
+                    text, self.parameters, progress=interrupts.before(progress_line.show), on_text=show_text
+                )
         except KeyboardInterrupt:
-            line.close()
-            if line.goes_on:
-                self.tell(f"interrupted; {line.kept()}; the same statement goes on from there")
-            elif line.of_kept_index:
-                self.tell(f"interrupted; {line.kept()}; REFRESH INDEX {line.of_kept_index} goes on from there")
+            progress_line.close()
+            if progress_line.goes_on:
+                self.tell(f"interrupted; {progress_line.kept()}; the same statement goes on from there")
+            elif progress_line.of_kept_index:
+                self.tell(
+                    f"interrupted; {progress_line.kept()}; REFRESH INDEX {progress_line.of_kept_index} goes on from there"
+                )
             raise
         finally:
-            line.close()
+            progress_line.close()
             if answer is not None:
                 answer.end()
             self._told = answer is not None and answer.told
@@ -212,17 +216,17 @@ class Console:
                 return render.write(kind, columns, rows, file, mode=self.mode)
         if self.pager is not None and self.on_terminal:
             return self._write_paged(kind, columns, rows, self.pager)
-        written = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width, told=self._told)
+        num_rows = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width, told=self._told)
         self.out.flush()
-        return written
+        return num_rows
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
-        counted = render.Counted(rows)
+        counter = render.Counted(rows)
         paged = Paged(self.out, pager)
         with suppress(BrokenPipeError):  # whoever leaves the pager has seen enough
-            render.write(kind, columns, counted, paged, mode=self.mode, width=self.width, told=self._told)
+            render.write(kind, columns, counter, paged, mode=self.mode, width=self.width, told=self._told)
         paged.close()
-        return counted.count
+        return counter.count
 
     def read(self, path: str) -> None:
         """Run a script file; raises ValueError for one that cannot be read."""
@@ -253,9 +257,9 @@ class Console:
 
     def change_store(self, path: str, *, readonly: bool = False) -> None:
         """Close the store and open another, which must exist."""
-        other = kvstore.open(path, create=False, readonly=readonly)
+        new_store = kvstore.open(path, create=False, readonly=readonly)
         self._close_store()
-        self._store = other
+        self._store = new_store
 
     def finish(self) -> None:
         """Close the store, an open transaction being rolled back, and the file that results go to."""
@@ -289,8 +293,8 @@ def write_message(text: str) -> None:
 
 def _placed(error: Exception, piece: ScriptItem, name: str) -> str:
     """An error within the script ``name``; where it does not show its place itself, with the line of its piece."""
-    placed = isinstance(error, StatementError) and error.line is not None
-    return f"{name}: {described(error)}" if placed else f"{name}: line {piece.line}: {described(error)}"
+    has_place = isinstance(error, StatementError) and error.line is not None
+    return f"{name}: {described(error)}" if has_place else f"{name}: line {piece.line}: {described(error)}"
 
 
 def described(error: Exception) -> str:

@@ -113,10 +113,10 @@ class _Tour:
         self._prompt(statement)
         cursor = self._store.execute(statement)
         if cursor.columns:
-            found = cursor.fetchall()
-            render.write(cursor.kind, cursor.columns, found[:rows], sys.stdout, mode="table", width=self._width)
-            if rows is not None and len(found) > rows:
-                print(f" … {len(found) - rows} more")
+            result = cursor.fetchall()
+            render.write(cursor.kind, cursor.columns, result[:rows], sys.stdout, mode="table", width=self._width)
+            if rows is not None and len(result) > rows:
+                print(f" … {len(result) - rows} more")
         for text in filter(None, (cursor.message, *cursor.problems)):
             print(text)
 

@@ -67,22 +67,26 @@ def command_named(name: str) -> Command:
     """The command of this name, or the only one that begins so."""
     if name in COMMANDS:
         return COMMANDS[name]
-    begun = [command for command in COMMANDS if command.startswith(name)] if name else []
-    if len(begun) == 1:
-        return COMMANDS[begun[0]]
-    near = begun or difflib.get_close_matches(name, COMMANDS, 1)
-    hint = f"did you mean {' or '.join('.' + command for command in near)}?" if near else ".help lists the commands"
+    matches = [command for command in COMMANDS if command.startswith(name)] if name else []
+    if len(matches) == 1:
+        return COMMANDS[matches[0]]
+    suggestions = matches or difflib.get_close_matches(name, COMMANDS, 1)
+    hint = (
+        f"did you mean {' or '.join('.' + command for command in suggestions)}?"
+        if suggestions
+        else ".help lists the commands"
+    )
     raise ValueError(f"there is no command .{name}; {hint}")
 
 
 def _help(console: Console, arguments: list[str]) -> None:
-    chosen = [command_named(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
-    pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in chosen]
+    commands = [command_named(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
+    pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
     for line in definitions(pairs, console.width):
         print(line, file=console.out)
     if not arguments:
-        last = "Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start."
-        print(wrap_message(last, console.width), file=console.out)
+        closing_line = "Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start."
+        print(wrap_message(closing_line, console.width), file=console.out)
 
 
 def _quit(console: Console, arguments: list[str]) -> None:
@@ -138,8 +142,8 @@ def _prompt(console: Console, arguments: list[str]) -> None:
 
 def _pager(console: Console, arguments: list[str]) -> None:
     if arguments:
-        wanted = " ".join(arguments)
-        console.pager = {"off": None, "on": default_pager()}.get(wanted.lower(), wanted)
+        pager_command = " ".join(arguments)
+        console.pager = {"off": None, "on": default_pager()}.get(pager_command.lower(), pager_command)
     console.tell(f"pager {console.pager or 'off'}")
 
 
@@ -168,8 +172,8 @@ def _parameter(console: Console, arguments: list[str]) -> None:
     if len(arguments) == 2:
         console.parameters[arguments[0].removeprefix(":")] = parameter_value(arguments[1])
         return
-    chosen = [name for name in console.parameters if not arguments or name == arguments[0].removeprefix(":")]
-    for name in chosen:
+    names = [name for name in console.parameters if not arguments or name == arguments[0].removeprefix(":")]
+    for name in names:
         print(f":{name} = {literal(console.parameters[name])}", file=console.out)
 
 
@@ -183,17 +187,17 @@ def _watch(console: Console, arguments: list[str]) -> None:
         raise ValueError("usage: .watch [SECONDS [TIMES]], such as .watch 5")
     if not console.last:
         raise ValueError("there is no statement to run again; run one, and then .watch")
-    ran = 0
+    num_runs = 0
     with console.without_pager():
-        while console.repeat() and (ran := ran + 1) != times:
+        while console.repeat() and (num_runs := num_runs + 1) != times:
             console.tell(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C ends it")
             time.sleep(pause)
 
 
 def _import(console: Console, arguments: list[str]) -> None:
-    path, *rest = arguments
+    path, *options = arguments
     # sqlite3 names a table here; the only one that can be filled is documents.
-    form = f" AS {identifier(rest[0])}" if rest and rest[0].lower() != "documents" else ""
+    form = f" AS {identifier(options[0])}" if options and options[0].lower() != "documents" else ""
     console.run(ScriptItem(f"INGEST {literal(path)}{form}"))
 
 

@@ -60,13 +60,13 @@ def cut(text: str, width: int) -> str:
     """``text`` in at most ``width`` cells, ending in an ellipsis where it was longer."""
     if width_of(text) <= width:
         return text
-    kept, used = [], 0
+    characters, used = [], 0
     for character in text:
         used += max(0, wcwidth(character))
         if used > width - 1:
             break
-        kept.append(character)
-    return "".join(kept) + "…"
+        characters.append(character)
+    return "".join(characters) + "…"
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
@@ -134,11 +134,11 @@ def fitted(natural: Sequence[int], whole: Sequence[bool], room: int) -> list[int
     """
     if sum(natural) <= room:
         return list(natural)
-    giving = sorted((width, index) for index, width in enumerate(natural) if not whole[index])
+    shrinkable = sorted((width, index) for index, width in enumerate(natural) if not whole[index])
     widths = list(natural)
     room -= sum(width for index, width in enumerate(natural) if whole[index])
-    for position, (width, index) in enumerate(giving):
-        widths[index] = min(width, max(room, 0) // (len(giving) - position))
+    for position, (width, index) in enumerate(shrinkable):
+        widths[index] = min(width, max(room, 0) // (len(shrinkable) - position))
         room -= widths[index]
         if widths[index] < min(width, _NARROWEST):
             return None
@@ -166,10 +166,10 @@ class Grid:
     ) -> Iterator[str]:
         for index in range(max(map(len, cells))):
             pieces = []
-            for lines, width, to_right in zip(cells, widths, right_aligned, strict=True):
+            for lines, width, is_right_aligned in zip(cells, widths, right_aligned, strict=True):
                 text = lines[index] if index < len(lines) else ""
                 pad = " " * (width - width_of(text))
-                pieces.append(pad + text if to_right else text + pad)
+                pieces.append(pad + text if is_right_aligned else text + pad)
             yield (self.left + self.between.join(pieces) + self.right).rstrip()
 
 
@@ -181,15 +181,15 @@ BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─"
 def table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
     """A table that fits ``width`` cells; one row under another, name by name, where its columns cannot."""
     remaining = iter(rows)
-    measured = [row for row, _ in zip(remaining, range(_MEASURED), strict=False)]
+    measured_rows = [row for row, _ in zip(remaining, range(_MEASURED), strict=False)]
     names = [printable(name) for name in columns]
-    cells = [[shown(value) for value in row] for row in measured]
-    natural = [max([width_of(name), *(width_of(row[i]) for row in cells)]) for i, name in enumerate(names)]
-    numeric = [all(isinstance(row[i], (int, float, type(None))) for row in measured) for i in range(len(names))]
-    numeric = [is_numeric and bool(measured) for is_numeric in numeric]
-    widths = natural if width is None else fitted(natural, numeric, width - grid.overhead(len(names)))
+    cells = [[shown(value) for value in row] for row in measured_rows]
+    natural_widths = [max([width_of(name), *(width_of(row[i]) for row in cells)]) for i, name in enumerate(names)]
+    numeric = [all(isinstance(row[i], (int, float, type(None))) for row in measured_rows) for i in range(len(names))]
+    numeric = [is_numeric and bool(measured_rows) for is_numeric in numeric]
+    widths = natural_widths if width is None else fitted(natural_widths, numeric, width - grid.overhead(len(names)))
     if widths is None:
-        yield from vertical(columns, chain(measured, remaining), width)
+        yield from vertical(columns, chain(measured_rows, remaining), width)
         return
     yield from grid.rule(grid.above, widths)
     yield from grid.row([[cut(name, size)] for name, size in zip(names, widths, strict=True)], widths, numeric)
@@ -208,11 +208,11 @@ def vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | No
         if number:
             yield ""
         for name, value in zip(names, row, strict=True):
-            head = " " * (widest - width_of(name)) + name + " = "
+            label = " " * (widest - width_of(name)) + name + " = "
             text = shown(value)
-            room = None if width is None else max(width - widest - 3, _NARROWEST)
-            lines = [text] if room is None else list(wrap(text, room))
-            yield (head + lines[0]).rstrip()
+            available = None if width is None else max(width - widest - 3, _NARROWEST)
+            lines = [text] if available is None else list(wrap(text, available))
+            yield (label + lines[0]).rstrip()
             for line in lines[1:]:
                 yield " " * (widest + 3) + line
 
@@ -226,18 +226,18 @@ def locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     The rows of each entity come after its name, which stands between asterisks wherever they have it: a terminal gets
     nothing but text.
     """
-    entity, place = None, None
+    entity, current_location = None, None
     for number, row in enumerate(rows):
         if row[0] != entity:
-            entity, place = row[0], None
+            entity, current_location = row[0], None
             yield from [""] if number else []
             yield _limited(shown(entity), width)
-        here = f"in tree {shown(row[2])}" if row[2] is not None else shown(row[5])
+        location = f"in tree {shown(row[2])}" if row[2] is not None else shown(row[5])
         if row[2] is None and row[4] is not None and row[4] != row[5]:
-            here += f" › {shown(row[4])}"
-        if here != place:
-            place = here
-            yield _limited(f"  {here}", width)
+            location += f" › {shown(row[4])}"
+        if location != current_location:
+            current_location = location
+            yield _limited(f"  {location}", width)
         lines = _cell(_with_hidden_marks(shown(row[7]), shown(entity)), max(width - 4, _NARROWEST))
         yield from (f"    {line}" for line in _marked(lines))
 
@@ -249,18 +249,18 @@ _OPEN, _CLOSE = "\u2060", "\u2061"
 def _with_hidden_marks(text: str, name: str) -> str:
     """A text with every place of a name in it, in any case, between characters without width."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
-    written = r"\s+".join(map(re.escape, name.split()))
-    return re.sub(rf"(?<!\w)(?:{written})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
+    pattern = r"\s+".join(map(re.escape, name.split()))
+    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
 
 
 def _marked(lines: Iterable[str]) -> Iterator[str]:
     """Lines with asterisks in place of the characters without width; a mark that is open at the end of a line is closed
     there, and opened again in the next."""
-    opened = False
+    is_open = False
     for line in lines:
-        text = (_OPEN if opened else "") + line
-        opened = text.rfind(_OPEN) > text.rfind(_CLOSE)
-        text += _CLOSE if opened else ""
+        text = (_OPEN if is_open else "") + line
+        is_open = text.rfind(_OPEN) > text.rfind(_CLOSE)
+        text += _CLOSE if is_open else ""
         yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
 
 
@@ -278,27 +278,27 @@ def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
         notes = [row for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
         branches = [(label, part) for label, part in (("above", above), ("below", below)) if part]
         for index, (label, part) in enumerate(branches):
-            last = index == len(branches) - 1 and not notes
-            yield f"{'└─' if last else '├─'} {label}"
-            yield from _branch(part, 1, None, "   " if last else "│  ", width, set())
+            is_last = index == len(branches) - 1 and not notes
+            yield f"{'└─' if is_last else '├─'} {label}"
+            yield from _branch(part, 1, None, "   " if is_last else "│  ", width, set())
         for note in notes:
             yield _limited(f"… {shown(note[5])}", width)
 
 
 def groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """EXPAND's rows of an index (level, title, count, detail) as trees, each level indented below the one above."""
-    listed = list(rows)
+    row_list = list(rows)
     #: Of each row whether another of its level follows before one of a level above.
-    followed: list[bool] = []
+    has_following: list[bool] = []
     open_levels: set[int] = set()
-    for level, *_ in reversed(listed):
-        followed.append(level in open_levels)
+    for level, *_ in reversed(row_list):
+        has_following.append(level in open_levels)
         open_levels = {other for other in open_levels if other < level} | {level}
     lines: dict[int, bool] = {}
-    for (level, title, count, detail), more in zip(listed, reversed(followed), strict=True):
-        lines = {above: drawn for above, drawn in lines.items() if above < level} | {level: more}
+    for (level, title, count, detail), has_more in zip(row_list, reversed(has_following), strict=True):
+        lines = {above: is_drawn for above, is_drawn in lines.items() if above < level} | {level: has_more}
         indent = "".join("│  " if lines.get(above) else "   " for above in range(1, level))
-        mark = "" if level == 0 else "├─ " if more else "└─ "
+        mark = "" if level == 0 else "├─ " if has_more else "└─ "
         note = f"  {shown(detail)}" if detail else ""
         yield _limited(f"{indent}{mark}{shown(title)} ({count:,}){note}", width)
 
@@ -310,14 +310,14 @@ def _branch(
 
     A relative that is reached in several ways has its own relatives below it where it stands first.
     """
-    here = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
-    for index, row in enumerate(here):
-        last = index == len(here) - 1
+    branch_rows = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
+    for index, row in enumerate(branch_rows):
+        is_last = index == len(branch_rows) - 1
         text = shown(row[5]) if row[5] and " is under " not in row[5] else ""
-        yield _limited(f"{indent}{'└─' if last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width)
+        yield _limited(f"{indent}{'└─' if is_last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width)
         if row[3] not in drawn:
             drawn.add(row[3])
-            yield from _branch(rows, distance + 1, row[3], indent + ("   " if last else "│  "), width, drawn)
+            yield from _branch(rows, distance + 1, row[3], indent + ("   " if is_last else "│  "), width, drawn)
 
 
 def _limited(text: str, width: int | None) -> str:
@@ -342,8 +342,10 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
     if citations:
         yield ""
     for citation in citations:
-        place = f"[{citation['number']}] {printable(citation['document'])}, {_chunks(citation['spans'])}"
-        yield _limited(f"  {place}, bytes {citation['start']} to {citation['end']}{_further(citation['spans'])}", width)
+        location = f"[{citation['number']}] {printable(citation['document'])}, {_chunks(citation['spans'])}"
+        yield _limited(
+            f"  {location}, bytes {citation['start']} to {citation['end']}{_further(citation['spans'])}", width
+        )
     if extractive and citations and not abstained:
         yield ""
         yield from wrap(
@@ -363,5 +365,5 @@ def _chunks(spans: Sequence[dict[str, Any]]) -> str:
 
 def _further(spans: Sequence[dict[str, Any]]) -> str:
     """The other documents that a citation has places of."""
-    others = len({span["document"] for span in spans}) - 1
-    return f", and {others} more document{'' if others == 1 else 's'}" if others else ""
+    num_others = len({span["document"] for span in spans}) - 1
+    return f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""

@@ -45,10 +45,10 @@ class Paged:
         return len(text)
 
     def _pass_on(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        pending, self._waiting = self._waiting, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:
-            stream.write("".join(waiting))
+            stream.write("".join(pending))
             stream.flush()
 
     def close(self) -> None:

@@ -35,13 +35,13 @@ class CommandGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            meant = _meant(args[0])
-            if not meant and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
+            suggestion = _meant(args[0])
+            if not suggestion and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
                 # In place of click's guess, the command that is spelled most like it.
                 raise click.UsageError(f"No such command {args[0]!r}. {remedy}", ctx) from None
-            if not meant:
+            if not suggestion:
                 raise
-            raise click.UsageError(f"{error.format_message()} {meant}", ctx) from None
+            raise click.UsageError(f"{error.format_message()} {suggestion}", ctx) from None
 
 
 _ADD = "To bring in files: kvstore ingest STORE PATH"

@@ -72,8 +72,8 @@ class ProgressLine:
         if self._last is None or not self._last.documents:
             return "nothing was committed"
         documents, chunks = self._last.documents, self._last.chunks
-        kept = "document is" if documents == 1 else "documents are"
-        return f"{documents:,} {kept} committed and kept ({counted(chunks, 'chunk')})"
+        noun_phrase = "document is" if documents == 1 else "documents are"
+        return f"{documents:,} {noun_phrase} committed and kept ({counted(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
         """Put a line in place of the one before, blanks over the rest of it: no terminal needs to know more."""
@@ -86,20 +86,20 @@ def _text(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar:
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes
     filled = _BAR * done // max(total, 1)
-    drawn = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
+    bar_text = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
     if isinstance(progress, IndexProgress):
-        return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
+        return f"{bar_text}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     if isinstance(progress, ExtractionProgress):
-        return (
-            f"{drawn}{progress.kind}: {done:,} of {counted(total, 'request')}, {counted(progress.sent, 'token')} sent"
-        )
-    left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
+        return f"{bar_text}{progress.kind}: {done:,} of {counted(total, 'request')}, {counted(progress.sent, 'token')} sent"
+    time_left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
     rate = f"{counted(progress.chunks, 'chunk')}, {progress.chunks_per_second:,.0f} chunks/s"
-    known = f" ({progress.known:,} {'was' if progress.known == 1 else 'were'} done before)" if progress.known else ""
-    files = f"{progress.done:,} of {counted(progress.total, 'file')}{known}"
+    known_files = (
+        f" ({progress.known:,} {'was' if progress.known == 1 else 'were'} done before)" if progress.known else ""
+    )
+    files = f"{progress.done:,} of {counted(progress.total, 'file')}{known_files}"
     if progress.bytes:
         files += f", {_size(progress.bytes_done)} of {_size(progress.bytes)}"
-    return f"{drawn}{files}, {rate}{left}  {printable(progress.current)}".rstrip()
+    return f"{bar_text}{files}, {rate}{time_left}  {printable(progress.current)}".rstrip()
 
 
 def _size(count: int) -> str:
@@ -114,9 +114,9 @@ def _size(count: int) -> str:
 
 def _duration(seconds: float) -> str:
     """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    whole_seconds = round(seconds)
+    if whole_seconds < 60:
+        return f"{whole_seconds} s"
+    if whole_seconds < 3600:
+        return f"{whole_seconds // 60} min {whole_seconds % 60} s"
+    return f"{whole_seconds // 3600} h {whole_seconds % 3600 // 60} min"

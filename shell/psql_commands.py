@@ -46,7 +46,7 @@ _HERE = {
 def hint(line: str) -> str:
     """What to type in place of a command of psql."""
     word = line.removeprefix("\\").split(maxsplit=1)[0] if line.strip("\\ ") else ""
-    here = _HERE.get(word) or _HERE.get(word.rstrip("+S"))
-    if here is None:
+    replacement = _HERE.get(word) or _HERE.get(word.rstrip("+S"))
+    if replacement is None:
         return f"there is no command \\{word}; commands begin with a dot, and .help lists them"
-    return f"\\{word} is a command of psql; here {here}"
+    return f"\\{word} is a command of psql; here {replacement}"

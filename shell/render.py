@@ -41,11 +41,11 @@ def write(
     a terminal LOOKUP is prose too, with the name marked, and SEARCH and RETRIEVE leave out columns for programs. CHECK
     of a sound store has no rows, and no header but in JSON. ``told`` says that the text of a model's answer has been
     shown while it came."""
-    counted = Counted(rows)
-    for line in _lines(kind, columns, counted, mode, width, told):
+    counter = Counted(rows)
+    for line in _lines(kind, columns, counter, mode, width, told):
         out.write(line)
         out.write("\n")
-    return counted.count
+    return counter.count
 
 
 class Counted:
@@ -125,13 +125,13 @@ def _plain(value: Any) -> str:
 def _objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str]:
     names: list[str] = []
     for name in columns:  # of columns with one name the later ones are numbered, so that none is lost
-        same = sum(1 for earlier in columns[: len(names)] if earlier == name)
-        names.append(f"{name}:{same}" if same else name)
-    described = tuple(columns) == ("property", "value")
+        num_same = sum(1 for earlier in columns[: len(names)] if earlier == name)
+        names.append(f"{name}:{num_same}" if num_same else name)
+    is_description = tuple(columns) == ("property", "value")
     for row in rows:
         values = list(map(_json_value, row))
         for index, name in enumerate(columns):
-            if name == "meta" or (described and name == "value" and row[0] == "meta"):
+            if name == "meta" or (is_description and name == "value" and row[0] == "meta"):
                 values[index] = _metadata(values[index])
         yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
 
@@ -161,14 +161,14 @@ def _jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None
 
 
 def _json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    before = "["
+    previous = "["
     for line in _objects(columns, rows):
-        yield from [before] if before == "[" else []
-        if before != "[":
-            yield before + ","
-        before = line
-    yield "[]" if before == "[" else before
-    if before != "[":
+        yield from [previous] if previous == "[" else []
+        if previous != "[":
+            yield previous + ","
+        previous = line
+    yield "[]" if previous == "[" else previous
+    if previous != "[":
         yield "]"
 
 

@@ -100,18 +100,18 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
             draft, console.draft = console.draft, ""
             text = session.prompt(default=draft)
         except KeyboardInterrupt:
-            empty = not session.default_buffer.text
-            if interrupted and empty:
+            is_empty = not session.default_buffer.text
+            if interrupted and is_empty:
                 return 0
-            interrupted = empty
+            interrupted = is_empty
             continue
         except EOFError:
             return 0
         interrupted = False
         try:
             console.store  # noqa: B018 (waits until it is open)
-            for piece in pieces(_command(text)):
-                console.run(piece)
+            for item in pieces(_command(text)):
+                console.run(item)
         except KeyboardInterrupt:
             console.tell("cancelled")
         except (Leave, Bail):
@@ -153,9 +153,9 @@ def _end(application: Application[str], error: Exception) -> None:
 
 def _may_be_run(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
-    command = _command(text).lstrip().startswith(COMMAND_MARKS)
-    question = plain_question(text) is not None or find_unquoted_question(text) is not None
-    return command or question or is_complete(text)
+    is_command = _command(text).lstrip().startswith(COMMAND_MARKS)
+    is_question = plain_question(text) is not None or find_unquoted_question(text) is not None
+    return is_command or is_question or is_complete(text)
 
 
 def _command(text: str) -> str:
@@ -244,13 +244,15 @@ class StoreCompleter(Completer):
         self._catalog = catalog
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Choice]:
-        before = document.text_before_cursor
+        text_before = document.text_before_cursor
         try:
-            found = complete(before, self._catalog)
+            completions = complete(text_before, self._catalog)
         except KvstoreError:
             return  # a store closed or damaged meanwhile is for the statement to tell, not for typing
-        for choice in found:
-            yield Choice(choice.text, choice.start - len(before), display=masked(choice.text), display_meta=choice.kind)
+        for choice in completions:
+            yield Choice(
+                choice.text, choice.start - len(text_before), display=masked(choice.text), display_meta=choice.kind
+            )
 
 
 class LiveCatalog(StoreCatalog):
@@ -265,8 +267,10 @@ class LiveCatalog(StoreCatalog):
             entries = sorted(os.scandir(os.path.expanduser(folder + slash) or "."), key=lambda entry: entry.name)
         except OSError:
             return []
-        shown = (entry for entry in entries if entry.name.startswith(start) and (start or entry.name[0] != "."))
-        return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in shown]
+        visible_entries = (
+            entry for entry in entries if entry.name.startswith(start) and (start or entry.name[0] != ".")
+        )
+        return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in visible_entries]
 
     def commands(self) -> Mapping[str, str]:
         return {command.name: command.takes for command in COMMANDS.values()}

@@ -40,25 +40,25 @@ def pieces_of(stream: BinaryIO) -> Iterator[ScriptItem]:
     """The pieces of a stream, read as it comes; an unfinished line is waited for."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = getattr(stream, "read1", stream.read)
-    waiting, line, position = "", 1, 0
-    ended = False
-    while not ended:
+    buffer, line, position = "", 1, 0
+    at_end = False
+    while not at_end:
         block = read(_BLOCK)
-        ended = not block
+        at_end = not block
         try:
-            waiting += decoder.decode(block, final=ended)
+            buffer += decoder.decode(block, final=at_end)
         except UnicodeDecodeError as error:
-            at = line + (waiting + block[: error.start].decode(errors="replace")).count("\n")
-            raise ScriptError(f"line {at} is not UTF-8; save the script as UTF-8") from None
-        stop = len(waiting) if ended else waiting.rfind("\n") + 1
-        for piece, after in _pieces(waiting[:stop], position, line, ended):
-            yield piece
-            position = after
+            line_number = line + (buffer + block[: error.start].decode(errors="replace")).count("\n")
+            raise ScriptError(f"line {line_number} is not UTF-8; save the script as UTF-8") from None
+        stop = len(buffer) if at_end else buffer.rfind("\n") + 1
+        for item, position_after in _pieces(buffer[:stop], position, line, at_end):
+            yield item
+            position = position_after
         # Whole lines that are done with are dropped; the line that goes on is kept, for its columns.
-        done = waiting.rfind("\n", 0, position) + 1
-        line += waiting.count("\n", 0, done)
-        waiting, position = waiting[done:], position - done
-        if len(waiting) - position > _MAX_PIECE:
+        consumed = buffer.rfind("\n", 0, position) + 1
+        line += buffer.count("\n", 0, consumed)
+        buffer, position = buffer[consumed:], position - consumed
+        if len(buffer) - position > _MAX_PIECE:
             raise ScriptError(
                 f"line {line}: the statement from here on has more than {_MAX_PIECE:,} characters, the limit; end it "
                 "with ';' or divide it"
@@ -67,16 +67,16 @@ def pieces_of(stream: BinaryIO) -> Iterator[ScriptItem]:
 
 def pieces(text: str) -> list[ScriptItem]:
     """The pieces of a whole text."""
-    return [piece for piece, _ in _pieces(text, 0, 1, True)]
+    return [item for item, _ in _pieces(text, 0, 1, True)]
 
 
 def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[ScriptItem, int]]:
     """Complete pieces of ``text`` from ``position`` on, and the character after each; ``line`` numbers its first
     line."""
-    counted = 0
+    counted_to = 0
     while (start := _beginning(text, position)) is not None:
-        line += text.count("\n", counted, start)
-        counted = start
+        line += text.count("\n", counted_to, start)
+        counted_to = start
         line_start = text.rfind("\n", 0, start) + 1
         column = start - line_start + 1
         if text[start] in COMMAND_MARKS and not text[line_start:start].strip():

@@ -89,30 +89,30 @@ class PollingWatcher:
 
     def changed(self) -> bool:
         time.sleep(self._every)
-        seen = self._look()
-        if seen == self._seen:
+        states = self._look()
+        if states == self._seen:
             return False
-        until = time.monotonic() + _NEVER_QUIET
-        while seen != self._seen and time.monotonic() < until:
-            self._seen = seen
+        deadline = time.monotonic() + _NEVER_QUIET
+        while states != self._seen and time.monotonic() < deadline:
+            self._seen = states
             time.sleep(self._quiet)
-            seen = self._look()
-        self._seen = seen
+            states = self._look()
+        self._seen = states
         return True
 
     def _look(self) -> Look:
-        found: Look = {}
+        states: Look = {}
         for top in self._folders:
             for folder, inner, names in os.walk(top):
                 inner[:] = [name for name in inner if os.path.realpath(os.path.join(folder, name)) != self._apart]
                 for name in names:
                     path = os.path.join(folder, name)
                     try:
-                        about = os.stat(path)
+                        status = os.stat(path)
                     except OSError:
                         continue
-                    found[path] = about.st_mtime_ns, about.st_size
-        return found
+                    states[path] = status.st_mtime_ns, status.st_size
+        return states
 
 
 def watcher(folders: Sequence[Path], apart: Path, *, quiet: float, every: float | None) -> Watcher:
@@ -134,27 +134,27 @@ def follow(
 ) -> None:
     """Ingest, and again after each change, until an interrupt; reports are ``told``, and errors, after which it is
     tried again, each once until another comes."""
-    due, last = True, ""
+    is_due, last_error = True, ""
     while True:
-        if due:
+        if is_due:
             try:
                 told(ingest())
-                due, last = False, ""
+                is_due, last_error = False, ""
             except KvstoreError as error:
-                if str(error) != last:
-                    last = str(error)
-                    failed(last)
+                if str(error) != last_error:
+                    last_error = str(error)
+                    failed(last_error)
                 time.sleep(_TRIED_AGAIN)
                 continue
-        due = changes.changed()
+        is_due = changes.changed()
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
     try:
-        about = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return about.st_dev, about.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _nothing() -> Iterator[set[Any]]:

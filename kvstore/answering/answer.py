@@ -112,14 +112,14 @@ class AnswerPieces(TextPieces[Answer]):
 
 def _with_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
     """What a model writes; and where none has begun, the text of the answer as one piece."""
-    written = False
+    has_text = False
     with TextPieces(pieces) as texts:
         for text in texts:
-            written = True
+            has_text = True
             yield text
     answer = texts.result
     assert answer is not None
-    if not written:
+    if not has_text:
         yield answer.text
     return answer
 
@@ -142,32 +142,34 @@ def writing(
     from .cache import AnswerCache
 
     cache = AnswerCache() if kept else None
-    checked = CitationFilter(len(prompt.passages))
-    told: list[str] = []
+    citation_filter = CitationFilter(len(prompt.passages))
+    texts: list[str] = []
 
     def shown(text: str) -> Iterator[str]:
-        text = text if told else text.lstrip()
+        text = text if texts else text.lstrip()
         if text:
-            told.append(text)
+            texts.append(text)
             yield text
 
     with trace.step("ask model") as step:
-        written = None if cache is None else cache.find(model.identity(), prompt.unmarked_messages)
-        cached = written is not None
-        if written is None:
+        response = None if cache is None else cache.find(model.identity(), prompt.unmarked_messages)
+        is_cached = response is not None
+        if response is None:
             with TextPieces(model.pieces(prompt.messages)) as pieces:
                 for text in pieces:
-                    yield from shown(checked.feed(text))
-            written = pieces.result
-            assert written is not None
-            if cache is not None and not written.cut:
-                cache.keep(model.identity(), prompt.unmarked_messages, written)
+                    yield from shown(citation_filter.feed(text))
+            response = pieces.result
+            assert response is not None
+            if cache is not None and not response.cut:
+                cache.keep(model.identity(), prompt.unmarked_messages, response)
         else:
-            yield from shown(checked.feed(written.text))
-        yield from shown(checked.rest())
-        where = "the answer given before" if cached else f"POST {model.url}"
-        step.detail, step.count = f"{model.name}: {where}", len(checked.cited)
-    citations = [citation_of(number, prompt.passages[number - 1]) for number in sorted(checked.cited)]
-    problem = "the model's limit of tokens cut this answer off" if written.cut else None
-    text = "".join(told)
-    return Answer(text, citations, False, model.name, evidence, checked.dropped, written.reasoning, cached, problem)
+            yield from shown(citation_filter.feed(response.text))
+        yield from shown(citation_filter.rest())
+        origin = "the answer given before" if is_cached else f"POST {model.url}"
+        step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
+    citations = [citation_of(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
+    problem = "the model's limit of tokens cut this answer off" if response.cut else None
+    text = "".join(texts)
+    return Answer(
+        text, citations, False, model.name, evidence, citation_filter.dropped, response.reasoning, is_cached, problem
+    )

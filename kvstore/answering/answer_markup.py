@@ -17,9 +17,9 @@ from .citations import Citation
 def answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
     """The text of an answer, its citations, and what there is to say about it."""
     hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_slice(hit)]
-    cited = "".join(_item(citation, hits) for citation in citations)
-    listed = f"<ol>{cited}</ol>" if cited else ""
-    return f"<div>{markup.paragraph(text)}{listed}{''.join(map(markup.remark, remarks))}</div>"
+    citation_items = "".join(_item(citation, hits) for citation in citations)
+    citation_list = f"<ol>{citation_items}</ol>" if citation_items else ""
+    return f"<div>{markup.paragraph(text)}{citation_list}{''.join(map(markup.remark, remarks))}</div>"
 
 
 def _is_slice(hit: Hit) -> bool:
@@ -28,17 +28,17 @@ def _is_slice(hit: Hit) -> bool:
 
 
 def _item(citation: Citation, hits: Sequence[Hit]) -> str:
-    around = next((hit for hit in hits if _holds(hit, citation)), None)
-    if around is None:
+    containing_hit = next((hit for hit in hits if _holds(hit, citation)), None)
+    if containing_hit is None:
         quoted = markup.marked(citation.text, [(0, len(citation.text.encode()))])
         heading = ""
     else:
-        spans = ((span.start - around.start, span.end - around.start) for span in citation.spans)
-        quoted = markup.marked(around.text, spans)
-        heading = " › ".join(filter(None, (around.title, around.heading)))
-    place = f"<bdi>{markup.escaped(citation.document)}</bdi>, {_bytes(citation)}"
-    above = f" <small><bdi>{markup.escaped(heading)}</bdi></small>" if heading else ""
-    return f'<li value="{citation.number}">{place}{above}{markup.quotation(quoted)}</li>'
+        spans = ((span.start - containing_hit.start, span.end - containing_hit.start) for span in citation.spans)
+        quoted = markup.marked(containing_hit.text, spans)
+        heading = " › ".join(filter(None, (containing_hit.title, containing_hit.heading)))
+    location = f"<bdi>{markup.escaped(citation.document)}</bdi>, {_bytes(citation)}"
+    heading_html = f" <small><bdi>{markup.escaped(heading)}</bdi></small>" if heading else ""
+    return f'<li value="{citation.number}">{location}{heading_html}{markup.quotation(quoted)}</li>'
 
 
 def _holds(hit: Hit, citation: Citation) -> bool:
@@ -48,8 +48,8 @@ def _holds(hit: Hit, citation: Citation) -> bool:
 
 
 def _bytes(citation: Citation) -> str:
-    others = len(_documents(citation)) - 1
-    further = f", and {others} more document{'' if others == 1 else 's'}" if others else ""
+    num_others = len(_documents(citation)) - 1
+    further = f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
     return f"bytes {citation.start} to {citation.end}{further}"
 
 

@@ -56,14 +56,14 @@ class AnswerCache:
 
     def _drop(self) -> None:
         """Delete what is too old, and the oldest of too many; other processes may do the same."""
-        found = []
+        files = []
         for path in self._folder.iterdir():
             with suppress(OSError):
-                found.append((path.stat().st_mtime, path))
-        found.sort(reverse=True)
+                files.append((path.stat().st_mtime, path))
+        files.sort(reverse=True)
         limit = time.time() - OLDEST
-        for place, (changed, path) in enumerate(found):
-            if place >= MOST or changed < limit:
+        for index, (changed, path) in enumerate(files):
+            if index >= MOST or changed < limit:
                 path.unlink(missing_ok=True)
 
     def _path(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Path:

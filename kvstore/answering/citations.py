@@ -83,9 +83,9 @@ class CitationFilter:
     def feed(self, text: str) -> str:
         """What is settled by some more text."""
         self._held += text
-        begun = _BEGUN.search(self._held)
-        settled = len(self._held) if begun is None else begun.start()
-        ready, self._held = self._held[:settled], self._held[settled:]
+        partial = _BEGUN.search(self._held)
+        end = len(self._held) if partial is None else partial.start()
+        ready, self._held = self._held[:end], self._held[end:]
         return _CITATION.sub(self._checked, ready)
 
     def rest(self) -> str:
@@ -94,13 +94,13 @@ class CitationFilter:
         return _CITATION.sub(self._checked, ready).rstrip()
 
     def _checked(self, found: re.Match[str]) -> str:
-        spread = _RANGE.sub(_spread, found[1])
-        numbers = list(dict.fromkeys(map(int, _NUMBER.findall(spread))))
-        kept = [number for number in numbers if 1 <= number <= self._given]
-        self._cited |= dict.fromkeys(kept)
-        self._dropped |= dict.fromkeys(number for number in numbers if number not in kept)
+        expanded = _RANGE.sub(_spread, found[1])
+        numbers = list(dict.fromkeys(map(int, _NUMBER.findall(expanded))))
+        valid = [number for number in numbers if 1 <= number <= self._given]
+        self._cited |= dict.fromkeys(valid)
+        self._dropped |= dict.fromkeys(number for number in numbers if number not in valid)
         before = found[0][: len(found[0]) - len(found[0].lstrip())]
-        return f"{before}[{', '.join(map(str, kept))}]" if kept else ""
+        return f"{before}[{', '.join(map(str, valid))}]" if valid else ""
 
 
 def _spread(found: re.Match[str]) -> str:

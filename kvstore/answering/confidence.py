@@ -93,11 +93,13 @@ class Confidence:
             return f"{self.value:.2f}: an overview is asked for, and what was found is one"
         if self.formless:
             return f"{self.value:.2f}: no passage has any {self.formless}"
-        near = "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
-        told = f"{near}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
+        similarities = (
+            "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
+        )
+        signals = f"{similarities}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
         lacking = f", lacking {self.lacking:.2f}" if self.lacking else ""
-        return f"{self.value:.2f}: {told}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
+        return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
 def question_rarities(question: str, view: State) -> dict[str, float]:
@@ -109,8 +111,8 @@ def question_rarities(question: str, view: State) -> dict[str, float]:
     """
     chunks = view.counters.chunks + BACKGROUND
     stem = stemmer(view.settings.stemmer)
-    asked = _FORM.sub(" ", question)
-    found = sorted(set(content_terms(asked if _WORDS.search(asked) else question, stem)))
+    subject = _FORM.sub(" ", question)
+    found = sorted(set(content_terms(subject if _WORDS.search(subject) else question, stem)))
     return {term: term_rarity(chunks, view.postings.count(term)) for term in found}
 
 
@@ -149,50 +151,56 @@ def confidence_of(
     ``nearest`` tells the best cosine of a sentence, if that is asked for."""
     if sums_up(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
-    view, hits = query.view, hits[:_CHUNKS]
+    state, hits = query.view, hits[:_CHUNKS]
     # A file without a title is known by its name.
     known = [hit.title or PurePosixPath(hit.document).name for hit in hits]
     passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(known, hits, strict=True)]
     passages += map(PassageWords, context)
     language = language_of(chain.from_iterable(passage.words for passage in passages))
     function_words = function_words_of(language)
-    asked = _Asked.of(query.question, view, language_of(segments(query.question), likely=language))
-    absent = [name for name in asked.names if not any(passage.has(name, function_words) for passage in passages)]
+    question_terms = _Asked.of(query.question, state, language_of(segments(query.question), likely=language))
+    missing_names = [
+        name for name in question_terms.names if not any(passage.has(name, function_words) for passage in passages)
+    ]
     if not passages:
-        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
+        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, question_terms.missing, question_terms.unknown)
     cosines = None
     # These embedders know no language without spaces: any two of its texts are near each other.
-    if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None and not is_unspaced(query.question):
+    if hits and state.settings.embedder in _KNOWN_EMBEDDERS and query.given is None and not is_unspaced(query.question):
         cosines = _cosines(query, hits)
-    terms = [[asked.stem(word) for word in content_words(passage.text, function_words)] for passage in passages]
-    coverage = max(map(asked.coverage, terms))
-    best = sorted(cosines or (), reverse=True)[:_NEARBY]
+    terms = [
+        [question_terms.stem(word) for word in content_words(passage.text, function_words)] for passage in passages
+    ]
+    coverage = max(map(question_terms.coverage, terms))
+    best_cosines = sorted(cosines or (), reverse=True)[:_NEARBY]
     parts = {
         # Where there is no sentence to choose, the best chunk.
-        "similarity": nearest() or best[0] if best else 0.0,
-        "nearby": sum(best) / len(best) if best else 0.0,
+        "similarity": nearest() or best_cosines[0] if best_cosines else 0.0,
+        "nearby": sum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
-        "amount": asked.amount(coverage),
-        "phrases": max(map(asked.phrases, terms)),
-        "unnamed": asked.unnamed(absent),
-        "lacking": asked.lacking(absent),
-        "missing": asked.missing,
+        "amount": question_terms.amount(coverage),
+        "phrases": max(map(question_terms.phrases, terms)),
+        "unnamed": question_terms.unnamed(missing_names),
+        "lacking": question_terms.lacking(missing_names),
+        "missing": question_terms.missing,
     }
-    weights = WITH_SIMILARITY if best else WORDS_ALONE
+    weights = WITH_SIMILARITY if best_cosines else WORDS_ALONE
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
     kind = kind_of(query.question)
     formless = kind.name if kind.name in KNOWN_BY_FORM and not any(kind.met_by(one.text) for one in passages) else ""
     if formless:
         value = 0.0
-    cosine: dict[str, Any] = {} if best else {"similarity": None, "nearby": None}
-    return Confidence(value=value, unknown=asked.unknown, formless=formless, **(parts | cosine))
+    cosine: dict[str, Any] = {} if best_cosines else {"similarity": None, "nearby": None}
+    return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **(parts | cosine))
 
 
 def _cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Of each hit the cosine of its nearest chunk with the question, at least 0."""
     chunks = [chunks_of(hit, query.view) for hit in hits]
-    found = iter(cosines_of(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist())
-    return [max(0.0, *islice(found, len(its))) for its in chunks]
+    cosines = iter(
+        cosines_of(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist()
+    )
+    return [max(0.0, *islice(cosines, len(its))) for its in chunks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,36 +233,40 @@ class _Asked:
                 counts[term] = view.postings.count(term)
             return term_rarity(chunks, counts[term])
 
-        asked = _FORM.sub(" ", question)
-        following = list(map(stem, informative_words(asked, function_words)))
-        following = _within_words(following, view.postings.counts(list(filter(is_pair, following))))
-        stems = following or content_terms(question, stem)
+        subject = _FORM.sub(" ", question)
+        consecutive_terms = list(map(stem, informative_words(subject, function_words)))
+        consecutive_terms = _within_words(
+            consecutive_terms, view.postings.counts(list(filter(is_pair, consecutive_terms)))
+        )
+        stems = consecutive_terms or content_terms(question, stem)
         rarities = {term: rarity(term) * _size(term) for term in sorted(set(stems))}
-        pairs = {pair: min(rarity(term) * _size(term) for term in pair) for pair in sorted(set(pairwise(following)))}
-        named = {
+        pairs = {
+            pair: min(rarity(term) * _size(term) for term in pair) for pair in sorted(set(pairwise(consecutive_terms)))
+        }
+        question_names = {
             name: [stem(word) for word in name.words if word not in function_words]
             for name in names_of(question, language)
         }
-        names = {name: sum(map(rarity, terms)) for name, terms in named.items()}
-        unknown = tuple(name.shown for name, terms in named.items() if any(not counts[term] for term in terms))
+        names = {name: sum(map(rarity, terms)) for name, terms in question_names.items()}
+        unknown = tuple(name.shown for name, terms in question_names.items() if any(not counts[term] for term in terms))
         missing = _share(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
 
     def coverage(self, terms: Sequence[str]) -> float:
         """The share of the question, by rarity, that one run of some terms has."""
         ends = accumulate(map(_size, terms))
-        places = [(place, term) for place, term in zip(ends, terms, strict=True) if term in self.rarities]
-        best, first, has = 0.0, 0, 0.0
+        positions = [(place, term) for place, term in zip(ends, terms, strict=True) if term in self.rarities]
+        best, first, covered = 0.0, 0, 0.0
         counts = dict.fromkeys(self.rarities, 0)
-        for place, term in places:
-            has += 0 if counts[term] else self.rarities[term]
+        for place, term in positions:
+            covered += 0 if counts[term] else self.rarities[term]
             counts[term] += 1
-            while place - places[first][0] > _RUN:
-                dropped = places[first][1]
+            while place - positions[first][0] > _RUN:
+                dropped = positions[first][1]
                 counts[dropped] -= 1
-                has -= 0 if counts[dropped] else self.rarities[dropped]
+                covered -= 0 if counts[dropped] else self.rarities[dropped]
                 first += 1
-            best = max(best, has)
+            best = max(best, covered)
         return min(1.0, best / self._total)
 
     def amount(self, coverage: float) -> float:
@@ -263,8 +275,8 @@ class _Asked:
 
     def phrases(self, terms: Sequence[str]) -> float:
         """How much of the question some terms have as pairs that follow one another, from 0 to 1."""
-        found = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
-        return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in found) / self.most)
+        shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
+        return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.most)
 
     def unnamed(self, absent: Sequence[QuestionName]) -> float:
         """The share of the question, by rarity, that some of its names are."""

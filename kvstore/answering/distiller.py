@@ -65,22 +65,22 @@ class ModelDistiller:
         return self._retrieve(question, using)
 
     def batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
-        left = list(passages)
+        remaining = list(passages)
         found: list[list[Hit]] = []
-        while left:
-            batch = self._fitting(question, left, _POINTS)
+        while remaining:
+            batch = self._fitting(question, remaining, _POINTS)
             if not batch:
-                left = left[1:]
+                remaining = remaining[1:]
                 continue
             found.append(batch)
-            left = [hit for hit in left if hit not in batch]
+            remaining = [hit for hit in remaining if hit not in batch]
         return found
 
     def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> Reading:
         task = _POINTS + (_QUESTIONS.format(count=questions) if questions else "")
-        given = self._fitting(question, passages, task)
+        fitting = self._fitting(question, passages, task)
         empty = Reading([], [])
-        if not given:
+        if not fitting:
             return empty
         properties: dict[str, Any] = {
             "points": {
@@ -99,25 +99,25 @@ class ModelDistiller:
         def check(answer: Any) -> Reading:
             points = []
             for point in answer["points"]:
-                numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(given))
+                numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting))
                 if point["score"] and numbers:
-                    sources = tuple(given[number - 1] for number in numbers)
+                    sources = tuple(fitting[number - 1] for number in numbers)
                     points.append(Point(" ".join(point["description"].split()), point["score"], sources))
             asked = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
             return Reading(points, [text for text in asked if text][:questions])
 
         with self.trace.step("points of passages") as step:
-            found = self._ask("points", question, given, task, object_of(**properties), check) or empty
-            step.detail = f"{self._model.model.name}: {len(given)} passages" + _next(found.questions)
-            step.count = len(found.points)
-        return found
+            reading = self._ask("points", question, fitting, task, object_of(**properties), check) or empty
+            step.detail = f"{self._model.model.name}: {len(fitting)} passages" + _next(reading.questions)
+            step.count = len(reading.points)
+        return reading
 
     def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
-                given = self._fitting(question, passages[len(ratings) :], _RATINGS, in_order=True)
-                ratings += self._ratings(question, given) if given else [0]
+                fitting = self._fitting(question, passages[len(ratings) :], _RATINGS, in_order=True)
+                ratings += self._ratings(question, fitting) if fitting else [0]
             step.detail = f"{self._model.model.name}: {len(passages)} passages"
             step.count = sum(1 for rating in ratings if rating)
         return ratings
@@ -138,16 +138,16 @@ class ModelDistiller:
         """The passages that fit a prompt, in order; ``in_order`` ends with the first that does not, unless it is the
         very first."""
         quotation = Quotation(())
-        room = self._budget - 4 * token_estimate(task) - token_estimate(question) - 200
-        found: list[Hit] = []
+        tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - 200
+        fitting: list[Hit] = []
         for hit in passages:
-            room_after = room - token_estimate(quoted_passage(999, hit, quotation)) - 1
-            if room_after >= 0:
-                found.append(hit)
-                room = room_after
+            tokens_after = tokens_left - token_estimate(quoted_passage(999, hit, quotation)) - 1
+            if tokens_after >= 0:
+                fitting.append(hit)
+                tokens_left = tokens_after
             elif in_order:
                 break
-        return found
+        return fitting
 
     def _ask(
         self,

@@ -96,51 +96,57 @@ class Relevance:
 
     def scores(self, passages: Sequence[Passage]) -> SnippetScores:
         """Those of the snippets that can be chosen; blocks of code where there are no others."""
-        found = [
+        hit_snippets = [
             ((number, at), snippet)
             for number, passage in enumerate(passages)
             for at, snippet in enumerate(passage.snippets)
             if snippet.hit is not None
         ]
         # A passage that is all source code tells by it: code beside sentences is told with these.
-        speaking = {number for (number, _), snippet in found if snippet.fit}
+        prose_passages = {number for (number, _), snippet in hit_snippets if snippet.fit}
         places = [
-            place for place, snippet in found if snippet.fit or (snippet.kind == "code" and place[0] not in speaking)
+            place
+            for place, snippet in hit_snippets
+            if snippet.fit or (snippet.kind == "code" and place[0] not in prose_passages)
         ]
-        said = {
+        snippet_terms = {
             (number, at): set(terms(_told(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
             for at, snippet in enumerate(passage.snippets)
         }
-        places = self._likeliest(passages, places, said)
+        places = self._likeliest(passages, places, snippet_terms)
         kind = kind_of(self.question)
         total = self._total
         tokens = frozenset(_tokens(self.question))
-        of_change = bool(_OF_CHANGE.search(self.question))
-        others = _others(reference_numbers(self.question), passages)
-        told = [_told(passages[number].snippets[at]) for number, at in places]
+        asks_for_changes = bool(_OF_CHANGE.search(self.question))
+        number_mismatches = _others(reference_numbers(self.question), passages)
+        texts = [_told(passages[number].snippets[at]) for number, at in places]
         titles = [passages[number].title for number, _ in places]
-        above = [passages[number].snippets[at].heading for number, at in places]
-        subjects = [": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, above, told, strict=True)]
+        headings = [passages[number].snippets[at].heading for number, at in places]
+        subjects = [
+            ": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, headings, texts, strict=True)
+        ]
         scores, nearest = {}, 0.0
-        for place, text, (cosine, rest) in zip(places, told, self.similarity(subjects), strict=True):
+        for place, text, (cosine, rest_cosine) in zip(places, texts, self.similarity(subjects), strict=True):
             nearest = max(nearest, cosine)
             snippet = passages[place[0]].snippets[place[1]]
             assert snippet.hit is not None
             parts = {
                 "cosine": cosine,
-                "rest": rest,
-                "own": self._share(said[place]) / total,
-                "near": self._share(set().union(*(said.get((place[0], place[1] + by), set()) for by in (-1, 0, 1))))
+                "rest": rest_cosine,
+                "own": self._share(snippet_terms[place]) / total,
+                "near": self._share(
+                    set().union(*(snippet_terms.get((place[0], place[1] + by), set()) for by in (-1, 0, 1)))
+                )
                 / total,
                 "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.met_by(text)),
                 "token": _shared(tokens, text),
                 "term": _shared(tokens, snippet.term),
-                "other": others[place[0]],
+                "other": number_mismatches[place[0]],
                 "asks": float(snippet.asks),
                 "first": float(place[1] == 0 and passages[place[0]].whole),
-                "history": float(not of_change and _is_history(passages[place[0]])),
+                "history": float(not asks_for_changes and _is_history(passages[place[0]])),
             }
             scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
@@ -197,16 +203,20 @@ def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Cit
 
 def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:
     """The best run of each group of the hits, in the order of the groups."""
-    found: list[Run] = []
-    left = dict(scores)
+    runs: list[Run] = []
+    remaining = dict(scores)
     for group in evidence.groups:
         hits = {evidence.hits[place] for place in group.hits}
-        own = {(number, at): score for (number, at), score in left.items() if passages[number].snippets[at].hit in hits}
-        for run in chosen_runs(passages, own)[:1]:
-            found.append(run)
+        group_scores = {
+            (number, at): score
+            for (number, at), score in remaining.items()
+            if passages[number].snippets[at].hit in hits
+        }
+        for run in chosen_runs(passages, group_scores)[:1]:
+            runs.append(run)
             for at in range(run.first, run.last + 1):
-                left.pop((run.passage, at), None)
-    return found
+                remaining.pop((run.passage, at), None)
+    return runs
 
 
 def not_answered(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
@@ -223,8 +233,8 @@ def not_answered(evidence: Evidence, unknown: Sequence[str], formless: str = "")
     if formless:
         text += f" No passage found has any {formless}."
     if nearest:
-        named = "; ".join(f"{_about(hit)} [{number}]" for number, hit in enumerate(nearest, 1))
-        text += f" The nearest passages: {named}."
+        descriptions = "; ".join(f"{_about(hit)} [{number}]" for number, hit in enumerate(nearest, 1))
+        text += f" The nearest passages: {descriptions}."
     return text, citations
 
 
@@ -249,8 +259,8 @@ def _others(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
     if not numbers:
         return [0.0] * len(passages)
     texts = [f"{PurePosixPath(one.document).stem} {one.title or ''} {one.heading} {one.text}" for one in passages]
-    lacked = [sum(number not in text for number in numbers) for text in map(reference_numbers, texts)]
-    return [(count - min(lacked)) / len(numbers) for count in lacked]
+    num_missing = [sum(number not in text for number in numbers) for text in map(reference_numbers, texts)]
+    return [(count - min(num_missing)) / len(numbers) for count in num_missing]
 
 
 def _is_history(passage: Passage) -> bool:
@@ -267,21 +277,21 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
     """A run as it is shown: items, rows and code on lines of their own."""
     snippets = passage.snippets[run.first : run.last + 1]
     text = ""
-    for before, snippet in zip([None, *snippets], snippets, strict=False):
-        told = _cut(snippet.text)
-        if snippet.label and (before is None or before.term != snippet.term):
-            told = f"{snippet.label}: {told}"
+    for previous, snippet in zip([None, *snippets], snippets, strict=False):
+        piece = _cut(snippet.text)
+        if snippet.label and (previous is None or previous.term != snippet.term):
+            piece = f"{snippet.label}: {piece}"
         if snippet.kind == "code":
             # Code among sentences is indented, and code by itself is as it was written.
             margin = "" if snippets[0].kind == "code" else "    "
-            text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in told.split("\n"))
-        elif before is not None and before.block == snippet.block and snippet.kind != "table":
-            text += told if _UNSPACED_END.search(text) else f" {told}"
-        elif snippet.kind in ("item", "table") and before is not None:
-            text += f"\n- {told}"
+            text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
+        elif previous is not None and previous.block == snippet.block and snippet.kind != "table":
+            text += piece if _UNSPACED_END.search(text) else f" {piece}"
+        elif snippet.kind in ("item", "table") and previous is not None:
+            text += f"\n- {piece}"
         else:
-            apart = before is not None and before.kind in ("code", "table")
-            text += f"{chr(10) if apart else ' '}{told}" if text else told
+            needs_line_break = previous is not None and previous.kind in ("code", "table")
+            text += f"{chr(10) if needs_line_break else ' '}{piece}" if text else piece
     subject = _subject(passage, snippets, relevance)
     return f"{subject}: {text}" if subject else text
 
@@ -298,21 +308,30 @@ def _cut(text: str) -> str:
 def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
     """The title and heading that a run cannot be understood without."""
     first = snippets[0]
-    said = set(terms(" ".join(map(_told, snippets)), relevance.stem))
-    alone = first.kind == "prose" and not (first.label or first.pointing or first.before)
+    run_terms = set(terms(" ".join(map(_told, snippets)), relevance.stem))
+    is_self_contained = first.kind == "prose" and not (first.label or first.pointing or first.before)
     heading = plain(passage.heading.rpartition(" > ")[2])
     title = plain(passage.title or "")
     parts = []
-    for part, needed in ((title, not alone), (heading, not alone and not title)):
-        own = set(terms(part, relevance.stem))
-        asked = any(term in relevance.rarities for term in own - said)
-        if part and count_written_words(part) <= _LABEL_WORDS and not own <= said and (needed or asked):
+    for part, needed in ((title, not is_self_contained), (heading, not is_self_contained and not title)):
+        part_terms = set(terms(part, relevance.stem))
+        is_asked_for = any(term in relevance.rarities for term in part_terms - run_terms)
+        if (
+            part
+            and count_written_words(part) <= _LABEL_WORDS
+            and not part_terms <= run_terms
+            and (needed or is_asked_for)
+        ):
             parts.append(part)
     if not title:
         # A file without a title is known by its name.
         path = PurePosixPath(passage.document)
-        own = set(terms(path.stem, relevance.stem))
-        if own and not own <= said and (own <= relevance.rarities.keys() or (path.suffix and not alone)):
+        part_terms = set(terms(path.stem, relevance.stem))
+        if (
+            part_terms
+            and not part_terms <= run_terms
+            and (part_terms <= relevance.rarities.keys() or (path.suffix and not is_self_contained))
+        ):
             parts.insert(0, path.stem)
     return " > ".join(dict.fromkeys(parts))
 

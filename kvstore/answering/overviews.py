@@ -29,20 +29,20 @@ def sums_up(question: str, hits: Sequence[Hit]) -> bool:
 
 def summed_up(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, list[Citation]]:
     """The answer's text and its citations, one a sentence; ``whole`` leaves none of them out."""
-    found: dict[tuple[int, int, int], Hit] = {}
+    hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in hits:
         for chunk, span in places_of(hit, view):
             document = view.chunks.get(chunk).document
-            if (document, span.start, span.end) not in found:
-                found[document, span.start, span.end] = hit
-                told = summary_sentence(view.documents.text_slice(document, span.start, span.end))
-                words = sentence_words(told)
-                sentences.append(CoverSentence(document, chunk, span.start, span.end, told, words))
+            if (document, span.start, span.end) not in hits_by_span:
+                hits_by_span[document, span.start, span.end] = hit
+                text_shown = summary_sentence(view.documents.text_slice(document, span.start, span.end))
+                words = sentence_words(text_shown)
+                sentences.append(CoverSentence(document, chunk, span.start, span.end, text_shown, words))
     paragraphs: dict[int, list[str]] = {}
     citations = []
     for number, sentence in enumerate(sentences if whole else cover(sentences, _TOKENS), 1):
-        hit = found[sentence.document, sentence.start, sentence.end]
+        hit = hits_by_span[sentence.document, sentence.start, sentence.end]
         # Numbers that a document has in brackets itself would pass for citations.
         text = without_citations(sentence.text)
         paragraphs.setdefault(hit.rank, []).append(f"{text} [{number}]")

@@ -195,19 +195,22 @@ def _add(groups: list[_Group], found: _FoundPlace, chunk: int, view: State) -> N
 
 def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
     """The chunk beside one, where it stands in the same section of the same document; else the chunk itself."""
-    other = view.chunks.find(chunk + step) if chunk + step >= 0 else None
-    same = other is not None and (other.document, other.section) == (record.document, record.section)
-    return chunk + step if same else chunk
+    adjacent = view.chunks.find(chunk + step) if chunk + step >= 0 else None
+    in_same_section = adjacent is not None and (adjacent.document, adjacent.section) == (
+        record.document,
+        record.section,
+    )
+    return chunk + step if in_same_section else chunk
 
 
 def _passage(group: _Group, view: State) -> Passage:
     start, end = view.chunks.get(group.first).start, view.chunks.get(group.last).end
     record = view.documents.get(group.document)
-    before = view.chunks.find(group.first - 1) if group.first else None
-    from_start = start if before is None or before.document != group.document else min(start, before.start)
-    around = view.documents.text_slice(group.document, from_start, end)
-    text = around.encode()[start - from_start :].decode()
-    cut = bool(around[: len(around) - len(text)].rpartition("\n")[2].strip())
+    previous = view.chunks.find(group.first - 1) if group.first else None
+    context_start = start if previous is None or previous.document != group.document else min(start, previous.start)
+    context = view.documents.text_slice(group.document, context_start, end)
+    text = context.encode()[start - context_start :].decode()
+    cut = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
     heading = " > ".join(heading_path(view.documents.outline(record.id), group.section))
     whole = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, whole)
@@ -233,41 +236,43 @@ def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
 
 def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
     """The snippets of a passage, in order; ``cut`` says that it begins within a line."""
-    made = list(_of_markdown(text) if format == "markdown" else _of_text(text, cut))
-    pieces = Counter(snippet.block for snippet in made if isinstance(snippet, Snippet))
+    parts = list(_of_markdown(text) if format == "markdown" else _of_text(text, cut))
+    block_sizes = Counter(snippet.block for snippet in parts if isinstance(snippet, Snippet))
     above = plain(heading.rpartition(" > ")[2]).strip()
     synopsis = above.lower() in _SYNOPSES
-    begins = True
-    last: Snippet | None = None
+    at_section_start = True
+    previous: Snippet | None = None
     section = 0
-    asked: Snippet | None = None  # a question that opens a paragraph stands over its answer, as a heading does
-    for snippet in made:
+    open_question: Snippet | None = None  # a question that opens a paragraph stands over its answer, as a heading does
+    for snippet in parts:
         if isinstance(snippet, _TextHeading):
             above = snippet.title.strip()
             synopsis = above.lower() in _SYNOPSES
-            section, begins, asked = section + 1, True, None
+            section, at_section_start, open_question = section + 1, True, None
             continue
-        opens = last is None or last.block != snippet.block
+        opens_block = previous is None or previous.block != snippet.block
         snippet.asks |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
         if snippet.asks:
-            asked = snippet if snippet.kind == "table" or opens or asked is not None else None
-        elif asked is not None and asked.kind == "table" and asked is not last:  # a message is answered by the next
-            asked = None
-        snippet.section, snippet.heading = section, above if asked in (None, snippet) else asked.text
+            open_question = snippet if snippet.kind == "table" or opens_block or open_question is not None else None
+        elif (
+            open_question is not None and open_question.kind == "table" and open_question is not previous
+        ):  # a message is answered by the next
+            open_question = None
+        snippet.section, snippet.heading = section, above if open_question in (None, snippet) else open_question.text
         snippet.words = count_written_words(snippet.text)
-        snippet.fit = snippet.fit and not synopsis and _reads(snippet, pieces[snippet.block] == 1)
+        snippet.fit = snippet.fit and not synopsis and _reads(snippet, block_sizes[snippet.block] == 1)
         if snippet.kind in ("prose", "item"):
-            own = opens and bool(snippet.term)
-            cut = snippet.text[:1].islower() and not opens
-            back = cut or bool(_CONNECTIVE.match(snippet.text) or _OF_THESE.search(snippet.text))
-            snippet.before = not begins and not own and back
+            opens_term = opens_block and bool(snippet.term)
+            cut = snippet.text[:1].islower() and not opens_block
+            refers_back = cut or bool(_CONNECTIVE.match(snippet.text) or _OF_THESE.search(snippet.text))
+            snippet.before = not at_section_start and not opens_term and refers_back
             snippet.pointing = bool(_POINTER.match(snippet.text))
-        if last is not None and last.section == section and last.leads and last.block != snippet.block:
+        if previous is not None and previous.section == section and previous.leads and previous.block != snippet.block:
             snippet.before = True
         # An answer is not understood without its question.
-        snippet.before |= asked is not None and asked is last
+        snippet.before |= open_question is not None and open_question is previous
         yield snippet
-        begins, last = False, snippet
+        at_section_start, previous = False, snippet
 
 
 def _reads(snippet: Snippet, alone: bool) -> bool:
@@ -276,15 +281,19 @@ def _reads(snippet: Snippet, alone: bool) -> bool:
     found = _WORD.findall(f"{snippet.label} {snippet.text}")
     # Without blanks, a sentence is one match.
     words = count_written_words(f"{snippet.label} {snippet.text}") if is_unspaced(snippet.text) else len(found)
-    signs = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
+    num_symbols = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
     is_field = _FIELD.fullmatch(snippet.text) is not None
-    counts = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
-    if words < (2 if is_field or counts else 3) or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
+    has_number = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
+    if (
+        words < (2 if is_field or has_number else 3)
+        or ". . ." in snippet.text
+        or num_symbols > 0.35 * len(snippet.text)
+    ):
         return False
     if snippet.kind != "prose" or snippet.label or words > 12 or is_field or not alone:
         return True
-    spoken = any(word.lower() in FUNCTION_WORDS for word in found)
-    return spoken or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
+    has_function_word = any(word.lower() in FUNCTION_WORDS for word in found)
+    return has_function_word or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
 
 
 def shown(piece: str) -> str:
@@ -326,42 +335,42 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
         elif part.kind == "prose" and _is_lines(text[start:end]):
             yield from _lines(text, start, end, number)
         else:
-            own = shown(_MARKER.sub("", text[start : part.term_end])) if part.term_end > start else ""
-            marked = _MARKER.match(text, start, end) is not None
-            if part.kind != "item" or own or (marked and part.level <= level):
-                term, level = own, part.level
-            yield from _prose(text, start, end, number, part.kind, term, names_itself=bool(own), leads=part.leads)
+            own_term = shown(_MARKER.sub("", text[start : part.term_end])) if part.term_end > start else ""
+            has_marker = _MARKER.match(text, start, end) is not None
+            if part.kind != "item" or own_term or (has_marker and part.level <= level):
+                term, level = own_term, part.level
+            yield from _prose(text, start, end, number, part.kind, term, names_itself=bool(own_term), leads=part.leads)
 
 
 def _prose(
     text: str, start: int, end: int, number: int, kind: str, term: str, *, names_itself: bool, leads: bool
 ) -> Iterator[Snippet]:
     """The sentences of a paragraph or an item; ``term`` is what it defines, which its first one may name itself."""
-    for place, (first, last) in enumerate(sentences(text[start:end])):
+    for index, (first, last) in enumerate(sentences(text[start:end])):
         piece = text[start + first : start + last]
-        told = _MARKER.sub("", shown(piece))
-        if not told:
+        text_shown = _MARKER.sub("", shown(piece))
+        if not text_shown:
             continue
-        label = "" if place == 0 and names_itself else term
-        announces = leads and start + last == end
-        yield Snippet(start + first, start + last, told, kind, number, label=label, term=term, leads=announces)
+        label = "" if index == 0 and names_itself else term
+        is_lead_in = leads and start + last == end
+        yield Snippet(start + first, start + last, text_shown, kind, number, label=label, term=term, leads=is_lead_in)
 
 
 def _code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     """The pieces of a block of code, each a few lines; what stands before it is needed by the first of them only."""
     begin = text.rfind("\n", 0, start) + 1
-    place = begin if text[begin:start].isspace() else start
+    offset = begin if text[begin:start].isspace() else start
     lines = []
-    for line in text[place:end].splitlines(keepends=True):
+    for line in text[offset:end].splitlines(keepends=True):
         if not _FENCE_LINE.fullmatch(line):
-            lines.append(_CodeLine(place, place + len(line.rstrip()), _QUOTE.sub("", line.rstrip())))
-        place += len(line)
-    filled = [line for line in lines if line.text.strip()]
-    margin = min((line.indent for line in filled), default=0)
+            lines.append(_CodeLine(offset, offset + len(line.rstrip()), _QUOTE.sub("", line.rstrip())))
+        offset += len(line)
+    nonblank_lines = [line for line in lines if line.text.strip()]
+    margin = min((line.indent for line in nonblank_lines), default=0)
     for index, piece in enumerate(_pieces(lines)):
-        told = "\n".join(line.text[margin:] for line in piece)
+        text_shown = "\n".join(line.text[margin:] for line in piece)
         first = max(start, piece[0].start)
-        yield Snippet(first, piece[-1].end, told, "code", number, fit=False, before=index == 0)
+        yield Snippet(first, piece[-1].end, text_shown, "code", number, fit=False, before=index == 0)
 
 
 class _CodeLine(NamedTuple):
@@ -397,35 +406,35 @@ def _pieces(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Snippet]:
     """The rows of a table, each told under the words of the head row where the passage has that."""
     head: list[str] = []
-    place = start
+    offset = start
     for index, line in enumerate(text[start:end].splitlines(keepends=True)):
         cells = [shown(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
         cells = [cell.replace("\0", "|").strip() for cell in cells]
         if index == 0 and not headless:
             head = cells
         elif any(cells) and not _RULE.fullmatch(line):
-            named = len(head) == len(cells) and all(head)
-            pairs = zip(head if named else cells, cells, strict=True)
-            parts = [f"{name}: {cell}" if named else cell for name, cell in pairs if cell]
-            told = "; ".join(parts)
-            yield Snippet(place, place + len(line.rstrip()), told, "table", number)
-        place += len(line)
+            has_header = len(head) == len(cells) and all(head)
+            pairs = zip(head if has_header else cells, cells, strict=True)
+            parts = [f"{name}: {cell}" if has_header else cell for name, cell in pairs if cell]
+            text_shown = "; ".join(parts)
+            yield Snippet(offset, offset + len(line.rstrip()), text_shown, "table", number)
+        offset += len(line)
 
 
 def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
     """The snippets of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
-    announced: int | None = None  # the indentation of what announced the next block
-    found = blocks(text, "text")
-    for number, block in enumerate(found):
+    announced_indent: int | None = None  # the indentation of what announced the next block
+    text_blocks = blocks(text, "text")
+    for number, block in enumerate(text_blocks):
         start = block.start
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= depth:
             term = ""
-        if announced is not None and indent > announced and _is_code(text[start : block.end]):
+        if announced_indent is not None and indent > announced_indent and _is_code(text[start : block.end]):
             yield from _code(text, start, block.end, number)
             continue
-        announced = None
+        announced_indent = None
         if is_mail_head(text, start, block.end):
             yield from _fields(text, start, block.end, number)
             continue
@@ -440,7 +449,7 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
         if is_record(text[start : block.end]):
             yield _record(text, start, block.end, number)
             continue
-        if _is_lines(text[start : block.end]) or _is_lone_field(text, found, number):
+        if _is_lines(text[start : block.end]) or _is_lone_field(text, text_blocks, number):
             term = ""
             yield from _lines(text, start, block.end, number)
             continue
@@ -453,15 +462,17 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             if part.heads:
                 term, depth = shown(piece), part.indent
                 continue
-            spoken = _SPEAKER.match(piece)
-            own = spoken["term"] if spoken else ""
+            speaker = _SPEAKER.match(piece)
+            own_term = speaker["term"] if speaker else ""
             hanging = _HANGING.match(piece) if part.indent or part.hangs else None
             if hanging and part.hangs:
-                term, depth, own = shown(hanging["term"]), part.indent, hanging["term"]
-            label = own or (term if part.indent > depth else "")
+                term, depth, own_term = shown(hanging["term"]), part.indent, hanging["term"]
+            label = own_term or (term if part.indent > depth else "")
             leads = is_lead_in(piece)
-            announced = part.indent if leads else None
-            yield from _prose(text, part.start, part.end, number, "prose", label, names_itself=bool(own), leads=leads)
+            announced_indent = part.indent if leads else None
+            yield from _prose(
+                text, part.start, part.end, number, "prose", label, names_itself=bool(own_term), leads=leads
+            )
 
 
 def is_record(piece: str) -> bool:
@@ -477,8 +488,8 @@ def is_record(piece: str) -> bool:
 
 
 def _record(text: str, start: int, end: int, number: int) -> Snippet:
-    told = "; ".join(_MARKER.sub("", shown(line)) for line in text[start:end].splitlines())
-    return Snippet(start, end, told, "table", number)
+    text_shown = "; ".join(_MARKER.sub("", shown(line)) for line in text[start:end].splitlines())
+    return Snippet(start, end, text_shown, "table", number)
 
 
 def _is_lines(piece: str) -> bool:
@@ -500,16 +511,16 @@ def _is_lines(piece: str) -> bool:
 
 def _lines(text: str, start: int, end: int, number: int, opening: re.Pattern[str] = _ANYTHING) -> Iterator[Snippet]:
     """The lines of a paragraph, each by itself, or from one that begins with ``opening`` to the next."""
-    place = first = start
+    offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:
-        if place > first and (not line or opening.match(line)):
-            piece = text[first:place]
-            if told := _MARKER.sub("", shown(piece.strip())):
-                stamp = _STAMP.match(told)
-                asks = stamp is not None and _ASKING_ENTRY.match(told, stamp.end()) is not None
-                yield Snippet(first, first + len(piece.rstrip()), told, "table", number, asks=asks)
-            first = place
-        place += len(line)
+        if offset > first and (not line or opening.match(line)):
+            piece = text[first:offset]
+            if text_shown := _MARKER.sub("", shown(piece.strip())):
+                stamp = _STAMP.match(text_shown)
+                asks = stamp is not None and _ASKING_ENTRY.match(text_shown, stamp.end()) is not None
+                yield Snippet(first, first + len(piece.rstrip()), text_shown, "table", number, asks=asks)
+            first = offset
+        offset += len(line)
 
 
 def _is_stamped(piece: str) -> bool:
@@ -520,8 +531,8 @@ def _is_stamped(piece: str) -> bool:
     (True, False)
     """
     lines = piece.splitlines()
-    stamped = sum(_STAMP.match(line) is not None for line in lines)
-    return stamped > 1 and 2 * stamped >= len(lines)
+    num_timestamped = sum(_STAMP.match(line) is not None for line in lines)
+    return num_timestamped > 1 and 2 * num_timestamped >= len(lines)
 
 
 def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:
@@ -536,18 +547,18 @@ def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:
     if number + 1 == len(found):
         return True
     below = found[number + 1].start
-    deeper = text[text.rfind("\n", 0, below) + 1 : below].isspace()
-    titles = number == 0 and not any(map(str.isdigit, field["value"])) and field_at(1) is None
-    return not deeper and not titles
+    is_indented_below = text[text.rfind("\n", 0, below) + 1 : below].isspace()
+    is_title = number == 0 and not any(map(str.isdigit, field["value"])) and field_at(1) is None
+    return not is_indented_below and not is_title
 
 
 def _jotted(text: str, format: str) -> Iterator[Snippet]:
     """The paragraphs of a document that has no sentence, only lines of a few words, a shout aside."""
     for number, block in enumerate(blocks(text, format)):
-        told = _MARKER.sub("", shown(text[block.start : block.end]))
-        words = count_written_words(told) if is_unspaced(told) else len(_WORD.findall(told))
-        if block.kind != "heading" and words >= 3 and (told.upper() != told or is_unspaced(told)):
-            yield Snippet(block.start, block.end, told, "table", number)
+        text_shown = _MARKER.sub("", shown(text[block.start : block.end]))
+        words = count_written_words(text_shown) if is_unspaced(text_shown) else len(_WORD.findall(text_shown))
+        if block.kind != "heading" and words >= 3 and (text_shown.upper() != text_shown or is_unspaced(text_shown)):
+            yield Snippet(block.start, block.end, text_shown, "table", number)
 
 
 def _is_bill(piece: str) -> bool:
@@ -557,17 +568,17 @@ def _is_bill(piece: str) -> bool:
 
 def _is_code(piece: str) -> bool:
     """Whether a paragraph of plain text is what a reader types: behind a prompt, or no sentence."""
-    spoken = any(word.lower() in FUNCTION_WORDS for word in _WORD.findall(piece))
-    return bool(_PROMPT.match(piece)) or not (spoken or _ENDS.search(piece.rstrip()))
+    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD.findall(piece))
+    return bool(_PROMPT.match(piece)) or not (has_function_word or _ENDS.search(piece.rstrip()))
 
 
 def _fields(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     """The fields at the head of a mail, a line each but for those that are folded (RFC 5322, 2.2); its subject is a
     heading, which answers nothing."""
     for first, last in mail_fields(text, start, end):
-        told = shown(text[first:last])
-        fit = not told.lower().startswith("subject:")
-        yield Snippet(first, first + len(text[first:last].rstrip()), told, "table", number, fit=fit)
+        text_shown = shown(text[first:last])
+        fit = not text_shown.lower().startswith("subject:")
+        yield Snippet(first, first + len(text[first:last].rstrip()), text_shown, "table", number, fit=fit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,10 +594,10 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
     """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does; where its
     first line is ``cut``, that is taken to stand as deep as the next one."""
     lines: list[tuple[int, int, int]] = []
-    place = start - indent
-    for line in text[place:end].splitlines(keepends=True):
-        lines.append((place, place + len(line.rstrip()), len(line) - len(line.lstrip())))
-        place += len(line)
+    offset = start - indent
+    for line in text[offset:end].splitlines(keepends=True):
+        lines.append((offset, offset + len(line.rstrip()), len(line) - len(line.lstrip())))
+        offset += len(line)
     if cut and len(lines) > 1:
         lines[0] = (lines[0][0] + lines[0][2] - lines[1][2], lines[0][1], lines[1][2])
     first, floor = 0, 0
@@ -596,16 +607,18 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
             yield _TextPart(begin + depth, stop, depth, heads=True)
             first, floor = first + 1, depth + 1
             continue
-        hangs = _hangs(text, lines, first)
+        is_hanging = _hangs(text, lines, first)
         last = first + 1
         while (
             last < len(lines)
-            and lines[last][2] >= (depth + 1 if hangs else floor)
+            and lines[last][2] >= (depth + 1 if is_hanging else floor)
             and not (_heads(text, lines, last) or _hangs(text, lines, last))
         ):
             last += 1
-        alone = len(lines) == 1 and len(text[begin:stop].split()) <= 8 and not _ENDS.search(text[begin:stop])
-        yield _TextPart(begin + depth, lines[last - 1][1], depth, heads=alone and not hangs, hangs=hangs)
+        is_lone_line = len(lines) == 1 and len(text[begin:stop].split()) <= 8 and not _ENDS.search(text[begin:stop])
+        yield _TextPart(
+            begin + depth, lines[last - 1][1], depth, heads=is_lone_line and not is_hanging, hangs=is_hanging
+        )
         first = last
 
 
@@ -613,11 +626,11 @@ def _heads(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool
     """Whether a line stands over what is indented under it, as a term stands over its definition."""
     begin, stop, depth = lines[index]
     told = text[begin + depth : stop]
-    deeper = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
-    short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _TERM_WORDS)
+    is_indented_below = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
+    is_short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _TERM_WORDS)
     return (
-        deeper
-        and short
+        is_indented_below
+        and is_short
         and not told.endswith((".", ",", ";", "。", "，", "、", "；"))
         and not _hangs(text, lines, index)
     )

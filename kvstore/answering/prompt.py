@@ -74,23 +74,25 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
     # The question stands twice, and the titles of the parts are there, and two of them with a quotation's marks.
-    fixed = 2 * MESSAGE + token_estimate(system) + 2 * token_estimate(question) + 20
-    told = (evidence.points, evidence.context, evidence.abstracts)
-    fixed += token_estimate(quotation.of("")) * sum(map(bool, told))
-    room = _Room(budget - fixed)
-    passages = [hit for hit in found if room.take(quoted_passage(999, hit, quotation))]
+    fixed_tokens = 2 * MESSAGE + token_estimate(system) + 2 * token_estimate(question) + 20
+    sections = (evidence.points, evidence.context, evidence.abstracts)
+    fixed_tokens += token_estimate(quotation.of("")) * sum(map(bool, sections))
+    token_budget = _Room(budget - fixed_tokens)
+    passages = [hit for hit in found if token_budget.take(quoted_passage(999, hit, quotation))]
     if found and not passages:
-        least = fixed + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in found) + 1
-        raise InputError(f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {least}, or more")
-    points = [line for line in map(to_one_line, evidence.points) if room.take(line)]
-    relations = [line for line in map(to_one_line, evidence.context) if room.take(line)]
-    given = "\n".join(hit.text for hit in passages)
-    above = {hit.document for hit in passages}
+        min_tokens = fixed_tokens + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in found) + 1
+        raise InputError(
+            f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
+        )
+    points = [line for line in map(to_one_line, evidence.points) if token_budget.take(line)]
+    relations = [line for line in map(to_one_line, evidence.context) if token_budget.take(line)]
+    passages_text = "\n".join(hit.text for hit in passages)
+    passage_documents = {hit.document for hit in passages}
     abstracts = [
         text
         for note in evidence.abstracts
-        if note.document in above and note.text.strip() and note.text not in given
-        if room.take(text := quote_text(note.text))
+        if note.document in passage_documents and note.text.strip() and note.text not in passages_text
+        if token_budget.take(text := quote_text(note.text))
     ]
     parts = [_part("Information", (quoted_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
     parts += [_part("Points", [quotation.of("\n".join(points))])] if points else []
@@ -128,8 +130,8 @@ def quotation_of(hits: Iterable[Hit], *texts: str) -> Quotation:
 
 def quoted_passage(number: int, hit: Hit, quotation: Quotation) -> str:
     """A passage with its number, and what it is about, as a prompt has it."""
-    about = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
-    return f"[{number}] {to_one_line(' > '.join(about))}\n{quotation.of(quote_text(hit.text))}"
+    titles = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
+    return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.of(quote_text(hit.text))}"
 
 
 def quote_text(text: str) -> str:

@@ -135,11 +135,11 @@ def kind_of(question: str) -> QuestionKind:
     True
     """
     words = frozenset(_WORD.findall(question.lower()))
-    places = [(found.start(), kind) for kind, form in _ASKED_FOR if (found := form.search(question))]
-    if places:
-        return QuestionKind(min(places)[1], words)
-    explained = _EXPLAINED.match(question.strip())
-    subject = explained and frozenset(_WORD.findall(explained["subject"].lower())) - FUNCTION_WORDS
+    matches = [(found.start(), kind) for kind, form in _ASKED_FOR if (found := form.search(question))]
+    if matches:
+        return QuestionKind(min(matches)[1], words)
+    definition = _EXPLAINED.match(question.strip())
+    subject = definition and frozenset(_WORD.findall(definition["subject"].lower())) - FUNCTION_WORDS
     if subject and len(subject) <= _SUBJECT_WORDS:
         return QuestionKind("meaning", words, subject)
     return QuestionKind("thing", words)

@@ -69,31 +69,39 @@ class PassageWords:
 
     def _stands(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
         words = list(zip(name.words[first:], name.forms[first:], strict=True))
-        at = -1
+        position = -1
         while True:
             try:
-                at = self.words.index(words[0][0], at + 1)
+                position = self.words.index(words[0][0], position + 1)
             except ValueError:
                 return False
-            if self._written(at, words[0][1], function_words) and self._follow(at, words[1:], function_words):
+            if self._written(position, words[0][1], function_words) and self._follow(
+                position, words[1:], function_words
+            ):
                 return True
 
     def _follow(self, at: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         for word, form in words:
-            near = range(at + 1, min(at + 2 + _BETWEEN, len(self.words)))
-            found = next(
-                (place for place in near if self.words[place] == word and self._written(place, form, function_words)),
+            candidates = range(at + 1, min(at + 2 + _BETWEEN, len(self.words)))
+            next_position = next(
+                (
+                    place
+                    for place in candidates
+                    if self.words[place] == word and self._written(place, form, function_words)
+                ),
                 None,
             )
-            if found is None:
+            if next_position is None:
                 return False
-            at = found
+            at = next_position
         return True
 
     def _written(self, at: int, form: str, function_words: frozenset[str]) -> bool:
         """Whether a word is written as a name is: as the question has it, or with a capital; links in any way."""
-        mine = self.forms[at]
-        return mine == form or mine[0].isupper() or not mine[0].isalpha() or self.words[at] in function_words
+        own_form = self.forms[at]
+        return (
+            own_form == form or own_form[0].isupper() or not own_form[0].isalpha() or self.words[at] in function_words
+        )
 
 
 def names_of(question: str, language: str | None = None) -> list[QuestionName]:
@@ -109,19 +117,19 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
     function_words = function_words_of(language)
     is_named = _has_inner_mark if capitalizes_nouns(language) else _named
     pieces = [match.group() for match in _PIECE.finditer(space_unspaced(question))]
-    styled = _styled(pieces, function_words)
+    is_title_case = _styled(pieces, function_words)
     found: list[QuestionName] = []
     run: list[str] = []
     links: list[str] = []
-    opens = begins = True
+    run_opens_sentence = at_sentence_start = True
 
     def close() -> None:
         if any(fold_case(form) not in function_words for form in run):
             forms = [form for piece in run for form in written(piece)]
             words = [word for piece in run for word in segments(piece)]
-            alone = opens and len(words) == 1 and forms[0][1:].islower()
-            if not alone and len(forms) == len(words):
-                found.append(QuestionName(" ".join(run), tuple(words), tuple(forms), opens=opens))
+            is_lone_word = run_opens_sentence and len(words) == 1 and forms[0][1:].islower()
+            if not is_lone_word and len(forms) == len(words):
+                found.append(QuestionName(" ".join(run), tuple(words), tuple(forms), opens=run_opens_sentence))
         run.clear()
         links.clear()
 
@@ -133,9 +141,13 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
         elif not piece[0].isalnum():
             if piece not in _JOINING:
                 close()
-        elif not styled and is_named(bare) and not (begins and not informative_words(bare, function_words)):
+        elif (
+            not is_title_case
+            and is_named(bare)
+            and not (at_sentence_start and not informative_words(bare, function_words))
+        ):
             if not run:
-                opens = begins
+                run_opens_sentence = at_sentence_start
             run += [*links, bare]
             links.clear()
             if bare != piece:
@@ -144,7 +156,7 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
             links.append(piece)
         else:
             close()
-        begins = piece in ".?!:" if not piece[0].isalnum() else False
+        at_sentence_start = piece in ".?!:" if not piece[0].isalnum() else False
     close()
     return list(dict.fromkeys(found))
 
@@ -161,7 +173,7 @@ def _has_inner_mark(piece: str) -> bool:
 
 def _styled(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
     """Whether all words of a question have capitals, everyday ones as in a title: they say nothing then."""
-    told = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
-    if len(told) < _STYLE or not all(piece[0].isupper() for piece in told):
+    content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
+    if len(content_pieces) < _STYLE or not all(piece[0].isupper() for piece in content_pieces):
         return False
-    return 2 * sum(map(is_everyday, told)) > len(told)
+    return 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces)

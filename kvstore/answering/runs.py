@@ -47,32 +47,32 @@ def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
     if not scores:
         return []
     best = max(scores.values())
-    taken: dict[Place, float] = {}
-    told: set[str] = set()  # the same page may be there twice
-    used = 0
-    open_places = dict(scores)
-    while open_places:
-        place = max(open_places, key=lambda at: (_raised(passages, at, open_places[at], taken), -at[0], -at[1]))
-        score = _raised(passages, place, open_places.pop(place), taken)
-        if score < best - (_BELOW if used >= _SHORT else 2 * _BELOW):
+    selected: dict[Place, float] = {}
+    used_texts: set[str] = set()  # the same page may be there twice
+    num_words = 0
+    candidates = dict(scores)
+    while candidates:
+        place = max(candidates, key=lambda at: (_raised(passages, at, candidates[at], selected), -at[0], -at[1]))
+        score = _raised(passages, place, candidates.pop(place), selected)
+        if score < best - (_BELOW if num_words >= _SHORT else 2 * _BELOW):
             break
-        if passages[place[0]].snippets[place[1]].text in told:
+        if passages[place[0]].snippets[place[1]].text in used_texts:
             continue
-        needed = _needed(passages[place[0]], place)
-        if not taken:
-            needed += _rest_of_definition(passages[place[0]], place, needed)
-        brought = [at for at in needed if at not in taken]
-        size = sum(passages[at[0]].snippets[at[1]].words for at in brought)
-        if taken and (used + size > words or len(_spans(passages, [*taken, *brought])) > RUNS):
+        required = _needed(passages[place[0]], place)
+        if not selected:
+            required += _rest_of_definition(passages[place[0]], place, required)
+        added = [at for at in required if at not in selected]
+        size = sum(passages[at[0]].snippets[at[1]].words for at in added)
+        if selected and (num_words + size > words or len(_spans(passages, [*selected, *added])) > RUNS):
             continue
-        for at in brought:
-            taken[at] = max(taken.get(at, score), score if at == place else scores.get(at, score))
-            open_places.pop(at, None)
-            told.add(passages[at[0]].snippets[at[1]].text)
-        used += size
+        for at in added:
+            selected[at] = max(selected.get(at, score), score if at == place else scores.get(at, score))
+            candidates.pop(at, None)
+            used_texts.add(passages[at[0]].snippets[at[1]].text)
+        num_words += size
     runs = [
-        Run(passage, first, last, max(taken[passage, at] for at in range(first, last + 1)))
-        for passage, first, last in _spans(passages, list(taken))
+        Run(passage, first, last, max(selected[passage, at] for at in range(first, last + 1)))
+        for passage, first, last in _spans(passages, list(selected))
     ]
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
 
@@ -81,8 +81,8 @@ def _raised(passages: Sequence[Passage], place: Place, score: float, taken: Mapp
     """A snippet's score, with what it gains beside a run; the next definition of a list is another matter."""
     number, at = place
     snippets = passages[number].snippets
-    for beside in (at - 1, at + 1):
-        if (number, beside) in taken and _together(snippets[at], snippets[beside]):
+    for adjacent in (at - 1, at + 1):
+        if (number, adjacent) in taken and _together(snippets[at], snippets[adjacent]):
             return score + _BESIDE
     return score
 
@@ -128,16 +128,16 @@ def _rest_of_definition(passage: Passage, place: Place, needed: Sequence[Place])
     """Where the best snippet opens a definition: what else that says, as far as there is room."""
     number, at = place
     snippets = passage.snippets
-    one = snippets[at]
-    if not one.label or (at and _together(one, snippets[at - 1])):
+    first_snippet = snippets[at]
+    if not first_snippet.label or (at and _together(first_snippet, snippets[at - 1])):
         return []
-    found, room = [], _ANNOUNCED - sum(snippets[index].words for _, index in needed)
+    places, room = [], _ANNOUNCED - sum(snippets[index].words for _, index in needed)
     for index in range(needed[-1][1] + 1, len(snippets)):
         room -= snippets[index].words
-        if room < 0 or not _together(one, snippets[index]):
+        if room < 0 or not _together(first_snippet, snippets[index]):
             break
-        found.append((number, index))
-    return found
+        places.append((number, index))
+    return places
 
 
 def _only_announces(snippets: Sequence[Snippet], at: int) -> bool:
@@ -149,12 +149,12 @@ def _only_announces(snippets: Sequence[Snippet], at: int) -> bool:
 
 def _spans(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
     """Snippets that stand side by side, joined: passage, first and last of each run."""
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     for passage, number in sorted(places):
-        beside = bool(found) and found[-1][0] == passage and found[-1][2] == number - 1
+        is_adjacent = bool(spans) and spans[-1][0] == passage and spans[-1][2] == number - 1
         snippets = passages[passage].snippets
-        if beside and snippets[number].section == snippets[number - 1].section:
-            found[-1] = (passage, found[-1][1], number)
+        if is_adjacent and snippets[number].section == snippets[number - 1].section:
+            spans[-1] = (passage, spans[-1][1], number)
         else:
-            found.append((passage, number, number))
-    return found
+            spans.append((passage, number, number))
+    return spans

@@ -80,8 +80,8 @@ class _UnlinkedDocuments:
 
     def is_portion_begun(self) -> bool:
         """Whether a portion has begun since this was asked for last."""
-        before, self._begun = self._begun, len(self.documents)
-        return self._begun > before
+        previous, self._begun = self._begun, len(self.documents)
+        return self._begun > previous
 
 
 class Changes:
@@ -113,9 +113,10 @@ class Changes:
         state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
         state.vectors = self._vectors
         self._derived = [
-            (one, DerivedPartWriter(view, one.derivation, settings.dimension)) for one in stored_derivations(view)
+            (kept_derivation, DerivedPartWriter(view, kept_derivation.derivation, settings.dimension))
+            for kept_derivation in stored_derivations(view)
         ]
-        state.read_derived({one.name: parts for one, parts in self._derived})
+        state.read_derived({kept_derivation.name: parts for kept_derivation, parts in self._derived})
         self._waiting: _UnlinkedDocuments | None = None
         self._followers = [structure.follower(state, view) for structure in structures()]
 
@@ -138,8 +139,8 @@ class Changes:
         linker = self._linker() if self._waiting is None else self._waiting.linker
         work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
-        leaving = (record for key in pending.documents if (record := self.documents.find(key)) is not None)
-        for records in portions(leaving, _TOGETHER):
+        removed_records = (record for key in pending.documents if (record := self.documents.find(key)) is not None)
+        for records in portions(removed_records, _TOGETHER):
             self._take_out(records, work, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
@@ -149,8 +150,8 @@ class Changes:
                 names.introduce(entity_key(form), form, kind)
                 self.counters.introductions += 1
         for item in documents:
-            for introduced in item.extracted.introductions:
-                names.introduce(introduced.key, introduced.form, introduced.kind)
+            for introduction in item.extracted.introductions:
+                names.introduce(introduction.key, introduction.form, introduction.kind)
         ids = self._settle_names(names, linker)
         for item in documents:
             record, outline = self._put_in(item, ids, names, linker)
@@ -165,8 +166,8 @@ class Changes:
                 self._link(fact, key, value, work, 1)
         for key, parts in pending.parts.items():
             self._put_parts(key, parts)
-        for (one, other), by in self.forest.settle().items():
-            linker.change_link(one, other, RELATION_LINK, by)
+        for (first_entity, second_entity), change in self.forest.settle().items():
+            linker.change_link(first_entity, second_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             self._files.put(file, digests)
         if self._waiting is None:
@@ -199,24 +200,31 @@ class Changes:
 
     def _link_waiting(self) -> None:
         """Link the documents that wait for it; their texts are read again."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is None:
+        unlinked, self._waiting = self._waiting, None
+        if unlinked is None:
             return
-        self._follow(waiting.linker)
-        portions_left = waiting.documents
-        derived = derived_parts_of(self.state)
-        del waiting  # with it go the names
+        self._follow(unlinked.linker)
+        portions_left = unlinked.documents
+        read_derived_parts = derived_parts_of(self.state)
+        del unlinked  # with it go the names
         for documents in portions_left:
             linker = self._linker()
             records, outlines = self.documents.get_many(documents), self.documents.outlines(documents)
-            stored = iter(self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))
-            places = {document: list(islice(stored, records[document].chunk_count)) for document in documents}
-            texts = self.documents.text_slices(
-                {document: [(one.start, one.end) for one in some] for document, some in places.items()}
+            stored_chunks = iter(
+                self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()])
             )
-            for document, some in places.items():
-                chunks = zip(texts[document], (one.section for one in some), strict=True)
-                linker.link_document(records[document], outlines[document], chunks, derived(document))
+            chunks_by_document = {
+                document: list(islice(stored_chunks, records[document].chunk_count)) for document in documents
+            }
+            texts = self.documents.text_slices(
+                {
+                    document: [(one.start, one.end) for one in document_chunks]
+                    for document, document_chunks in chunks_by_document.items()
+                }
+            )
+            for document, document_chunks in chunks_by_document.items():
+                chunks = zip(texts[document], (one.section for one in document_chunks), strict=True)
+                linker.link_document(records[document], outlines[document], chunks, read_derived_parts(document))
             self._follow(linker)
         self._postings.flush()
 
@@ -260,8 +268,8 @@ class Changes:
         self._take_out_chunks(documents)
         for document in ids:
             work.linker.unlink_nodes(self.forest.withdraw_document(document))
-            for one, parts in self._derived:
-                if one.covers(document) or parts.find(document) is not None:
+            for kept_derivation, parts in self._derived:
+                if kept_derivation.covers(document) or parts.find(document) is not None:
                     parts.remove(document)
         self._abstracts.remove(abstract for record in documents for abstract in record.abstract_ids())
         self._files.remove(record.source for record in documents)
@@ -274,15 +282,15 @@ class Changes:
         """Remove the chunks of some documents with their postings and vectors."""
         stem = stemmer(self._settings.stemmer)
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        stored = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
+        stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
         for record in documents:
             outline, text = self.documents.outline(record.id), self.documents.text(record.id)
-            for chunk, place in islice(stored, record.chunk_count):
-                piece = text[place.start : place.end].decode()
-                path = heading_path(outline, place.section)
+            for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
+                piece = text[chunk_record.start : chunk_record.end].decode()
+                path = heading_path(outline, chunk_record.section)
                 self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
-                self._vectors.remove(place.block, place.row)
-                self.counters.words -= place.words
+                self._vectors.remove(chunk_record.block, chunk_record.row)
+                self.counters.words -= chunk_record.words
         self._chunks.remove(chunks)
         self.counters.chunks -= len(chunks)
 
@@ -292,11 +300,11 @@ class Changes:
         """Take back what is stated under a key, if anything is; its names lose one introduction each."""
         if value is None:
             return
-        introduced = list(fact.introductions(value))
-        entities = self.filter.find_many([entity_key(form) for form, _ in introduced])
-        for entity, (form, kind) in zip(entities, introduced, strict=True):
+        introduced_names = list(fact.introductions(value))
+        entities = self.filter.find_many([entity_key(form) for form, _ in introduced_names])
+        for entity, (form, kind) in zip(entities, introduced_names, strict=True):
             names.withdraw(int(entity), form, kind)
-        self.counters.introductions -= len(introduced)
+        self.counters.introductions -= len(introduced_names)
         self._link(fact, key, value, work, -1)
         fact.remove(work, key, value)
 
@@ -323,23 +331,23 @@ class Changes:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older
         chunks."""
         linker.flush()
-        gone = dict(names.without_introduction())
-        linker.unlink_entities(gone)
-        for key in gone.values():
+        removed = dict(names.without_introduction())
+        linker.unlink_entities(removed)
+        for key in removed.values():
             self.filter.delete(key)
-        self._entities.remove(gone)
-        self.counters.entities -= len(gone)
+        self._entities.remove(removed)
+        self.counters.entities -= len(removed)
         new = names.new_keys()
-        numbers = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
+        new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
         self.counters.next_entity += len(new)
         self.counters.entities += len(new)
-        self.filter.insert_many(new, numbers)
-        added = dict(zip(new, numbers, strict=True))
-        ids = names.settle(added)
-        self._entities.put_names(added)
-        linker.introduce(added)
+        self.filter.insert_many(new, new_ids)
+        ids_by_key = dict(zip(new, new_ids, strict=True))
+        ids = names.settle(ids_by_key)
+        self._entities.put_names(ids_by_key)
+        linker.introduce(ids_by_key)
         if self._waiting is None:
-            linker.link_older(added)
+            linker.link_older(ids_by_key)
         return ids
 
     def _put_in(
@@ -383,13 +391,15 @@ class Changes:
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
             counters.next_vector_block = max(counters.next_vector_block, block + 1)
-            stored = ChunkRecord(document, draft.start, draft.end, ordinal, draft.section, draft.length, block, row)
-            self._chunks.put(chunk, stored)
+            chunk_record = ChunkRecord(
+                document, draft.start, draft.end, ordinal, draft.section, draft.length, block, row
+            )
+            self._chunks.put(chunk, chunk_record)
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
-        for one, parts in self._derived:
-            if one.maintained:
-                parts.put(document, extracted.parts[one.label], item.vectors[one.label])
+        for kept_derivation, parts in self._derived:
+            if kept_derivation.maintained:
+                parts.put(document, extracted.parts[kept_derivation.label], item.vectors[kept_derivation.label])
         self._state_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
@@ -401,10 +411,10 @@ class Changes:
     def _put_parts(self, key: str, made: Mapping[str, tuple[Any, Matrix]]) -> None:
         """Put what follows from other facts of a stored document in place of what followed from those before."""
         record = self.documents.find(key)
-        for one, parts in self._derived:
-            if record is not None and one.label in made and one.covers(record.id):
+        for kept_derivation, parts in self._derived:
+            if record is not None and kept_derivation.label in made and kept_derivation.covers(record.id):
                 parts.remove(record.id)
-                parts.put(record.id, *made[one.label])
+                parts.put(record.id, *made[kept_derivation.label])
 
     def _put_abstracts(self, extracted: Extracted, document: int, first_group: int) -> list[int]:
         """Write the abstract tree; returns the id of every draft."""

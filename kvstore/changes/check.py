@@ -74,7 +74,7 @@ class _Checker:
         self._addresses = HashSums(BLOCK * entities)
 
     def run(self) -> Iterator[str]:
-        parts: list[Callable[[], Iterator[str]]] = [
+        checks: list[Callable[[], Iterator[str]]] = [
             self._check_change_buffer,
             self._read_documents,
             self._read_postings,
@@ -93,9 +93,9 @@ class _Checker:
             self._check_indexes,
             partial(check_language_version, self._view),
         ]
-        for part in parts:
+        for run_check in checks:
             try:
-                yield from part()
+                yield from run_check()
             except KvstoreError as error:
                 yield str(error)
 
@@ -113,18 +113,18 @@ class _Checker:
             yield "there are document keys without a document"
 
     def _read_postings(self) -> Iterator[str]:
-        last: tuple[bytes, int] = (b"", -1)
+        previous: tuple[bytes, int] = (b"", -1)
         postings: Counter[bytes] = Counter()  # of the terms with more than one block
         blocks: Counter[bytes] = Counter()
-        before = 0
+        previous_size = 0
         for term, block in self._view.postings.scan():
             chunks = block.chunks.astype(np.int64)
-            if (np.diff(chunks) <= 0).any() or (term == last[0] and chunks[0] <= last[1]):
+            if (np.diff(chunks) <= 0).any() or (term == previous[0] and chunks[0] <= previous[1]):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
-            if term == last[0]:
-                postings[term] += len(chunks) + (0 if blocks[term] else before)
+            if term == previous[0]:
+                postings[term] += len(chunks) + (0 if blocks[term] else previous_size)
                 blocks[term] = 1 + (blocks[term] or 1)
-            last, before = (term, int(chunks[-1])), len(chunks)
+            previous, previous_size = (term, int(chunks[-1])), len(chunks)
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
@@ -135,18 +135,18 @@ class _Checker:
         yield from (f"term {term!r} is not counted" for term in postings)
 
     def _read_vectors(self) -> Iterator[str]:
-        twice: list[int] = []
+        duplicates: list[int] = []
 
         def take(number: int, ids: Ids) -> None:
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE:
                     if self._rows[chunk]:
-                        twice.append(chunk)
+                        duplicates.append(chunk)
                     self._rows.add(chunk, (number, row))
 
         # Every block is read anew, whatever was verified before.
         yield from check_blocks(self._view, Vectors(self._view.lmdb, self._view.settings.dimension), take)
-        yield from (f"chunk {chunk} has two vectors" for chunk in twice)
+        yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:
         for record in map(self._view.documents.get, self._sizes):
@@ -157,37 +157,40 @@ class _Checker:
                 yield f"document {record.key!r}: {error}"
 
     def _check_document(self, record: DocumentRecord) -> Iterator[str]:
-        view = self._view
-        text = view.documents.text(record.id)
+        state = self._view
+        text = state.documents.text(record.id)
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
-        outline = view.documents.outline(record.id)
+        outline = state.documents.outline(record.id)
         chunks = list(record.chunk_ids())
-        rows = dict(zip(chunks, view.mentions.in_chunks(chunks), strict=True))
+        rows = dict(zip(chunks, state.mentions.in_chunks(chunks), strict=True))
         end = 0
-        for ordinal, (chunk, stored) in enumerate(zip(chunks, view.chunks.get_many(chunks), strict=True)):
-            if (stored.document, stored.ordinal) != (record.id, ordinal) or not end <= stored.start < stored.end:
+        for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
+            if (chunk_record.document, chunk_record.ordinal) != (
+                record.id,
+                ordinal,
+            ) or not end <= chunk_record.start < chunk_record.end:
                 yield f"document {record.key!r}: chunk {chunk} is out of place"
-            end = stored.end
-            piece = text[stored.start : stored.end].decode()
+            end = chunk_record.end
+            piece = text[chunk_record.start : chunk_record.end].decode()
             yield from self._check_chunk(
-                record, chunk, stored, piece, heading_path(outline, stored.section), rows[chunk]
+                record, chunk, chunk_record, piece, heading_path(outline, chunk_record.section), rows[chunk]
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
-        heading_rows = view.mentions.in_headings(record.id)
-        found = {
+        heading_rows = state.mentions.in_headings(record.id)
+        expected_mentions = {
             headed.occurrence(mention.entity, mention.key)
             for headed in headed_abstracts(record, outline)
-            for mention in mentions_in(view.filter, fold(headed.text), view.settings.name_words)
+            for mention in mentions_in(state.filter, fold(headed.text), state.settings.name_words)
         }
-        if found != set(heading_rows) or len(found) != len(heading_rows):
+        if expected_mentions != set(heading_rows) or len(expected_mentions) != len(heading_rows):
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
         for entity, pairs in mention_addresses(rows, heading_rows).items():
             for address in addresses.best(pairs):
                 self._addresses.add(entity, (address,))
         yield from self._check_abstracts(record, outline)
-        for introduction in view.entities.introductions(record.id):
+        for introduction in state.entities.introductions(record.id):
             self._introduce(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
@@ -223,18 +226,18 @@ class _Checker:
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
         for abstract in record.abstract_ids():
             node = self._view.abstracts.get(abstract)
-            ends = [self._view.chunks.get(node.first_chunk).start]
-            ends += [place for span in node.summary for place in span]
-            ends.append(self._view.chunks.get(node.last_chunk).end)
-            if ends != sorted(ends) or not -1 <= node.section < len(outline):
+            offsets = [self._view.chunks.get(node.first_chunk).start]
+            offsets += [offset for span in node.summary for offset in span]
+            offsets.append(self._view.chunks.get(node.last_chunk).end)
+            if offsets != sorted(offsets) or not -1 <= node.section < len(outline):
                 yield f"document {record.key!r}: abstract {abstract} sums up what is not below it"
             self._view.abstracts.text(node)  # raises where a sentence begins or ends inside a character
             if node.document != record.id or (node.parent is None) != (abstract == record.root):
                 yield f"document {record.key!r}: abstract {abstract} is out of place"
             for child in node.children:
-                below = self._view.abstracts.get(child)
-                if below.parent != abstract or not (
-                    node.first_chunk <= below.first_chunk <= below.last_chunk <= node.last_chunk
+                child_node = self._view.abstracts.get(child)
+                if child_node.parent != abstract or not (
+                    node.first_chunk <= child_node.first_chunk <= child_node.last_chunk <= node.last_chunk
                 ):
                     yield f"document {record.key!r}: abstract {child} is no child of {abstract}"
             if node.parent is not None and abstract not in self._view.abstracts.get(node.parent).children:
@@ -246,9 +249,9 @@ class _Checker:
             yield f"postings name chunk {chunk}, which no document owns"
         for chunk in self._rows.left():
             yield f"a vector is kept for chunk {chunk}, which no document owns"
-        for chunk, stored in self._view.chunks.scan():
-            if stored.document not in documents:
-                yield f"chunk {chunk} belongs to document {stored.document}, which is not stored"
+        for chunk, chunk_record in self._view.chunks.scan():
+            if chunk_record.document not in documents:
+                yield f"chunk {chunk} belongs to document {chunk_record.document}, which is not stored"
         for chunk, _ in self._view.mentions.scan():
             if self._view.chunks.find(chunk) is None:
                 yield f"mentions are kept for chunk {chunk}, which is not stored"
@@ -280,8 +283,8 @@ class _Checker:
     def _check_forest(self) -> Iterator[str]:
         forest = self._view.forest
         self._totals["edges"] = sum(1 for _ in forest.edges())
-        for node, place in forest.nodes():
-            self._addresses.add(place.entity, (addresses.address(addresses.NODE, node),))
+        for node, node_record in forest.nodes():
+            self._addresses.add(node_record.entity, (addresses.address(addresses.NODE, node),))
         yield from check_forest(self._view, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
@@ -299,25 +302,25 @@ class _Checker:
             deque(aliases.path(key), maxlen=0)  # raises where they go in a circle
 
     def _check_entities(self) -> Iterator[str]:
-        view = self._view
-        in_filter = partial(map, lambda known: (known[0], known[1].entity))
-        apart = differing(lambda: in_filter(view.filter.keys()), view.entities.names)
-        for key in sorted({key for (key, _), _ in apart})[:10]:
+        state = self._view
+        to_entity_pairs = partial(map, lambda known: (known[0], known[1].entity))
+        differences = differing(lambda: to_entity_pairs(state.filter.keys()), state.entities.names)
+        for key in sorted({key for (key, _), _ in differences})[:10]:
             yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
-        if any(differing(lambda: ((r.key, entity) for entity, r in view.entities.scan()), view.entities.names)):
+        if any(differing(lambda: ((r.key, entity) for entity, r in state.entities.scan()), state.entities.names)):
             yield "the index of names does not agree with the entities"
         stated_kinds = {kind for fact in stated() for kind in fact.kinds}
-        for entity, record in view.entities.scan():
+        for entity, record in state.entities.scan():
             slots = [slot for slot in record.slots if slot.times]
-            found = sum(slot.times * hash((place,)) for place, slot in enumerate(record.slots))
-            twice = len({slot[:2] for slot in slots}) < len(slots)
-            if twice or self._introduced[entity] != found & MASK or not record.slots[-1].times:
+            expected_sum = sum(slot.times * hash((slot_number,)) for slot_number, slot in enumerate(record.slots))
+            has_duplicates = len({slot[:2] for slot in slots}) < len(slots)
+            if has_duplicates or self._introduced[entity] != expected_sum & MASK or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
-            listed = view.filter.addresses(record.key).tolist()
-            if not listed and not stated_kinds.issuperset(slot.kind for slot in slots):
+            stored_addresses = state.filter.addresses(record.key).tolist()
+            if not stored_addresses and not stated_kinds.issuperset(slot.kind for slot in slots):
                 yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
-            sums = sum(hash((address,)) for address in listed) & MASK
-            if self._addresses[entity] != sums or listed != sorted(set(listed)):
+            address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
+            if self._addresses[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
             self._totals["entities"] += 1
 
@@ -327,14 +330,14 @@ class _Checker:
     def _check_indexes(self) -> Iterator[str]:
         for kind in INDEXES.values():
             record = Indexes(self._view.lmdb).get(kind)
-            unknown = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
-            if unknown:
-                yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown)}"
-        for generated in generation_kinds():
-            yield from check_generation(self._view, generated)
-        written = WrittenTexts(self._view.lmdb)
-        for content in written.contents():
-            written.get(content)
+            unknown_options = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
+            if unknown_options:
+                yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown_options)}"
+        for generation_kind in generation_kinds():
+            yield from check_generation(self._view, generation_kind)
+        written_texts = WrittenTexts(self._view.lmdb)
+        for content in written_texts.contents():
+            written_texts.get(content)
 
     def _check_counters(self) -> Iterator[str]:
         counters = Counters.load(self._view.lmdb)

@@ -55,8 +55,8 @@ class Growth:
 
         As :func:`compact_if_sparse`, however little is free: the pages in use are half full.
         """
-        grown = self._environment.statistics().used_bytes > max(2 * self._before, WORTHWHILE)
-        if grown and _compact_unasked(self._environment, sparse=False):
+        has_grown = self._environment.statistics().used_bytes > max(2 * self._before, WORTHWHILE)
+        if has_grown and _compact_unasked(self._environment, sparse=False):
             self._before = self._environment.statistics().used_bytes
 
 
@@ -75,8 +75,8 @@ def _compact_unasked(environment: Environment, *, sparse: bool) -> bool:
         if _occupied(environment) > SOON_COPIED:
             return False  # before the change buffer is merged, which may change most of the pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
-        used, occupied = environment.statistics().used_bytes, _occupied(environment)
-        if sparse and used - occupied <= max(used // 4, WORTHWHILE):
+        used, occupied_bytes = environment.statistics().used_bytes, _occupied(environment)
+        if sparse and used - occupied_bytes <= max(used // 4, WORTHWHILE):
             return False
         environment.compact(timeout=0)
         return True
@@ -105,13 +105,15 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
     from ..structures.vectors.vectors import VectorWriter
     from ..systems.kept_derivations import stored_derivations
 
-    derived = [DerivedPartWriter(view, one.derivation, dimension) for one in stored_derivations(view)]
+    derived = [
+        DerivedPartWriter(view, kept_derivation.derivation, dimension) for kept_derivation in stored_derivations(view)
+    ]
     spaces: list[tuple[VectorWriter, ChunkWriter | DerivedPartWriter]]
     spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]
-    emptied = False
+    has_emptied = False
     for vectors, owner in spaces:
-        moved = vectors.pack(BLOCKS)
-        owner.move(moved)
+        moves = vectors.pack(BLOCKS)
+        owner.move(moves)
         vectors.flush()
-        emptied = emptied or bool(moved)
-    return emptied
+        has_emptied = has_emptied or bool(moves)
+    return has_emptied

@@ -22,7 +22,7 @@ def dump(view: State) -> dict[str, DumpRows]:
     """Everything in the store, as sorted rows by structure."""
     documents = {record.id: record for record in view.documents.scan()}
     logical = Logical(view, documents)
-    in_filter = dict(view.filter.keys())
+    filter_keys = dict(view.filter.keys())
     tables: dict[str, DumpRows] = {
         "documents": [
             (
@@ -83,7 +83,7 @@ def dump(view: State) -> dict[str, DumpRows]:
             for entity, rank, abstract in view.mentions.in_headings(r.id)
         ],
         "addresses": [
-            (key, logical.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()
+            (key, logical.address(number)) for key in filter_keys for number in view.filter.addresses(key).tolist()
         ],
         "postings": [
             (term, *logical.chunk(chunk), frequency, length)
@@ -106,11 +106,13 @@ def dump(view: State) -> dict[str, DumpRows]:
     for fact in stated():
         tables[fact.tables[0]] = [(key, *fact.line(key, value).values()) for key, value in fact.scan(view)]
     for structure in structures():
-        rows_of = structure.dump(view.part(structure), logical)
-        tables.update((name, list(rows)) for name, rows in rows_of.items())
-    for kept in kept_derivations(view.lmdb):
-        parts = view.derived_parts(kept.derivation).scan()
-        tables[f"{kept.name}_parts"] = [(logical.document(document), found.part) for document, found in parts]
+        rows_by_table = structure.dump(view.part(structure), logical)
+        tables.update((name, list(rows)) for name, rows in rows_by_table.items())
+    for kept_derivation in kept_derivations(view.lmdb):
+        parts = view.derived_parts(kept_derivation.derivation).scan()
+        tables[f"{kept_derivation.name}_parts"] = [
+            (logical.document(document), derived_part.part) for document, derived_part in parts
+        ]
     for kind in generation_kinds():
         tables.update((name, list(rows)) for name, rows in generation_rows(view, kind, logical).items())
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

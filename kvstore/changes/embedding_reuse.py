@@ -22,29 +22,29 @@ from .facts import stated_of
 def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
     """The vectors, by space and text, that documents (keys and texts) can take over from those they take the place
     of."""
-    kept: dict[tuple[str, str], Matrix] = {}
+    embeddings: dict[tuple[str, str], Matrix] = {}
     for key, texts in documents:
         record = view.documents.find(key)
         if record is not None:
-            exact = {} if record.own_vectors else _chunk_vectors(view, record, texts)
-            kept.update({(ANY_SPACE, text): vector for text, vector in exact.items()})
-            kept.update(derived_vectors(view, record, texts))
-    return kept
+            chunk_vectors = {} if record.own_vectors else _chunk_vectors(view, record, texts)
+            embeddings.update({(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()})
+            embeddings.update(derived_vectors(view, record, texts))
+    return embeddings
 
 
 def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
     """The vectors, by space and text, of those of some texts that are in the parts of a stored document."""
     kept: dict[tuple[str, str], Matrix] = {}
-    for one in kept_derivations(view.lmdb):
-        if not one.covers(record.id):
+    for kept_derivation in kept_derivations(view.lmdb):
+        if not kept_derivation.covers(record.id):
             continue
-        parts = view.derived_parts(one.derivation)
-        part, places = parts.get(record.id)
-        if parts.vectors.ids_at(places) != [vector_id(record.id, text) for text in range(len(places))]:
+        parts = view.derived_parts(kept_derivation.derivation)
+        part, vector_places = parts.get(record.id)
+        if parts.vectors.ids_at(vector_places) != [vector_id(record.id, text) for text in range(len(vector_places))]:
             continue  # damaged: other vectors stand there
-        stored = one.derivation.texts(part, text_of(view, record, one.derivation.facts))
-        found = _vectors_at(parts.vectors, dict(zip(stored, places, strict=False)), texts)
-        kept.update({(one.label, text): vector for text, vector in found.items()})
+        part_texts = kept_derivation.derivation.texts(part, text_of(view, record, kept_derivation.derivation.facts))
+        matching = _vectors_at(parts.vectors, dict(zip(part_texts, vector_places, strict=False)), texts)
+        kept.update({(kept_derivation.label, text): vector for text, vector in matching.items()})
     return kept
 
 
@@ -55,13 +55,13 @@ def text_of(state: State, record: DocumentRecord, names: Collection[str]) -> Chu
 
 
 def _chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
-    stored = text_of(view, record, [fact.name for fact in context_facts(view.settings)])
+    chunked_text = text_of(view, record, [fact.name for fact in context_facts(view.settings)])
     chunks = view.chunks.get_many(record.chunk_ids())
-    made_from = zip(chunk_texts(stored, view.settings), chunks, strict=True)
-    places = {text: (chunk.block, chunk.row) for text, chunk in made_from}
-    return _vectors_at(view.vectors, places, texts)
+    texts_with_chunks = zip(chunk_texts(chunked_text, view.settings), chunks, strict=True)
+    vector_places = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
+    return _vectors_at(view.vectors, vector_places, texts)
 
 
 def _vectors_at(vectors: Vectors, places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
-    wanted = {text: place for text, place in places.items() if text in texts}
-    return dict(zip(wanted, vectors.gather(list(wanted.values())), strict=True))
+    wanted_places = {text: vector_place for text, vector_place in places.items() if text in texts}
+    return dict(zip(wanted_places, vectors.gather(list(wanted_places.values())), strict=True))

@@ -32,7 +32,7 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         yield Delta(names_added=dict(names))
     added: list[Added] = []
     chunks = size = 0
-    derived = derived_parts_of(state)
+    read_parts = derived_parts_of(state)
     links: Counter[tuple[int, int, int]] = Counter()
     for record in documents:
         added.append(
@@ -40,7 +40,7 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
                 record,
                 state.documents.outline(record.id),
                 stored_chunks(state, record.id, list(record.chunk_ids())),
-                derived(record.id),
+                read_parts(record.id),
             )
         )
         for fact, value in stated_of(state, record):
@@ -53,8 +53,10 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     yield Delta(added, links=links)
     accepted = (edge for edge in state.forest.edges() if state.forest.verdict(*edge) == ACCEPTED)
     for edges in portions(accepted, _ITEMS):
-        nodes = ((state.forest.node(child).entity, state.forest.node(parent).entity) for child, parent in edges)
-        yield Delta(links=Counter((one, other, RELATION_LINK) for one, other in nodes))
+        entity_pairs = ((state.forest.node(child).entity, state.forest.node(parent).entity) for child, parent in edges)
+        yield Delta(
+            links=Counter((child_entity, parent_entity, RELATION_LINK) for child_entity, parent_entity in entity_pairs)
+        )
 
 
 def derived_parts_of(state: State) -> Callable[[int], dict[str, Any]]:
@@ -66,6 +68,6 @@ def derived_parts_of(state: State) -> Callable[[int], dict[str, Any]]:
 
 def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """What is given, in lists of at most ``size``."""
-    left = iter(items)
-    while portion := list(islice(left, size)):
-        yield portion
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

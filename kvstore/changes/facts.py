@@ -84,7 +84,11 @@ class _StatedDocuments(Fact[str, Given]):
     def line(self, key: str, value: Given) -> Line:
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
-        return {name: said for name, said in line.items() if said or name not in ("left_out", "vectors", "chunks")}
+        return {
+            name: field_value
+            for name, field_value in line.items()
+            if field_value or name not in ("left_out", "vectors", "chunks")
+        }
 
     def parse(self, line: Line) -> tuple[str, Given]:
         return line["document"], Given(**{name: line[name] for name in line if name != "document"})
@@ -94,26 +98,34 @@ class _StatedDocuments(Fact[str, Given]):
 
     def said(self, state: State) -> Iterator[Said]:
         for key, given in self.scan(state):
-            kind = f" AS {given.format}" if given.format != "text" else ""
+            format_clause = f" AS {given.format}" if given.format != "text" else ""
             meta = json.dumps(given.meta, ensure_ascii=False) if given.meta else None
             clauses = {" SOURCE ?": given.source, " TITLE ?": given.title, " TEXT ?": given.text, " META ?": meta}
-            stated = {clause: value for clause, value in clauses.items() if value is not None}
-            whole = " WHOLE" if given.chunks == "whole" else ""
-            yield f"INSERT DOCUMENT ?{kind}{''.join(stated)}{whole}", (key, *stated.values())
+            used_clauses = {clause: value for clause, value in clauses.items() if value is not None}
+            whole_clause = " WHOLE" if given.chunks == "whole" else ""
+            yield (
+                f"INSERT DOCUMENT ?{format_clause}{''.join(used_clauses)}{whole_clause}",
+                (key, *used_clauses.values()),
+            )
 
     def unsaid(self, state: State) -> Iterator[Said]:
-        marked = [
+        flags = [
             (record.own_vectors, record.left_out > 0, isinstance(record.own_chunks, list))
             for record in state.documents.scan()
         ]
-        own, pages, cut = (sum(marks) for marks in zip(*marked, strict=True)) if marked else (0, 0, 0)
-        if own:
-            yield f"the vectors of {_documents(own)} are the user's own and in no statement; EXPORT TO keeps them", ()
-        if pages:
-            noun = "page" if pages == 1 else "pages"
-            yield f"how much of {pages:,} {noun} was left out is in no statement; EXPORT TO keeps that", ()
-        if cut:
-            yield f"the user's own chunks of {_documents(cut)} are in no statement; EXPORT TO keeps them", ()
+        num_own_vectors, num_partial, num_own_chunks = (
+            (sum(marks) for marks in zip(*flags, strict=True)) if flags else (0, 0, 0)
+        )
+        if num_own_vectors:
+            yield (
+                f"the vectors of {_documents(num_own_vectors)} are the user's own and in no statement; EXPORT TO keeps them",
+                (),
+            )
+        if num_partial:
+            noun = "page" if num_partial == 1 else "pages"
+            yield f"how much of {num_partial:,} {noun} was left out is in no statement; EXPORT TO keeps that", ()
+        if num_own_chunks:
+            yield f"the user's own chunks of {_documents(num_own_chunks)} are in no statement; EXPORT TO keeps them", ()
 
 
 def _documents(number: int) -> str:
@@ -157,7 +169,11 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return ((form, KIND) for form in value.introductions().values())
 
     def links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
-        return ((one, other, TRIPLE_LINK) for one, other in joined(value, state.filter) if one != other)
+        return (
+            (first_entity, second_entity, TRIPLE_LINK)
+            for first_entity, second_entity in joined(value, state.filter)
+            if first_entity != second_entity
+        )
 
 
 class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
@@ -262,11 +278,11 @@ class _StatedAliases(StatedFact[str, Alias]):
 
     def said(self, state: State) -> Iterator[Said]:
         # An alias after those that make its entity known.
-        left = {key: alias for key, alias in self.scan(state) if self._can_be_said(state, alias)}
-        while left:
-            for key, alias in list(left.items()):
-                if alias.target not in left:
-                    del left[key]
+        remaining = {key: alias for key, alias in self.scan(state) if self._can_be_said(state, alias)}
+        while remaining:
+            for key, alias in list(remaining.items()):
+                if alias.target not in remaining:
+                    del remaining[key]
                     statement = "ALIAS ? FOR ?" if alias.kind == ALIAS else "MERGE ENTITY ? INTO ?"
                     yield statement, (alias.name, alias.entity)
 
@@ -277,16 +293,16 @@ class _StatedAliases(StatedFact[str, Alias]):
 
     def _can_be_said(self, state: State, alias: Alias) -> bool:
         """Whether the names that the statement needs are known."""
-        needed = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
-        return all(state.filter.find(key) is not None for key in needed)
+        required_names = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
+        return all(state.filter.find(key) is not None for key in required_names)
 
     def allow(self, value: Alias, stated: Callable[[str], Alias | None]) -> None:
         key = value.target
         while key != value.key:
-            further = stated(key)
-            if further is None:
+            next_alias = stated(key)
+            if next_alias is None:
                 return
-            key = further.target
+            key = next_alias.target
         raise InputError(f"{value.entity!r} is {value.name!r} already; a name cannot stand for itself")
 
     def stored(self, state: State, key: str) -> Alias | None:
@@ -363,8 +379,8 @@ class ImportReport(ExportReport):
 def report(kind: type[Report], counts: Mapping[str, int]) -> Report:
     """A report with a field for every count, those of systems' kinds of facts behind the ones declared; they are shown
     where there are any."""
-    declared = {one.name for one in fields(kind)}
-    more = [(name, int, field(repr=count > 0)) for name, count in counts.items() if name not in declared]
-    if more:
-        kind = cast(type[Report], make_dataclass(kind.__name__, more, bases=(kind,), frozen=True, kw_only=True))
+    declared_fields = {dataclass_field.name for dataclass_field in fields(kind)}
+    extra_fields = [(name, int, field(repr=count > 0)) for name, count in counts.items() if name not in declared_fields]
+    if extra_fields:
+        kind = cast(type[Report], make_dataclass(kind.__name__, extra_fields, bases=(kind,), frozen=True, kw_only=True))
     return kind(**counts)

@@ -22,8 +22,8 @@ def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
     edges = list(forest.edges())
     yield from _check_assertions(view, sizes, edges)
     touched = {node for edge in edges for node in edge}
-    for node, place in forest.nodes():
-        if forest.find(place.tree, place.entity) != node or node not in touched:
+    for node, node_record in forest.nodes():
+        if forest.find(node_record.tree, node_record.entity) != node or node not in touched:
             yield f"tree node {node} is not found by its name, or no edge touches it"
     by_tree: dict[int, list[Edge]] = {}
     for child, parent in edges:
@@ -43,21 +43,21 @@ def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
 def _check_assertions(view: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
     forest = view.forest
     sizes = {USER: 0, **sizes}
-    stating: dict[int, list[Edge]] = {document: [] for document in sizes}
+    edges_by_document: dict[int, list[Edge]] = {document: [] for document in sizes}
     for child, parent in edges:
         for document, _, _, start, end in forest.assertions(child, parent):
             if not 0 <= start <= end <= sizes.get(document, -1):
                 yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
         for document in forest.stated_by(child, parent):
-            stating.setdefault(document, []).append((child, parent))
-    for document, stated in stating.items():
+            edges_by_document.setdefault(document, []).append((child, parent))
+    for document, stated in edges_by_document.items():
         if document == USER:
-            kept = [(child, parent) for child, parent, _ in forest.stated_edges()]
+            recorded_edges = [(child, parent) for child, parent, _ in forest.stated_edges()]
         else:
-            kept = forest.document_edges(document)
-        for child, parent in sorted(set(stated) ^ set(kept)):
-            who = "the user" if document == USER else f"document {document}"
-            yield f"edge {child} under {parent}: whether {who} states it is not certain"
+            recorded_edges = forest.document_edges(document)
+        for child, parent in sorted(set(stated) ^ set(recorded_edges)):
+            owner = "the user" if document == USER else f"document {document}"
+            yield f"edge {child} under {parent}: whether {owner} states it is not certain"
     for child, parent, edge in forest.stated_edges():
         if forest.tree_name(forest.node(child).tree) != edge.tree:
             yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
@@ -68,30 +68,30 @@ def _check_assertions(view: State, sizes: Mapping[int, int], edges: Sequence[Edg
 
 def _check_verdicts(view: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
     forest = view.forest
-    looping = 0
+    num_looped = 0
     for tree, edges in by_tree.items():
         looped = on_cycles(edges)
-        looping += len(looped)
+        num_looped += len(looped)
         wrong = [edge for edge in looped if forest.strength(*edge) != forest.stated_strength(*edge)]
         for child, parent in sorted(wrong):
             yield f"edge {child} under {parent}: its strength is not that of its statements"
         for (child, parent), verdict in judge(edges, forest.strongest_first(looped)).items():
             if forest.verdict(child, parent) != verdict:
-                found = "accepted" if verdict != ACCEPTED else "not accepted"
-                yield f"edge {child} under {parent} is {found}, which does not follow from the edges of tree {tree}"
-    if looping != view.lmdb.count(tables.LOOPED_EDGES):
+                verdict_text = "accepted" if verdict != ACCEPTED else "not accepted"
+                yield f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree {tree}"
+    if num_looped != view.lmdb.count(tables.LOOPED_EDGES):
         yield "edges are said to lie on cycles that do not"
 
 
 def _check_directions(view: State, edges: Sequence[Edge]) -> Iterator[str]:
-    kept = 0
+    num_recorded = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
         upwards = {U64_PAIR.unpack(key) for key, _ in view.lmdb.scan(up)}
         downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in view.lmdb.scan(down)}
-        kept += len(upwards)
+        num_recorded += len(upwards)
         for child, parent in sorted(upwards - downwards):
             yield f"edge {child} under {parent} is not kept downwards"
         if downwards - upwards:
             yield "there are downward edges without an upward one"
-    if kept != len(edges):
-        yield f"{len(edges)} edges are stated, {kept} are judged"
+    if num_recorded != len(edges):
+        yield f"{len(edges)} edges are stated, {num_recorded} are judged"

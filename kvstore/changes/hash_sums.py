@@ -37,25 +37,25 @@ class HashSums:
 
     def take(self, number: int) -> int:
         """The sum of a number, which is 0 from now on."""
-        found = self[number]
-        if found:
+        total = self[number]
+        if total:
             (self._sums if number < len(self._sums) else self._above)[number] = 0
-        return found
+        return total
 
     def left(self) -> Iterator[int]:
         """The numbers whose sums are not 0."""
-        yield from (number for number, found in enumerate(self._sums) if found)
-        yield from (number for number, found in self._above.items() if found)
+        yield from (number for number, total in enumerate(self._sums) if total)
+        yield from (number for number, total in self._above.items() if total)
 
 
 def differing(one: Callable[[], Iterable[Row]], other: Callable[[], Iterable[Row]]) -> Iterator[tuple[Row, int]]:
     """The rows that the first has more often than the second, or less often (negative), and how often."""
     sums = [[0] * _PARTS, [0] * _PARTS]
-    for side, rows in zip(sums, (one, other), strict=True):
+    for part_sums, rows in zip(sums, (one, other), strict=True):
         for row in rows():
-            number = hash(row)
-            side[number % _PARTS] += number
+            row_hash = hash(row)
+            part_sums[row_hash % _PARTS] += row_hash
     for part in (part for part in range(_PARTS) if sums[0][part] != sums[1][part]):
-        left = Counter(row for row in one() if hash(row) % _PARTS == part)
-        left.subtract(row for row in other() if hash(row) % _PARTS == part)
-        yield from ((row, times) for row, times in left.items() if times)
+        counts = Counter(row for row in one() if hash(row) % _PARTS == part)
+        counts.subtract(row for row in other() if hash(row) % _PARTS == part)
+        yield from ((row, times) for row, times in counts.items() if times)

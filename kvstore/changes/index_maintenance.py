@@ -59,7 +59,7 @@ class MaintainedIndexBuilder:
         Raises LockTimeoutError, StoreFullError and what the embedder raises; the batches before stay.
         """
         changed = False
-        left = total = 0
+        num_left = total = 0
         while True:
             with self._environment.snapshot() as snapshot:
                 record = Indexes(snapshot).get(kind)
@@ -68,13 +68,13 @@ class MaintainedIndexBuilder:
                 if record.state.get("dropping"):
                     break
                 if not changed:
-                    left, total = sum(1 for _ in unbuilt(record, snapshot)), snapshot.count(tables.DOCUMENTS)
+                    num_left, total = sum(1 for _ in unbuilt(record, snapshot)), snapshot.count(tables.DOCUMENTS)
                 if progress is not None:
-                    progress(IndexProgress(kind.name, total - left, total, "documents", kept=True))
+                    progress(IndexProgress(kind.name, total - num_left, total, "documents", kept=True))
                 batch = self._made(kind, record, snapshot)
             # Embedding takes most of the time: other writers need not wait for it.
-            spaces: list[dict[str, Sequence[str]]] = [{kind.name: made.texts} for made in batch]
-            vectors = [of[kind.name] for of in vectors_for(spaces, self._embed, {})]
+            spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
+            vectors = [vectors_by_space[kind.name] for vectors_by_space in vectors_for(spaces, self._embed, {})]
 
             def put(
                 view: WriteTransaction,
@@ -85,7 +85,7 @@ class MaintainedIndexBuilder:
                 self._put(kind, record, batch, vectors, view)
 
             self._environment.write_with_growth(put)
-            left, changed = max(0, left - len(batch)), True
+            num_left, changed = max(0, num_left - len(batch)), True
         self.drop(kind, progress)
         return True
 
@@ -94,25 +94,25 @@ class MaintainedIndexBuilder:
         self._environment.write_with_growth(lambda view: _begin_to_drop(kind, view))
         while True:
             try:
-                left = self._environment.write_with_growth(lambda view: self._remove(kind, view))
+                num_left = self._environment.write_with_growth(lambda view: self._remove(kind, view))
             except CorruptionError:  # what cannot be read need not be: nothing refers to it
-                left = 0
+                num_left = 0
             if progress is not None:
-                progress(IndexProgress(kind.name, 0, left, "documents", kept=True))
-            if not left:
+                progress(IndexProgress(kind.name, 0, num_left, "documents", kept=True))
+            if not num_left:
                 break
         self._environment.write_with_growth(lambda view: _end(kind, view))
 
     def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_Made]:
         """What follows from the documents of the next batch."""
-        kept = _kept(kind, snapshot)
+        kept_derivation = _kept(kind, snapshot)
         batch: list[_Made] = []
         texts = 0
         with State(snapshot, self._settings) as state:
             for document in islice(unbuilt(record, snapshot), _DOCUMENTS):
                 text = text_of(state, state.documents.get(document), kind.derivation.facts)
-                part = kept.derive(text, self._settings)
-                batch.append(_Made(document, text.facts, part, kept.texts(part, text, self._settings)))
+                part = kept_derivation.derive(text, self._settings)
+                batch.append(_Made(document, text.facts, part, kept_derivation.texts(part, text, self._settings)))
                 texts += len(batch[-1].texts)
                 if texts >= _TEXTS:
                     break
@@ -133,16 +133,19 @@ class MaintainedIndexBuilder:
         state = State(view, self._settings)
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
         built = record.state["built"]
-        for made, rows in zip(batch, vectors, strict=True):
-            if view.get(tables.DOCUMENTS, records.u64(made.document)) is not None:
-                if text_of(state, state.documents.get(made.document), kind.derivation.facts).facts != made.facts:
+        for derived_document, rows in zip(batch, vectors, strict=True):
+            if view.get(tables.DOCUMENTS, records.u64(derived_document.document)) is not None:
+                if (
+                    text_of(state, state.documents.get(derived_document.document), kind.derivation.facts).facts
+                    != derived_document.facts
+                ):
                     break
-                parts.put(made.document, made.part, rows)
-            built = made.document + 1
+                parts.put(derived_document.document, derived_document.part, rows)
+            built = derived_document.document + 1
         parts.vectors.flush()
-        after = replace(record, state={**record.state, "built": built})
-        done = next(unbuilt(after, view), None) is None
-        IndexWriter(view).put(replace(after, state={}) if done else after)
+        updated = replace(record, state={**record.state, "built": built})
+        is_complete = next(unbuilt(updated, view), None) is None
+        IndexWriter(view).put(replace(updated, state={}) if is_complete else updated)
 
     def _remove(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
         """Take out the parts of some documents; of how many there are some left."""
@@ -154,7 +157,9 @@ class MaintainedIndexBuilder:
 
 
 def _kept(kind: MaintainedIndex, view: View) -> KeptDerivation:
-    return next(one for one in stored_derivations(view) if one.derivation is kind.derivation)
+    return next(
+        kept_derivation for kept_derivation in stored_derivations(view) if kept_derivation.derivation is kind.derivation
+    )
 
 
 def _begin_to_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:

@@ -60,10 +60,10 @@ class NameChanges:
         self._ids.update(new)
         self._known.update((entity, EntityRecord()) for entity in new.values())
         self._read([self._ids[key] for key in self._introduced])
-        for key, ways in self._introduced.items():
+        for key, introductions in self._introduced.items():
             entity = self._ids[key]
             record = self._known[entity]
-            for form, kind in ways:
+            for form, kind in introductions:
                 self._places[entity, form, kind] = record.add(form, kind)
         self._entities.put_many({entity: record for entity, record in self._known.items() if record.introduced})
         return {key: self._ids[key] for key in self._introduced}

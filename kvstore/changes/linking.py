@@ -61,14 +61,14 @@ class _NewNames:
 
     def in_headings(self, record: DocumentRecord, outline: list[Section], names: list[int]) -> set[HeadingOccurrence]:
         """Those of some of them that the title and headings of a document mention."""
-        found: set[HeadingOccurrence] = set()
+        occurrences: set[HeadingOccurrence] = set()
         if not outline and not (record.title and self._keys.places(folded_data(plain(record.title)), names)):
-            return found  # as of most
+            return occurrences  # as of most
         for headed in headed_abstracts(record, outline):
             data = folded_data(headed.text)
             for name, start, end in self._keys.places(data, names):
-                found.add(headed.occurrence(self.entities[name], " ".join(data[start:end].decode().split())))
-        return found
+                occurrences.add(headed.occurrence(self.entities[name], " ".join(data[start:end].decode().split())))
+        return occurrences
 
 
 class Linker:
@@ -94,13 +94,16 @@ class Linker:
 
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
-        for gathered, change in ((self._removed, self._filter.remove_many), (self._added, self._filter.add_many)):
-            self._learn_keys(gathered)
-            entities = {self._keys[entity]: entity for entity in gathered}
+        for addresses_by_entity, change in (
+            (self._removed, self._filter.remove_many),
+            (self._added, self._filter.add_many),
+        ):
+            self._learn_keys(addresses_by_entity)
+            entities = {self._keys[entity]: entity for entity in addresses_by_entity}
             keys = sorted(entities)
             if keys:
-                change(keys, [addresses.best(gathered[entities[key]]) for key in keys])
-            gathered.clear()
+                change(keys, [addresses.best(addresses_by_entity[entities[key]]) for key in keys])
+            addresses_by_entity.clear()
 
     def delta(self) -> Delta:
         """What has changed for those who follow the spine; to be called when all of it is written."""
@@ -152,21 +155,21 @@ class Linker:
         ``parts`` are what is derived of it, by derivation."""
         rows: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
-        written: list[AddedChunk] = []
+        added_chunks: list[AddedChunk] = []
         for chunk, (text, section) in zip(record.chunk_ids(), chunks, strict=True):
             folded = fold(text)
             texts[chunk] = folded.data
-            found = self._filter.mentions(folded, self._name_words, self._keys, Occurrence)
-            rows[chunk] = self._mentions.put_chunk(chunk, found)
-            written.append(AddedChunk(chunk, text.encode(), section, rows[chunk]))
-        self._new[record.id] = Added(record, outline, written, parts)
+            occurrences = self._filter.mentions(folded, self._name_words, self._keys, Occurrence)
+            rows[chunk] = self._mentions.put_chunk(chunk, occurrences)
+            added_chunks.append(AddedChunk(chunk, text.encode(), section, rows[chunk]))
+        self._new[record.id] = Added(record, outline, added_chunks, parts)
         heading_rows: set[HeadingOccurrence] = set()
-        above: list[bytes] = []
+        folded_headings: list[bytes] = []
         for headed in headed_abstracts(record, outline):
             folded = fold(headed.text)
-            above.append(folded.data)
-            heading_rows.update(headed.occurrence(one.entity, one.key) for one in self._mentions_in(folded))
-        self._traces.note(record.id, above, texts)
+            folded_headings.append(folded.data)
+            heading_rows.update(headed.occurrence(mention.entity, mention.key) for mention in self._mentions_in(folded))
+        self._traces.note(record.id, folded_headings, texts)
         if heading_rows:
             self._mentions.put_headings(record.id, heading_rows)
         for entity, pairs in mention_addresses(rows, heading_rows).items():
@@ -177,9 +180,9 @@ class Linker:
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         rows = dict(zip(chunks, self._mentions.in_chunks(chunks), strict=True))
-        found = mention_addresses(rows, chain.from_iterable(self._mentions.in_headings_of(ids)))
-        self._learn_keys(found)
-        for entity, pairs in found.items():
+        addresses_by_entity = mention_addresses(rows, chain.from_iterable(self._mentions.in_headings_of(ids)))
+        self._learn_keys(addresses_by_entity)
+        for entity, pairs in addresses_by_entity.items():
             self._removed.setdefault(entity, []).extend(pairs)
         for document in ids:
             self._touched.pop(document, None)
@@ -189,28 +192,30 @@ class Linker:
         """Remove the mentions of names that nothing introduces any more; their block lists go with the filter
         entries."""
         self._names_removed.update(gone)
-        places: dict[int, set[int]] = {}
+        entities_by_abstract: dict[int, set[int]] = {}
         for entity, key in gone.items():
             for number in self._filter.addresses(key).tolist():
-                places.setdefault(addresses.split(number)[1], set()).add(entity)
-        by_place = dict(zip(places, self._state.abstracts.get_many(places), strict=True))
-        owners = {place: abstract.document for place, abstract in by_place.items()}
+                entities_by_abstract.setdefault(addresses.split(number)[1], set()).add(entity)
+        abstracts_by_id = dict(
+            zip(entities_by_abstract, self._state.abstracts.get_many(entities_by_abstract), strict=True)
+        )
+        owners = {abstract_id: abstract.document for abstract_id, abstract in abstracts_by_id.items()}
         documents = list(dict.fromkeys(owners.values()))
         for document, heading_rows in zip(documents, self._mentions.in_headings_of(documents), strict=True):
-            kept = [row for row in heading_rows if row.entity not in gone]
-            if len(kept) < len(heading_rows):
-                self._mentions.put_headings(document, kept)
+            remaining = [row for row in heading_rows if row.entity not in gone]
+            if len(remaining) < len(heading_rows):
+                self._mentions.put_headings(document, remaining)
                 self.touch(document, self._state.documents.get(document).chunk_ids())
-        leaves = [place for place in places if place < FIRST_UPPER]
-        chunks = [chunk for place in leaves for chunk in range(GROUP * place, GROUP * place + GROUP)]
+        leaves = [abstract_id for abstract_id in entities_by_abstract if abstract_id < FIRST_UPPER]
+        chunks = [chunk for abstract_id in leaves for chunk in range(GROUP * abstract_id, GROUP * abstract_id + GROUP)]
         for chunk, rows in zip(chunks, self._mentions.in_chunks(chunks), strict=True):
-            lost = [row for row in rows if row.entity in gone]
-            if lost:
-                left = self._mentions.put_chunk(chunk, (row for row in rows if row.entity not in gone))
-                if any(_inside(row, other) for other in lost for row in left):
+            removed_rows = [row for row in rows if row.entity in gone]
+            if removed_rows:
+                remaining_rows = self._mentions.put_chunk(chunk, (row for row in rows if row.entity not in gone))
+                if any(_inside(row, removed_row) for removed_row in removed_rows for row in remaining_rows):
                     self.touch(owners[chunk // GROUP], [chunk])
                 else:
-                    self._unnamed[chunk] = {row.entity for row in lost}
+                    self._unnamed[chunk] = {row.entity for row in removed_rows}
 
     def touch(self, document: int, chunks: Iterable[int]) -> None:
         """Say that of chunks of a document something has changed besides their texts."""
@@ -227,8 +232,8 @@ class Linker:
                 by_chunk.setdefault(chunk, []).append(name)
         by_document: dict[int, list[_OlderChunk]] = {}
         ids = sorted(by_chunk)
-        for chunk, stored in zip(ids, self._state.chunks.get_many(ids), strict=True):
-            by_document.setdefault(stored.document, []).append(_OlderChunk(chunk, stored, by_chunk[chunk]))
+        for chunk, record in zip(ids, self._state.chunks.get_many(ids), strict=True):
+            by_document.setdefault(record.document, []).append(_OlderChunk(chunk, record, by_chunk[chunk]))
         names = _NewNames(new, self._name_words)
         for portion in portions(by_document.items(), _TOGETHER):
             self._link_older_documents(dict(portion), names)
@@ -237,61 +242,67 @@ class Linker:
         """For each new name, by its place, the chunks that have all its words, in text or title or headings, less
         those that are known not to have it."""
         stem, postings = stemmer(self._state.settings.stemmer), self._state.postings
-        fit = (name for name, key in enumerate(new) if 0 < len(words(key)) <= self._name_words)
-        terms_of = {name: set(terms(new[name], stem)) for name in fit}
-        every = list(dict.fromkeys(chain.from_iterable(terms_of.values())))
-        sizes = dict(zip(every, postings.sizes(every), strict=True))
-        for name, found in terms_of.items():
-            if all(sizes[term].postings for term in found):  # most new names have a word that is new too
-                common = postings.containing(found, sizes, partial(self._traces.that_may_have, new[name]))
+        searchable = (name for name, key in enumerate(new) if 0 < len(words(key)) <= self._name_words)
+        terms_by_name = {name: set(terms(new[name], stem)) for name in searchable}
+        all_terms = list(dict.fromkeys(chain.from_iterable(terms_by_name.values())))
+        sizes = dict(zip(all_terms, postings.sizes(all_terms), strict=True))
+        for name, name_terms in terms_by_name.items():
+            if all(sizes[term].postings for term in name_terms):  # most new names have a word that is new too
+                common = postings.containing(name_terms, sizes, partial(self._traces.that_may_have, new[name]))
                 if len(common):
                     yield name, common
 
     def _link_older_documents(self, candidates: Mapping[int, Sequence[_OlderChunk]], names: _NewNames) -> None:
         """Find new names in stored documents."""
-        stated = self._state.documents.get_many(candidates)
+        records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.outlines(candidates)
         texts = self._state.documents.text_slices(
-            {document: [(one.stored.start, one.stored.end) for one in some] for document, some in candidates.items()}
+            {document: [(item.stored.start, item.stored.end) for item in some] for document, some in candidates.items()}
         )
         mentioned: dict[int, list[AddedChunk]] = {}
         for document, some in candidates.items():
-            for (chunk, stored, sought), text in zip(some, texts[document], strict=True):
-                found = names.in_text(fold(text), sought)
-                if found:  # else the words of a name stand apart, or in a heading
-                    mentioned.setdefault(document, []).append(AddedChunk(chunk, text.encode(), stored.section, found))
-        rows = {one.id: one.mentions for some in mentioned.values() for one in some}
-        known = self._mentions.in_chunks(rows)
-        every = {
-            chunk: self._mentions.put_chunk(chunk, [*before, *rows[chunk]])
-            for chunk, before in zip(rows, known, strict=True)
+            for (chunk, record, name_numbers), text in zip(some, texts[document], strict=True):
+                occurrences = names.in_text(fold(text), name_numbers)
+                if occurrences:  # else the words of a name stand apart, or in a heading
+                    mentioned.setdefault(document, []).append(
+                        AddedChunk(chunk, text.encode(), record.section, occurrences)
+                    )
+        rows = {item.id: item.mentions for some in mentioned.values() for item in some}
+        stored_mentions = self._mentions.in_chunks(rows)
+        merged_mentions = {
+            chunk: self._mentions.put_chunk(chunk, [*previous, *rows[chunk]])
+            for chunk, previous in zip(rows, stored_mentions, strict=True)
         }
         for document, some in candidates.items():
-            here = mentioned.get(document, [])
-            sought = sorted({name for one in some for name in one.names})
-            headings = names.in_headings(stated[document], outlines[document], sought)
+            document_chunks = mentioned.get(document, [])
+            name_numbers = sorted({name for item in some for name in item.names})
+            headings = names.in_headings(records[document], outlines[document], name_numbers)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.in_headings(document), *headings])
             # Marks in a title hide names from what reads it as it is written.
-            title = stated[document].title
-            if headings or (here and title and plain(title) != title):
-                self.touch(document, stated[document].chunk_ids())
-            elif here:
-                self._mentioned[document] = [one._replace(mentions=every[one.id]) for one in here]
-            for entity, pairs in mention_addresses({one.id: rows[one.id] for one in here}, headings).items():
+            title = records[document].title
+            if headings or (document_chunks and title and plain(title) != title):
+                self.touch(document, records[document].chunk_ids())
+            elif document_chunks:
+                self._mentioned[document] = [
+                    item._replace(mentions=merged_mentions[item.id]) for item in document_chunks
+                ]
+            for entity, pairs in mention_addresses(
+                {item.id: rows[item.id] for item in document_chunks}, headings
+            ).items():
                 self._added.setdefault(entity, []).extend(pairs)
 
     def _mentions_in(self, folded: Folded) -> list[Mention]:
-        found = list(mentions_in(self._filter, folded, self._name_words))
-        self._keys.update((mention.entity, mention.key) for mention in found)
-        return found
+        mentions = list(mentions_in(self._filter, folded, self._name_words))
+        self._keys.update((mention.entity, mention.key) for mention in mentions)
+        return mentions
 
     def _learn_keys(self, entities: Iterable[int]) -> None:
         """Have the normal forms of some entities at hand."""
         missing = [entity for entity in entities if entity not in self._keys]
         if missing:
-            found = self._state.entities.get_many(missing)
-            self._keys.update((entity, record.key) for entity, record in zip(missing, found, strict=True))
+            records = self._state.entities.get_many(missing)
+            self._keys.update((entity, record.key) for entity, record in zip(missing, records, strict=True))
 
 
 def _inside(one: Occurrence, other: Occurrence) -> bool:

@@ -122,25 +122,28 @@ class Pending:
 
     def derive(self, settings: FixedSettings) -> None:
         """Have everything derived that follows from each document alone; raises LanguageError."""
-        waiting = [document for document in self.documents.values() if isinstance(document, Waiting)]
-        self.documents.update((made.given.key, made) for made in derived_together(waiting, settings))
+        pending_documents = [document for document in self.documents.values() if isinstance(document, Waiting)]
+        self.documents.update(
+            (derived_document.given.key, derived_document)
+            for derived_document in derived_together(pending_documents, settings)
+        )
 
     def release(self) -> None:
         """Keep of what has been applied no more than what it takes to apply it once more: what is derived takes many
         times the memory, and is the same when it is derived again."""
         for key, document in self.documents.items():
             if isinstance(document, Prepared) and document.vectors.keys() <= {CHUNK_VECTORS.name}:
-                about = (document.vectors, document.own_vectors, document.origin, document.changed_at)
-                given = {field.name: getattr(document.extracted, field.name) for field in fields(ValidDocument)}
-                self.documents[key] = Waiting(ValidDocument(**given), None, *about)
+                carried_fields = (document.vectors, document.own_vectors, document.origin, document.changed_at)
+                source_fields = {field.name: getattr(document.extracted, field.name) for field in fields(ValidDocument)}
+                self.documents[key] = Waiting(ValidDocument(**source_fields), None, *carried_fields)
         self.parts = {}
 
     def delete(self, key: str) -> None:
         """Have the document of a key go, with what else is stated of it."""
         self.documents.pop(key, None)
         self.documents[key] = None
-        for stated in self._of_documents:
-            stated.pop(key, None)
+        for facts_by_key in self._of_documents:
+            facts_by_key.pop(key, None)
 
     def state(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
         """Have a fact stored, or taken back."""
@@ -172,8 +175,8 @@ def begin(
 
 def derived_together(documents: Sequence[Waiting], settings: FixedSettings) -> list[Prepared]:
     """Some documents with all that follows from each alone; their prose is parsed together. Raises LanguageError."""
-    begun = [document.cut or cut(document.given, settings) for document in documents]
-    derived = iter(derive_chunked([item for item in begun if isinstance(item, ChunkedDocument)], settings))
+    chunked_documents = [document.cut or cut(document.given, settings) for document in documents]
+    derived = iter(derive_chunked([item for item in chunked_documents if isinstance(item, ChunkedDocument)], settings))
     return [
         Prepared(
             next(derived) if isinstance(item, ChunkedDocument) else item,
@@ -182,7 +185,7 @@ def derived_together(documents: Sequence[Waiting], settings: FixedSettings) -> l
             document.origin,
             document.changed_at,
         )
-        for document, item in zip(documents, begun, strict=True)
+        for document, item in zip(documents, chunked_documents, strict=True)
     ]
 
 
@@ -210,27 +213,35 @@ def embedded(
     """
     facts_of = facts_of or {}
     with state() as stored:
-        kept_here = kept_derivations(stored.lmdb)
-        derived, missing = [], []
+        derivations = kept_derivations(stored.lmdb)
+        derived_documents, missing = [], []
         for document in documents:
-            stated = facts_of.get(document.extracted.key, {})
-            extracted = with_parts(document.extracted, settings, kept_here, stated)
-            parts, before = extracted.parts, document.extracted.parts
-            same = {name: rows for name, rows in document.vectors.items() if parts.get(name) is before.get(name)}
-            if has_context(stated, settings) and not document.own_vectors:
-                same.pop(CHUNK_VECTORS.name, None)  # whoever embedded it did not know what is stated of it
-            made = document
-            if extracted is not document.extracted or len(same) < len(document.vectors):
-                made = replace(document, extracted=extracted, vectors=same)
-            derived.append(made)
-            missing.append(texts_without_vectors(made.extracted, made.vectors, settings, kept_here, stated))
+            document_facts = facts_of.get(document.extracted.key, {})
+            extracted = with_parts(document.extracted, settings, derivations, document_facts)
+            parts, previous_parts = extracted.parts, document.extracted.parts
+            reusable_vectors = {
+                name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
+            }
+            if has_context(document_facts, settings) and not document.own_vectors:
+                reusable_vectors.pop(CHUNK_VECTORS.name, None)  # whoever embedded it did not know what is stated of it
+            updated = document
+            if extracted is not document.extracted or len(reusable_vectors) < len(document.vectors):
+                updated = replace(document, extracted=extracted, vectors=reusable_vectors)
+            derived_documents.append(updated)
+            missing.append(
+                texts_without_vectors(updated.extracted, updated.vectors, settings, derivations, document_facts)
+            )
         if not any(missing):
-            return derived
-        texts = ((one.extracted.key, set(chain(*of.values()))) for one, of in zip(derived, missing, strict=True))
-        kept = reusable_embeddings(stored, ((key, wanted) for key, wanted in texts if wanted))
+            return derived_documents
+        texts = (
+            (derived_document.extracted.key, set(chain(*missing_texts.values())))
+            for derived_document, missing_texts in zip(derived_documents, missing, strict=True)
+        )
+        kept = reusable_embeddings(stored, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts))
     vectors = vectors_for(missing, embed, kept)
     return [
-        replace(document, vectors={**document.vectors, **made}) for document, made in zip(derived, vectors, strict=True)
+        replace(document, vectors={**document.vectors, **updated})
+        for document, updated in zip(derived_documents, vectors, strict=True)
     ]
 
 
@@ -246,34 +257,41 @@ def complete(
     now. ``reuse`` gives those vectors of some texts that are known of the document of a key.
     """
     pending.derive(state.settings)
-    kept = kept_derivations(state.lmdb)
-    followed = {name for one in kept for name in one.derivation.facts} & pending.facts.keys()
-    followed |= {fact.name for fact in context_facts(state.settings)}
-    stated: dict[str, dict[str, Any]] = {}
-    for name in followed:
+    derivations = kept_derivations(state.lmdb)
+    followed_facts = {
+        name for kept_derivation in derivations for name in kept_derivation.derivation.facts
+    } & pending.facts.keys()
+    followed_facts |= {fact.name for fact in context_facts(state.settings)}
+    facts_by_key: dict[str, dict[str, Any]] = {}
+    for name in followed_facts:
         for key, value in pending.facts[name].items():
-            stated.setdefault(key, {})[name] = value
-    of_new = {key: {name: value for name, value in of.items() if value is not None} for key, of in stated.items()}
-    for document in embedded(pending.prepared, state.settings, lambda: nullcontext(state), embed, of_new):
+            facts_by_key.setdefault(key, {})[name] = value
+    facts_of_new = {
+        key: {name: value for name, value in document_facts.items() if value is not None}
+        for key, document_facts in facts_by_key.items()
+    }
+    for document in embedded(pending.prepared, state.settings, lambda: nullcontext(state), embed, facts_of_new):
         pending.documents[document.extracted.key] = document
     pending.parts = {}
-    labels: list[tuple[str, str, Any]] = []
+    part_labels: list[tuple[str, str, Any]] = []
     missing: list[dict[str, Sequence[str]]] = []
-    known: dict[tuple[str, str], Matrix] = {}
-    for key, changed in stated.items():
+    known_vectors: dict[tuple[str, str], Matrix] = {}
+    for key, changed in facts_by_key.items():
         record = None if key in pending.documents else state.documents.find(key)
         if record is None:
             continue
-        for one in kept:
-            if changed.keys().isdisjoint(one.derivation.facts) or not one.covers(record.id):
+        for kept_derivation in derivations:
+            if changed.keys().isdisjoint(kept_derivation.derivation.facts) or not kept_derivation.covers(record.id):
                 continue
-            before = text_of(state, record, one.derivation.facts)
-            now = {name: value for name, value in {**before.facts, **changed}.items() if value is not None}
-            document_text = replace(before, facts=now)
-            part = one.derive(document_text, state.settings)
-            texts = one.texts(part, document_text, state.settings)
-            known.update(derived_vectors(state, record, set(texts)) | (reuse(key, set(texts)) if reuse else {}))
-            labels.append((key, one.label, part))
-            missing.append({one.label: texts})
-    for (key, label, part), vectors in zip(labels, vectors_for(missing, embed, known), strict=True):
+            previous_text = text_of(state, record, kept_derivation.derivation.facts)
+            current_facts = {
+                name: value for name, value in {**previous_text.facts, **changed}.items() if value is not None
+            }
+            document_text = replace(previous_text, facts=current_facts)
+            part = kept_derivation.derive(document_text, state.settings)
+            texts = kept_derivation.texts(part, document_text, state.settings)
+            known_vectors.update(derived_vectors(state, record, set(texts)) | (reuse(key, set(texts)) if reuse else {}))
+            part_labels.append((key, kept_derivation.label, part))
+            missing.append({kept_derivation.label: texts})
+    for (key, label, part), vectors in zip(part_labels, vectors_for(missing, embed, known_vectors), strict=True):
         pending.parts.setdefault(key, {})[label] = (part, vectors[label])

@@ -127,8 +127,8 @@ class _Rebuild:
         if not self._view.count(tables.META):  # in a new file
             for key, value in self._before.lmdb.scan(tables.META):
                 self._view.put(tables.META, key, value)
-        stated = (table for fact in facts.all_facts() for table in fact.tables)
-        for table in dict.fromkeys([*(table.name for table in store_tables()), *stated]):
+        fact_tables = (table for fact in facts.all_facts() for table in fact.tables)
+        for table in dict.fromkeys([*(table.name for table in store_tables()), *fact_tables]):
             if table != tables.META:
                 self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
@@ -144,9 +144,9 @@ class _Rebuild:
         for documents in self._documents():
             changes.apply(Pending({document.extracted.key: document for document in documents}))
         for fact in facts.stated():
-            for portion in _portions(self._facts(fact, changes.documents)):
+            for batch in _portions(self._facts(fact, changes.documents)):
                 pending = Pending()
-                for key, value in portion:
+                for key, value in batch:
                     pending.state(fact, key, value)
                 complete(pending, changes.state, self._embed, self._derived_before)
                 changes.apply(pending)
@@ -156,11 +156,11 @@ class _Rebuild:
 
     def _carry_written(self) -> None:
         """Take over what language models have written: kept by content, it is as right as it was, and costs money."""
-        before, now = WrittenTexts(self._before.lmdb), WrittenTextWriter(self._view)
-        for content in before.contents():
-            written = self._attempt("a text that a model wrote", before.get, content)
+        old_texts, new_texts = WrittenTexts(self._before.lmdb), WrittenTextWriter(self._view)
+        for content in old_texts.contents():
+            written = self._attempt("a text that a model wrote", old_texts.get, content)
             if written is not None:
-                now.carry(content, written)
+                new_texts.carry(content, written)
 
     def _counters(self) -> Counters:
         """The ids and hits to go on from; every total begins at nothing."""
@@ -168,8 +168,10 @@ class _Rebuild:
             old = Counters.load(self._before.lmdb)
         except KvstoreError:
             old = self._counters_from_keys()
-        kept = {field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")}
-        return Counters(change=old.change, hits=old.hits, **kept)
+        next_ids = {
+            field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")
+        }
+        return Counters(change=old.change, hits=old.hits, **next_ids)
 
     def _counters_from_keys(self) -> Counters:
         """Ids beyond all that are in use, and a change beyond all, where the counters themselves are damaged."""
@@ -194,7 +196,7 @@ class _Rebuild:
 
     def _documents(self) -> Iterator[list[Prepared]]:
         """The documents that can be read, in portions, extracted anew."""
-        waiting: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
+        batch: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
         size = 0
         rows: set[bytes] = set()
         for row, _ in self._before.lmdb.scan(tables.DOCUMENTS):
@@ -202,12 +204,12 @@ class _Rebuild:
             read = self._attempt(facts.DOCUMENTS.place(row), self._extracted, records.U64.unpack(row)[0])
             if read is None:
                 continue
-            waiting.append(read)
+            batch.append(read)
             size += max(1, len(read[1].chunks))
             if size >= _PORTION:
-                yield self._prepared(waiting)
-                waiting, size = [], 0
-        yield self._prepared(waiting)
+                yield self._prepared(batch)
+                batch, size = [], 0
+        yield self._prepared(batch)
         with suppress(KvstoreError):  # where the keys are damaged too, the damaged pages are named
             for key in list(self._before.documents.keys()):
                 number = self._before.documents.identify(key)
@@ -241,11 +243,11 @@ class _Rebuild:
     def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
         """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
         try:
-            stored = [self._before.chunks.get(chunk) for chunk in record.chunk_ids()]
-            places = [(chunk.start, chunk.end, chunk.section) for chunk in stored]
-            if places != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
+            chunk_records = [self._before.chunks.get(chunk) for chunk in record.chunk_ids()]
+            spans = [(chunk.start, chunk.end, chunk.section) for chunk in chunk_records]
+            if spans != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
                 return None
-            rows = [(chunk.block, chunk.row) for chunk in stored]
+            rows = [(chunk.block, chunk.row) for chunk in chunk_records]
             if self._before.vectors.ids_at(rows) != list(record.chunk_ids()):
                 return None
             vectors = self._before.vectors.gather(rows)
@@ -257,8 +259,8 @@ class _Rebuild:
         """What is stated of a document that the vectors of its chunks are made with, as far as it can be read."""
         names = {fact.name for fact in context_facts(self._settings)}
         with suppress(KvstoreError):
-            stated = facts.stated_of(self._before, record) if names else ()
-            return {fact.name: value for fact, value in stated if fact.name in names}
+            document_facts = facts.stated_of(self._before, record) if names else ()
+            return {fact.name: value for fact, value in document_facts if fact.name in names}
         return {}
 
     def _derived_before(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
@@ -269,40 +271,40 @@ class _Rebuild:
         return {}
 
     def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
-        given: list[dict[str, Matrix]] = []
+        old_vectors: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
-        carried: dict[tuple[str, str], Matrix] = {}
+        carried_vectors: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in waiting:
-            given.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
+            old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
             context = self._context_of(record) if vectors is None else {}
-            missing.append(texts_without_vectors(extracted, given[-1], self._settings, self._kept, context))
-            carried.update(self._derived_before(record.key, set(chain(*missing[-1].values()))))
-        made = vectors_for(missing, self._embed, carried)
+            missing.append(texts_without_vectors(extracted, old_vectors[-1], self._settings, self._kept, context))
+            carried_vectors.update(self._derived_before(record.key, set(chain(*missing[-1].values()))))
+        new_vectors = vectors_for(missing, self._embed, carried_vectors)
         prepared: list[Prepared] = []
-        for (record, extracted, _), old, new in zip(waiting, given, made, strict=True):
-            kept = bool(old)
-            own = record.own_vectors and kept
-            prepared.append(Prepared(extracted, {**old, **new}, own, record.origin, record.changed_at))
+        for (record, extracted, _), old, new in zip(waiting, old_vectors, new_vectors, strict=True):
+            has_vectors = bool(old)
+            has_own_vectors = record.own_vectors and has_vectors
+            prepared.append(Prepared(extracted, {**old, **new}, has_own_vectors, record.origin, record.changed_at))
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
-            self._report.embedded += 0 if kept else len(extracted.chunks)
+            self._report.embedded += 0 if has_vectors else len(extracted.chunks)
         return prepared
 
     def _facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """The facts of a kind that can be read, of those of documents the ones of which the document can."""
         for row, _ in self._before.lmdb.scan(fact.tables[0]):
-            read = self._attempt(fact.place(row), fact.read, self._before, row)
-            if read is None:
+            entry = self._attempt(fact.place(row), fact.read, self._before, row)
+            if entry is None:
                 continue
-            if isinstance(fact, DocumentFact) and documents.find(read[0]) is None:
-                self._report.lost.append(f"{fact.place(row)}: document {read[0]!r} is lost; put it again, and them")
+            if isinstance(fact, DocumentFact) and documents.find(entry[0]) is None:
+                self._report.lost.append(f"{fact.place(row)}: document {entry[0]!r} is lost; put it again, and them")
             else:
-                yield read
+                yield entry
 
     def _temperatures(self) -> Mapping[str, int]:
         try:
-            known = self._before.filter.keys()
-            return {key: entry.temperature for key, entry in known if entry.temperature}
+            entries = self._before.filter.keys()
+            return {key: entry.temperature for key, entry in entries if entry.temperature}
         except KvstoreError:
             return {}  # counts may be lost, data never
 
@@ -318,11 +320,11 @@ Item = TypeVar("Item")
 
 
 def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:
-    portion: list[Item] = []
+    batch: list[Item] = []
     for item in items:
-        portion.append(item)
-        if len(portion) == _PORTION:
-            yield portion
-            portion = []
-    if portion:
-        yield portion
+        batch.append(item)
+        if len(batch) == _PORTION:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

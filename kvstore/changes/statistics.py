@@ -27,9 +27,11 @@ def statistics(view: State, file: Any) -> dict[str, int | float | str]:
     for structure in structures():
         counts = structure.counts(view.part(structure))
         found.update({f"{structure.name}_{name}": count for name, count in counts.items()})
-    for kept in kept_derivations(view.lmdb):
-        found[f"{kept.name}_documents"] = view.derived_parts(kept.derivation).documents
-    in_filter = view.filter.statistics()
-    found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
+    for kept_derivation in kept_derivations(view.lmdb):
+        found[f"{kept_derivation.name}_documents"] = view.derived_parts(kept_derivation.derivation).documents
+    filter_statistics = view.filter.statistics()
+    found.update(
+        {f"filter_{field.name}": getattr(filter_statistics, field.name) for field in fields(filter_statistics)}
+    )
     found.update({f"file_{name}": value for name, value in asdict(file).items()})
     return found

@@ -38,14 +38,14 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
     ):
         for delta in everything(state, documents):
             scratch.write_with_growth(lambda write, delta=delta: _follow(state, write, delta))  # type: ignore[misc]
-        with scratch.snapshot() as snapshot, State(snapshot, state.settings) as made:
+        with scratch.snapshot() as snapshot, State(snapshot, state.settings) as expected_state:
             for structure in structures():
                 for table in structure.tables:
                     try:
                         if not _same_records(state.lmdb, snapshot, table.name):
                             # Anew: nothing that other views have kept is what is on disk.
-                            with State(state.lmdb, state.settings) as stored:
-                                yield from _differences(structure, table.name, stored, made)
+                            with State(state.lmdb, state.settings) as stored_state:
+                                yield from _differences(structure, table.name, stored_state, expected_state)
                     except KvstoreError as error:
                         yield str(error)
 
@@ -67,17 +67,20 @@ def _follow(state: State, write: Any, delta: Delta) -> None:
 def _same_records(stored: View, made: View, table: str) -> bool:
     if stored.count(table) != made.count(table):
         return False
-    return all(one == other for one, other in zip(stored.scan(table), made.scan(table), strict=True))
+    return all(
+        stored_record == expected_record
+        for stored_record, expected_record in zip(stored.scan(table), made.scan(table), strict=True)
+    )
 
 
 def _differences(structure: Structure[Any], table: str, stored: State, made: State) -> Iterator[str]:
     def rows(state: State) -> Iterable[DumpRow]:
         return structure.dump(state.part(structure), Internal())[table]
 
-    found = differing(lambda: rows(stored), lambda: rows(made))
-    for row, times in islice(found, _TOLD):
-        what = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
-        yield f"{structure.name}: table {table} {what}: {row}"
-    more = sum(1 for _ in found)
-    if more:
-        yield f"{structure.name}: table {table} differs in {more} more rows"
+    differences = differing(lambda: rows(stored), lambda: rows(made))
+    for row, times in islice(differences, _TOLD):
+        problem = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
+        yield f"{structure.name}: table {table} {problem}: {row}"
+    num_more = sum(1 for _ in differences)
+    if num_more:
+        yield f"{structure.name}: table {table} differs in {num_more} more rows"

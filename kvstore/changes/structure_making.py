@@ -24,12 +24,12 @@ def make_outdated(environment: Environment, settings: FixedSettings) -> None:
 
     def run(view: WriteTransaction) -> None:
         names = outdated(view)  # another process may just have made them
-        made = [structure for structure in structures() if structure.name in names]
-        for table in (table for structure in made for table in structure.tables):
+        outdated_structures = [structure for structure in structures() if structure.name in names]
+        for table in (table for structure in outdated_structures for table in structure.tables):
             view.clear(table.name)
         # LMDB keeps the last commit readable beside the transaction that follows it.
         with environment.snapshot() as before, State(before, settings) as state:
-            followers = [structure.follower(state, view) for structure in made]
+            followers = [structure.follower(state, view) for structure in outdated_structures]
             for delta in everything(state, state.documents.scan()):
                 for follower in followers:
                     follower.follow(delta)

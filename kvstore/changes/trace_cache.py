@@ -31,8 +31,8 @@ class TraceCache:
 
     def begin(self, counters: Counters) -> None:
         """Forget what a transaction has noted that did not commit; ``counters`` are those that the next begins with."""
-        jumped = counters.change > self._change + _JUMP
-        self._traces.forget_from(0 if jumped else min(self._committed, counters.next_document))
+        is_reset = counters.change > self._change + _JUMP
+        self._traces.forget_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:

@@ -33,29 +33,29 @@ def check_blocks(state: State, vectors: Vectors, take: Callable[[int, Ids], obje
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """What is wrong with the parts of documents and their vectors; ``documents`` are all that are stored."""
-    for one in stored_derivations(state.lmdb):
-        parts, name = state.derived_parts(one.derivation), one.name
-        used: list[int] = []
-        yield from check_blocks(state, parts.vectors, partial(_count, used))
-        kept = texts = 0
-        for document, (part, places) in parts.scan():
-            texts += len(places)
+    for kept_derivation in stored_derivations(state.lmdb):
+        parts, name = state.derived_parts(kept_derivation.derivation), kept_derivation.name
+        used_rows: list[int] = []
+        yield from check_blocks(state, parts.vectors, partial(_count, used_rows))
+        num_parts = texts = 0
+        for document, (part, vector_places) in parts.scan():
+            texts += len(vector_places)
             if document not in documents:
                 yield f"{name}: something is kept of document {document}, which is not stored"
                 continue
-            if parts.vectors.ids_at(places) != [vector_id(document, text) for text in range(len(places))]:
+            if parts.vectors.ids_at(vector_places) != [vector_id(document, text) for text in range(len(vector_places))]:
                 yield f"{name}: the vectors of document {document} are not where it says"
-            if not one.maintained:
+            if not kept_derivation.maintained:
                 continue
-            if not one.covers(document):
+            if not kept_derivation.covers(document):
                 yield f"{name}: something is kept of document {document}, to which the index does not reach yet"
-            kept += 1
-            yield from _check_part(state, one, document, part, len(places))
-        lacking = sum(map(one.covers, documents)) - kept
-        if lacking > 0:
-            yield f"{name}: nothing is kept of {lacking} documents"
-        if texts != sum(used):
-            yield f"{name}: {sum(used)} vectors are stored, the documents have {texts}"
+            num_parts += 1
+            yield from _check_part(state, kept_derivation, document, part, len(vector_places))
+        num_missing = sum(map(kept_derivation.covers, documents)) - num_parts
+        if num_missing > 0:
+            yield f"{name}: nothing is kept of {num_missing} documents"
+        if texts != sum(used_rows):
+            yield f"{name}: {sum(used_rows)} vectors are stored, the documents have {texts}"
 
 
 def _check_part(state: State, one: KeptDerivation, document: int, part: Any, vectors: int) -> Iterator[str]:

@@ -83,15 +83,15 @@ class Context:
 
     def reranker(self, name: str | None = None) -> Rerank | None:
         """The reranker of this name, else the session's; None where there is none."""
-        wanted = name or self.session.reranker
-        if wanted == "none":
+        reranker_name = name or self.session.reranker
+        if reranker_name == "none":
             return None
-        known = self._reranker
-        if known is None or known[0] != wanted:
+        cached = self._reranker
+        if cached is None or cached[0] != reranker_name:
             from ..retrieval.reranking import reranker_named
 
-            self._reranker = known = wanted, reranker_named(wanted)
-        return known[1]
+            self._reranker = cached = reranker_name, reranker_named(reranker_name)
+        return cached[1]
 
     def count_hits(self, keys: Iterable[str]) -> None:
         """Add one to the temperature of each of some entities, with the next commit."""

@@ -77,16 +77,16 @@ class _AsInTransaction:
     def __get__(self, database: Database | None, owner: type | None = None) -> Callable[..., Any]:
         from .transaction import Transaction
 
-        made = checked(_declared_as(self._of(Transaction), self._does))
-        setattr(self._owner, self._name, made)
-        found: Callable[..., Any] = getattr(owner if database is None else database, self._name)
-        return found
+        method = checked(_declared_as(self._of(Transaction), self._does))
+        setattr(self._owner, self._name, method)
+        bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
+        return bound_method
 
 
 def _declared_as(method: Callable[..., Any], does: Callable[..., Any]) -> Callable[..., Any]:
     """What a function does, called as a method of a transaction, which it is given first."""
     signature = inspect.signature(method)
-    about, _, more = (inspect.getdoc(method) or "").partition("\n\n")
+    summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 
     @wraps(method)
     def call(self: Database, /, *args: Any, **named: Any) -> Any:
@@ -97,7 +97,7 @@ def _declared_as(method: Callable[..., Any], does: Callable[..., Any]) -> Callab
         return does(method, self, *args, **named)
 
     call.__module__, call.__qualname__ = __name__, f"Database.{method.__name__}"
-    call.__doc__ = f"{about}\n\nIn a transaction of its own.\n\n{more}".rstrip()
+    call.__doc__ = f"{summary}\n\nIn a transaction of its own.\n\n{details}".rstrip()
     return call
 
 
@@ -121,8 +121,8 @@ def one_shot(
         with self.transaction(models=models) as transaction:
             return method(transaction, *args, **named)
 
-    found: Any = _AsInTransaction(of, call)
-    return found  # type: ignore[no-any-return]
+    descriptor: Any = _AsInTransaction(of, call)
+    return descriptor  # type: ignore[no-any-return]
 
 
 class Database(Queryable):
@@ -290,8 +290,8 @@ class Database(Queryable):
         """
         self._context.environment.require_open()
         if self.readonly:
-            why = self._context.environment.why_readonly
-            raise ReadOnlyError(why or f"{self.path} was opened read-only; {remedy}")
+            reason = self._context.environment.why_readonly
+            raise ReadOnlyError(reason or f"{self.path} was opened read-only; {remedy}")
         if fixes_settings:
             self._context.store.fix_settings()
 
@@ -332,13 +332,13 @@ class Database(Queryable):
 
         # Everything that takes time is done before the writer's lock keeps others waiting.
         self._require_writable()
-        given = validate(key, text, **about)
+        valid_document = validate(key, text, **about)
         if vectors is None:
             with self.state() as state:
                 record = state.documents.find(key)
-                if record is not None and record.digest == given.digest:
+                if record is not None and record.digest == valid_document.digest:
                     return False
-        prepared = prepare(given, self.settings, vectors, origin)
+        prepared = prepare(valid_document, self.settings, vectors, origin)
         (document,) = embedded([prepared], self.settings, self._context.state, self._context.embed)
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
@@ -350,26 +350,32 @@ class Database(Queryable):
         from .transaction import Transaction
 
         self._require_writable()
-        given = given_documents(documents, Transaction.put)
+        checked_documents = given_documents(documents, Transaction.put)
         # Everything that takes time is done before the writer's lock keeps others waiting.
-        changing: dict[int, Waiting] = {}
+        pending_documents: dict[int, Waiting] = {}
         keys: set[str] = set()
         with self.state() as state:
-            for place, each in enumerate(given):
-                record = state.documents.find(each.document.key)
-                same = each.vectors is None and record is not None and record.digest == each.document.digest
-                if same and each.document.key not in keys:
+            for index, checked_document in enumerate(checked_documents):
+                record = state.documents.find(checked_document.document.key)
+                is_unchanged = (
+                    checked_document.vectors is None
+                    and record is not None
+                    and record.digest == checked_document.document.digest
+                )
+                if is_unchanged and checked_document.document.key not in keys:
                     continue
-                keys.add(each.document.key)
-                with each.told():
-                    changing[place] = begin(each.document, self.settings, each.vectors, each.origin)
-        prepared = derived_together(list(changing.values()), self.settings)
-        complete = embedded(prepared, self.settings, self._context.state, self._context.embed)
-        changes = [False] * len(given)
-        if complete:
+                keys.add(checked_document.document.key)
+                with checked_document.told():
+                    pending_documents[index] = begin(
+                        checked_document.document, self.settings, checked_document.vectors, checked_document.origin
+                    )
+        prepared = derived_together(list(pending_documents.values()), self.settings)
+        embedded_documents = embedded(prepared, self.settings, self._context.state, self._context.embed)
+        changes = [False] * len(checked_documents)
+        if embedded_documents:
             with self.transaction(models=False) as transaction:
-                for place, document in zip(changing, complete, strict=True):
-                    changes[place] = transaction._put(document)
+                for index, document in zip(pending_documents, embedded_documents, strict=True):
+                    changes[index] = transaction._put(document)
         return changes
 
     update = one_shot(lambda transaction: transaction.update, models=True)
@@ -423,7 +429,7 @@ class Database(Queryable):
         >>> report.added, report.failures, store.keys("milk")
         (1, [], ['milk.md'])
         """
-        given: IngestOptions = {
+        ingest_options: IngestOptions = {
             "format": format,
             "prune": prune,
             "options": options,
@@ -432,7 +438,7 @@ class Database(Queryable):
             "time_limit": time_limit,
             "memory_limit": memory_limit,
         }
-        with self.ingest_progress(paths, include=include, **given) as ingestion:
+        with self.ingest_progress(paths, include=include, **ingest_options) as ingestion:
             for step in ingestion:
                 if progress is not None:
                     progress(step)
@@ -841,7 +847,7 @@ def _patterns(include: str | Sequence[str]) -> list[str]:
 
 def _given(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """Paths as texts; raises ArgumentError for what can be none."""
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    for path in given:
+    path_list = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    for path in path_list:
         check_path("a path to ingest", path)
-    return [os.fspath(path) for path in given]
+    return [os.fspath(path) for path in path_list]

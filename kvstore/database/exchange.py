@@ -56,15 +56,15 @@ def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
             f"{target}: an export of everything is JSON lines, in a file that ends in .jsonl or .ndjson; "
             f"one table alone goes to a file that ends in {tables}"
         )
-    written = dict.fromkeys((fact.plural for fact in facts.all_facts()), 0)
+    counts = dict.fromkeys((fact.plural for fact in facts.all_facts()), 0)
     with new_file(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         header = {"format": FORMAT, "version": VERSION, "settings": asdict(view.settings)}
         file.write(json.dumps(header) + "\n")
         for fact in facts.all_facts():
             for key, value in fact.scan(view):
-                written[fact.plural] += 1
+                counts[fact.plural] += 1
                 file.write(json.dumps(fact.line(key, value), ensure_ascii=False) + "\n")
-    return report(ExportReport, written)
+    return report(ExportReport, counts)
 
 
 def import_file(context: Context, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
@@ -151,12 +151,12 @@ class _Importer:
 
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
-            found = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise self._failure(number, f"not JSON: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             raise self._failure(number, "a line is one JSON object")
-        return found
+        return value
 
     def _take(self, number: int, line: dict[str, Any]) -> None:
         with self._naming(number):
@@ -175,7 +175,7 @@ class _Importer:
                 self._batch.facts.setdefault(fact.name, []).append((number, key, value))
 
     def _take_document(self, key: str, given: Given) -> None:
-        validated = validate(
+        valid_document = validate(
             key,
             given.text,
             title=given.title,
@@ -185,7 +185,7 @@ class _Importer:
             left_out=given.left_out or 0,
             chunks=given.chunks,
         )
-        document = begin(validated, self._context.settings, given.vectors)
+        document = begin(valid_document, self._context.settings, given.vectors)
         self._batch.documents[key] = document
         self._batch.chunks += document.chunks
 
@@ -194,30 +194,30 @@ class _Importer:
         batch, self._batch = self._batch, _Batch()
         # Embedding takes most of the time: other writers need not wait for it.
         settings = self._context.settings
-        made = derived_together(self._changed(batch), settings)
-        documents = embedded(made, settings, self._context.state, self._context.embed)
-        changed = {facts.DOCUMENTS.plural: len(documents)}
+        derived_documents = derived_together(self._changed(batch), settings)
+        documents = embedded(derived_documents, settings, self._context.state, self._context.embed)
+        counts = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)
             for fact in facts.stated():
-                changed[fact.plural] = 0
-                for at, key, value in batch.facts.get(fact.name, ()):
-                    with self._naming(at):
-                        changed[fact.plural] += transaction._put_fact(fact, key, value)
+                counts[fact.plural] = 0
+                for line_number, key, value in batch.facts.get(fact.name, ()):
+                    with self._naming(line_number):
+                        counts[fact.plural] += transaction._put_fact(fact, key, value)
         self._committed = number
-        for plural, times in changed.items():
-            self._counts[plural] += times
-        self._counts["unchanged"] += batch.lines - sum(changed.values())
+        for plural, count in counts.items():
+            self._counts[plural] += count
+        self._counts["unchanged"] += batch.lines - sum(counts.values())
 
     def _changed(self, batch: _Batch) -> list[Waiting]:
         """The documents of a batch that are not in the store as they are."""
         with self._context.state() as state:
-            stored = {key: state.documents.find(key) for key in batch.documents}
+            records = {key: state.documents.find(key) for key in batch.documents}
         return [
             document
             for key, document in batch.documents.items()
-            if (record := stored[key]) is None or record.digest != document.given.digest
+            if (record := records[key]) is None or record.digest != document.given.digest
         ]
 
     @contextmanager
@@ -228,5 +228,5 @@ class _Importer:
             raise self._failure(number, str(error)) from None
 
     def _failure(self, number: int, reason: str) -> InputError:
-        done = f"lines 2 to {self._committed} are imported" if self._committed > 1 else "nothing is imported"
-        return InputError(f"{self._path}, line {number}: {reason} ({done})")
+        progress = f"lines 2 to {self._committed} are imported" if self._committed > 1 else "nothing is imported"
+        return InputError(f"{self._path}, line {number}: {reason} ({progress})")

@@ -37,22 +37,22 @@ def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
     Raises TypeError for arguments that it does not have, or that are missing, InputError for what cannot be a document;
     both say which it is.
     """
-    known = {name: kind for name, kind in put.__annotations__.items() if name != "return"}
-    given = list(documents)
-    found = []
-    for number, named in enumerate(given, 1):
-        with _told(number, len(given)):
+    parameters = {name: kind for name, kind in put.__annotations__.items() if name != "return"}
+    mappings = list(documents)
+    checked_documents = []
+    for number, named in enumerate(mappings, 1):
+        with _told(number, len(mappings)):
             if not isinstance(named, Mapping):
                 raise ArgumentError(f"it is a mapping of the arguments of put() by their names, not {shown(named)}")
-            check_clauses("put", named, known)
+            check_clauses("put", named, parameters)
             missing = [name for name in ("key", "text") if name not in named]
             if missing:
                 raise ArgumentError(f"put() is missing {missing[0]!r}")
-            about = {name: value for name, value in named.items() if name not in ("vectors", "origin")}
-            found.append(
-                GivenDocument(validate(**about), named.get("vectors"), named.get("origin"), number, len(given))
+            properties = {name: value for name, value in named.items() if name not in ("vectors", "origin")}
+            checked_documents.append(
+                GivenDocument(validate(**properties), named.get("vectors"), named.get("origin"), number, len(mappings))
             )
-    return found
+    return checked_documents
 
 
 @contextmanager

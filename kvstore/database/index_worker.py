@@ -75,20 +75,20 @@ class Indexing:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
         index = _stated(kind)
-        given = _shared_out([index, *_beside(index)], options)
+        options_by_kind = _shared_out([index, *_beside(index)], options)
 
         def create(view: WriteView) -> None:
             require_maintained(view)
-            stored = Indexes(view).get(index)
-            if stored is not None and stored.created:
+            existing = Indexes(view).get(index)
+            if existing is not None and existing.created:
                 raise InputError(
                     f"there is an index {index.name} already; REFRESH brings it up to date, DROP INDEX removes it"
                 )
             # What the default index has built serves the new one, where it is built alike.
-            record = replace(stored or IndexRecord(index), options=given[index.name], created=True)
+            record = replace(existing or IndexRecord(index), options=options_by_kind[index.name], created=True)
             IndexWriter(view).put(index.begun(record, view))
-            for beside in _beside(index):
-                IndexWriter(view).put(beside.begun(IndexRecord(beside, given[beside.name]), view))
+            for companion in _beside(index):
+                IndexWriter(view).put(companion.begun(IndexRecord(companion, options_by_kind[companion.name]), view))
             put_versions(view)
 
         self._environment.write_with_growth(create)
@@ -101,8 +101,8 @@ class Indexing:
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
                 raise _missing(index)
-        for one in (*_beside(index), index):
-            self._builder_of(one).drop(one, progress)
+        for part in (*_beside(index), index):
+            self._builder_of(part).drop(part, progress)
 
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
@@ -114,24 +114,24 @@ class Indexing:
         building it, LockTimeoutError, and what the model raises.
         """
         with self._environment.snapshot() as snapshot:
-            there = [index for index in self._wanted(kind) if Indexes(snapshot).get(index) is not None]
-        changed = [index.name for index in there if self._refresh(index, progress)]
+            existing_indexes = [index for index in self._wanted(kind) if Indexes(snapshot).get(index) is not None]
+        changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
-            for gone in (index for index in generation_kinds() if index not in there):
-                self._generations.sweep(gone)
+            for missing_index in (index for index in generation_kinds() if index not in existing_indexes):
+                self._generations.sweep(missing_index)
         if writer is not None:
-            for written in (index for index in there if isinstance(index, GenerationIndex)):
-                if self._generations.write_texts(written, writer, progress):
-                    changed.append(written.name)
-        return list(dict.fromkeys(changed))
+            for generation_index in (index for index in existing_indexes if isinstance(index, GenerationIndex)):
+                if self._generations.write_texts(generation_index, writer, progress):
+                    changed_kinds.append(generation_index.name)
+        return list(dict.fromkeys(changed_kinds))
 
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """What :meth:`refresh` would have a model write, by kind; nothing is changed, no model called."""
         with self._environment.snapshot() as snapshot:
-            found = [(index, Indexes(snapshot).get(index)) for index in self._wanted(kind)]
+            indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._wanted(kind)]
         return {
             index.name: self._generations.forecast(index, record)
-            for index, record in found
+            for index, record in indexes_with_records
             if isinstance(index, GenerationIndex) and record is not None
         }
 
@@ -139,13 +139,13 @@ class Indexing:
         """The kinds that a statement means, those beside one after it; raises InputError where there is no index of the
         kind."""
         if kind is None:
-            stated = [index for index in INDEXES.values() if not getattr(index, "beside", "")]
+            named_indexes = [index for index in INDEXES.values() if not getattr(index, "beside", "")]
         else:
-            stated = [_stated(kind)]
+            named_indexes = [_stated(kind)]
             with self._environment.snapshot() as snapshot:
-                if Indexes(snapshot).get(stated[0]) is None:
-                    raise _missing(stated[0])
-        return [one for index in stated for one in (index, *_beside(index))]
+                if Indexes(snapshot).get(named_indexes[0]) is None:
+                    raise _missing(named_indexes[0])
+        return [part for index in named_indexes for part in (index, *_beside(index))]
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the index files that there are, by the names of SHOW STATS."""
@@ -164,10 +164,10 @@ class Indexing:
         index.
         """
         files = (kind for kind in INDEXES.values() if isinstance(kind, FileIndex))
-        due = [kind for kind in files if self._may_be_due(kind, next_chunk)]
+        due_kinds = [kind for kind in files if self._may_be_due(kind, next_chunk)]
         with self._lock:
-            if due and self._thread is None and not self._stopped.is_set():
-                self._thread = UpkeepThread(target=self._extend, args=(due,), name="kvstore index")
+            if due_kinds and self._thread is None and not self._stopped.is_set():
+                self._thread = UpkeepThread(target=self._extend, args=(due_kinds,), name="kvstore index")
                 self._thread.start()
 
     def stop(self) -> None:
@@ -205,8 +205,8 @@ class Indexing:
         if record is None:
             return False
         next_chunk, self._enough_at[kind.name] = self._builder.extension(kind, record)
-        due = self._enough_at[kind.name] <= next_chunk
-        return due and self._builder.refresh(kind, cancelled=self._cancelled)
+        is_due = self._enough_at[kind.name] <= next_chunk
+        return is_due and self._builder.refresh(kind, cancelled=self._cancelled)
 
     def _failed(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
@@ -224,7 +224,7 @@ class Indexing:
         return self._builder_of(kind).refresh(kind, progress)
 
     def _builder_of(self, kind: Index) -> IndexFiller:
-        return next(builder for kinds, builder in self._builders if isinstance(kind, kinds))
+        return next(builder for kind_class, builder in self._builders if isinstance(kind, kind_class))
 
 
 def _beside(kind: Index) -> list[FileIndex[Any, Any]]:
@@ -235,14 +235,14 @@ def _beside(kind: Index) -> list[FileIndex[Any, Any]]:
 def _shared_out(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
     """The options of each of some kinds that are made together, the first of them stated; raises InputError for one
     that none has, or out of range."""
-    known: dict[str, Index] = {}
+    kinds_by_option: dict[str, Index] = {}
     for kind in kinds:
         for name in kind.options:
-            known.setdefault(name, kind)
-    given: dict[str, dict[str, Any]] = {kind.name: {} for kind in kinds}
+            kinds_by_option.setdefault(name, kind)
+    options_by_kind: dict[str, dict[str, Any]] = {kind.name: {} for kind in kinds}
     for name, value in options.items():
-        given[known.get(str(name).lower(), kinds[0]).name][name] = value
-    return {kind.name: checked_options(kind, given[kind.name], known) for kind in kinds}
+        options_by_kind[kinds_by_option.get(str(name).lower(), kinds[0]).name][name] = value
+    return {kind.name: checked_options(kind, options_by_kind[kind.name], kinds_by_option) for kind in kinds}
 
 
 def _stated(kind: str) -> Index:

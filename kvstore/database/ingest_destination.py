@@ -47,12 +47,12 @@ class IngestDestination:
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
         with self.state() as view:
-            find = view.documents.find
-            stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
-            moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
-        if moved:
+            find_document = view.documents.find
+            records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)
+            moved_origins = {key: origin for key, origin, record in records if record and record.origin != origin}
+        if moved_origins:
             with self._begin() as transaction:
-                transaction.set_origins(moved)
+                transaction.set_origins(moved_origins)
 
     def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         from ..ingest.worker import Job
@@ -69,12 +69,12 @@ class IngestDestination:
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
-        found = [
+        prepared_documents = [
             Prepared(document.extracted, document.vectors, origin=origin)
             for document, origin in batch
             if document.extracted
         ]
-        documents = embedded(found, self.settings, self.state, self.embed)
+        documents = embedded(prepared_documents, self.settings, self.state, self.embed)
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)
@@ -88,20 +88,22 @@ class IngestDestination:
         outcomes: dict[str, bool] = {}
         failures: list[Failure] = []
         with self._begin() as transaction:
-            for key, raw in found.items():
-                stated: dict[StatedFact[str, Any], Any] = {}
-                for each in raw:
-                    fact = facts.of_line(each.line)
+            for key, raw_facts in found.items():
+                values_by_fact: dict[StatedFact[str, Any], Any] = {}
+                for raw_fact in raw_facts:
+                    fact = facts.of_line(raw_fact.line)
                     assert isinstance(fact, StatedFact)  # readers of documents yield those
                     try:
-                        _, value = fact.parse(each.line)
-                        stated[fact] = fact.joined(stated[fact], value) if fact in stated else value
+                        _, value = fact.parse(raw_fact.line)
+                        values_by_fact[fact] = (
+                            fact.joined(values_by_fact[fact], value) if fact in values_by_fact else value
+                        )
                     except InputError as error:
-                        failures.append(failure(each.place, error))
+                        failures.append(failure(raw_fact.place, error))
                 try:
-                    for fact, value in stated.items():
-                        changed = transaction._put_fact(fact, key, value, more=key in more)
-                        outcomes[key] = outcomes.get(key, False) or changed
+                    for fact, value in values_by_fact.items():
+                        is_changed = transaction._put_fact(fact, key, value, more=key in more)
+                        outcomes[key] = outcomes.get(key, False) or is_changed
                 except (DocumentNotFoundError, InputError) as error:
-                    failures.append(failure(raw[0].place, error))
+                    failures.append(failure(raw_facts[0].place, error))
         return outcomes, failures

@@ -166,52 +166,60 @@ class ModelExtraction:
         plan = self._plan()
         for key, texts in plan.copies.items():
             self._keep({key: texts}, begin)
-        copied = sum(len(texts.passages) for texts in plan.copies.values())
-        asked = StructuredModel(model, limit=plan.forecast.room)
-        passages, invalid = copied, 0
+        num_copied = sum(len(texts.passages) for texts in plan.copies.values())
+        structured_model = StructuredModel(model, limit=plan.forecast.room)
+        num_passages, num_invalid = num_copied, 0
         failures: list[str] = []
         for number, request in enumerate(plan.requests):
             if progress is not None:
-                progress(ExtractionProgress(self._fact.name, number, len(plan.requests), asked.sent))
+                progress(ExtractionProgress(self._fact.name, number, len(plan.requests), structured_model.sent))
             sources = self._sources(request)
             if not sources:  # the document is another by now
                 continue
             try:
-                written = asked.ask(self._fact.prompt(sources))
-                invalid = 0
+                written = structured_model.ask(self._fact.prompt(sources))
+                num_invalid = 0
             except TokenLimitError:
                 break
             except InvalidAnswerError as problem:
                 failures.append(f"document {request.document!r}: {problem}")
-                invalid += 1
-                if invalid == _MOST_INVALID:
-                    raise _kept(problem, passages) from None
+                num_invalid += 1
+                if num_invalid == _MOST_INVALID:
+                    raise _kept(problem, num_passages) from None
                 continue
             except ModelError as problem:
-                raise _kept(problem, passages) from None
-            found = self._by_document(written, plan.holders, model.name)
+                raise _kept(problem, num_passages) from None
+            passages_by_document = self._by_document(written, plan.holders, model.name)
             try:
-                self._keep(found, begin)
+                self._keep(passages_by_document, begin)
             except KeyboardInterrupt:
-                self._keep(found, begin)  # it is paid for
+                self._keep(passages_by_document, begin)  # it is paid for
                 raise
-            kept = sum(len(texts.passages) for texts in found.values())
-            passages, copied = passages + kept, copied + kept - len(written)
+            num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
+            num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(written)
         if progress is not None:
-            progress(ExtractionProgress(self._fact.name, len(plan.requests), len(plan.requests), asked.sent))
-        left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - passages
+            progress(ExtractionProgress(self._fact.name, len(plan.requests), len(plan.requests), structured_model.sent))
+        num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
-            self._fact.name, model.name, passages, copied, asked.calls, asked.sent, asked.written, left, failures
+            self._fact.name,
+            model.name,
+            num_passages,
+            num_copied,
+            structured_model.calls,
+            structured_model.sent,
+            structured_model.written,
+            num_left,
+            failures,
         )
 
     def _by_document(
         self, texts: Mapping[bytes, tuple[str, ...]], holders: Mapping[bytes, Sequence[str]], model: str
     ) -> dict[str, WrittenPassages]:
-        found: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
-        for digest, written in texts.items():
+        passages_by_document: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
+        for digest, passage_texts in texts.items():
             for key in holders[digest]:
-                found.setdefault(key, {})[digest] = (model, written)
-        return {key: WrittenPassages(passages) for key, passages in found.items()}
+                passages_by_document.setdefault(key, {})[digest] = (model, passage_texts)
+        return {key: WrittenPassages(passages) for key, passages in passages_by_document.items()}
 
     def _keep(self, found: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]) -> None:
         with begin() as transaction:
@@ -232,39 +240,39 @@ class ModelExtraction:
                 self._read[record.id] = {passage.digest: passage for passage in passages}
                 if len(self._read) > _MOST_READ:
                     del self._read[next(iter(self._read))]
-            found = self._read[record.id]
-            return [found[digest] for digest in dict.fromkeys(request.digests) if digest in found]
+            sources = self._read[record.id]
+            return [sources[digest] for digest in dict.fromkeys(request.digests) if digest in sources]
 
     def _plan(self) -> _Plan:
         with self._context.state() as state:
             allowed = self._allowed(state)
-            known = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
-            items, windows, documents, copies = self._items(state, allowed, known)
+            keys_by_digest = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
+            items, windows, num_documents, copies = self._items(state, allowed, keys_by_digest)
             overhead = self._fact.prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
-            room = self._room(items, overhead)
+            token_budget = self._room(items, overhead)
             open_items = [item for item in items if not item.written]
-            worths = self._worths(state, open_items, room, overhead)
-        chosen = _within(open_items, worths, room, overhead)
+            worths = self._worths(state, open_items, token_budget, overhead)
+        selected = _within(open_items, worths, token_budget, overhead)
         requests: dict[int, _Request] = {}
-        for item, worth in sorted(chosen, key=lambda pair: pair[0].window):
+        for item, worth in sorted(selected, key=lambda pair: pair[0].window):
             request = requests.setdefault(item.window, _Request(windows[item.window], overhead, 0.0))
             request.digests.append(item.digest)
             request.tokens += item.tokens
             request.worth = max(request.worth, worth)
         ordered = sorted(requests.values(), key=lambda request: -request.worth)
-        copied = sum(len(texts.passages) for texts in copies.values())
-        to_copy = sum(len(item.holders) - 1 for item, _ in chosen)
-        left = sum(len(item.holders) for item in open_items) - len(chosen) - to_copy
+        num_copied = sum(len(texts.passages) for texts in copies.values())
+        num_to_copy = sum(len(item.holders) - 1 for item, _ in selected)
+        num_left = sum(len(item.holders) for item in open_items) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
             self._fact.name,
-            documents,
-            len(chosen) + to_copy,
+            num_documents,
+            len(selected) + num_to_copy,
             len(ordered),
             sum(request.tokens for request in ordered),
             sum(item.written for item in items),
-            copied,
-            left,
-            room,
+            num_copied,
+            num_left,
+            token_budget,
         )
         return _Plan(ordered, forecast, {item.digest: item.holders for item in open_items}, copies)
 
@@ -273,55 +281,57 @@ class ModelExtraction:
     ) -> tuple[list[_Item], list[str], int, dict[str, WrittenPassages]]:
         """The passages of the documents, each once; the documents of the windows; how many documents there are; what
         is written for other documents that have the same passages."""
-        found: dict[bytes, _Item] = {}
+        items_by_digest: dict[bytes, _Item] = {}
         windows: list[str] = []
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
-        documents = 0
+        num_documents = 0
         for key in sorted(state.documents.keys()):
             record = state.documents.find(key)
             if record is None or record.format == PAIRS or (allowed is not None and record.id not in allowed):
                 continue
-            documents += 1
-            ids, used = list(record.chunk_ids()), math.inf
-            own = self._fact.stored(state, key) or WrittenPassages()
+            num_documents += 1
+            ids, window_tokens = list(record.chunk_ids()), math.inf
+            own_passages = self._fact.stored(state, key) or WrittenPassages()
             for passage in self._fact.passages(stored_text(state, record, {})):
                 tokens = _FRAME + sum(
                     token_estimate(printable(part)) + 1
                     for part in (passage.title or "", *passage.headings, passage.text)
                 )
-                if used + tokens > self._fact.passage_tokens:
+                if window_tokens + tokens > self._fact.passage_tokens:
                     windows.append(key)
-                    used = 0
-                used += tokens
-                written = passage.digest in own.passages
-                if passage.digest in known and not written:
+                    window_tokens = 0
+                window_tokens += tokens
+                is_written = passage.digest in own_passages.passages
+                if passage.digest in known and not is_written:
                     entry = (self._fact.stored(state, known[passage.digest]) or WrittenPassages()).passages
                     copies.setdefault(key, {})[passage.digest] = entry[passage.digest]
                     continue
-                item = found.get(passage.digest)
+                item = items_by_digest.get(passage.digest)
                 if item is not None:
                     if key not in item.holders:
                         item.holders.append(key)
                     continue
                 chunks = [ids[number] for number in passage.chunks]
-                found[passage.digest] = _Item(passage.digest, [key], len(windows) - 1, tokens, chunks, written)
-        kept = {key: WrittenPassages(passages) for key, passages in copies.items()}
-        return list(found.values()), windows, documents, kept
+                items_by_digest[passage.digest] = _Item(
+                    passage.digest, [key], len(windows) - 1, tokens, chunks, is_written
+                )
+        copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
+        return list(items_by_digest.values()), windows, num_documents, copied_passages
 
     def _room(self, items: Sequence[_Item], overhead: int) -> int | None:
         """How many tokens may be sent: of a share what was sent already is taken off."""
         if self._share is None:
             return self._within
-        whole = _cost(items, overhead)
-        return max(0, int(self._share * whole) - _cost([item for item in items if item.written], overhead))
+        total_cost = _cost(items, overhead)
+        return max(0, int(self._share * total_cost) - _cost([item for item in items if item.written], overhead))
 
     def _worths(self, state: State, items: Sequence[_Item], room: int | None, overhead: int) -> Sequence[float]:
         """What each passage is worth, which need not be known where all have room."""
         if self._by is None and (room is None or _cost(items, overhead) <= room):
             return [0.0] * len(items)
         chunks, worths = worths_of(self._by or "confusability", state)
-        places = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
-        return [sum(places[chunk] for chunk in item.chunks) for item in items]
+        worth_by_chunk = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
+        return [sum(worth_by_chunk[chunk] for chunk in item.chunks) for item in items]
 
 
 def _cost(items: Sequence[_Item], overhead: int) -> int:
@@ -337,22 +347,22 @@ def _within(
     if room is None or _cost(items, overhead) <= room:
         return pairs
     # A passage weighs its own tokens and its share of what its request would have around it, were it whole.
-    in_window: dict[int, int] = {}
+    window_sizes: dict[int, int] = {}
     for item in items:
-        in_window[item.window] = in_window.get(item.window, 0) + 1
-    weights = [item.tokens + math.ceil(overhead / in_window[item.window]) for item in items]
-    chosen = [pairs[place] for place in choose(weights, worths, room)]
+        window_sizes[item.window] = window_sizes.get(item.window, 0) + 1
+    weights = [item.tokens + math.ceil(overhead / window_sizes[item.window]) for item in items]
+    selected = [pairs[index] for index in choose(weights, worths, room)]
     # Where a request is not whole it has more around each passage: those worth least for their weight give way.
-    by_worth = sorted(chosen, key=lambda pair: -pair[1] / pair[0].tokens)
-    left, open_windows, kept = room, set[int](), []
+    by_worth = sorted(selected, key=lambda pair: -pair[1] / pair[0].tokens)
+    tokens_left, open_windows, fitting_digests = room, set[int](), []
     for item, _ in by_worth:
         cost = item.tokens + (0 if item.window in open_windows else overhead)
-        if cost <= left:
-            left -= cost
+        if cost <= tokens_left:
+            tokens_left -= cost
             open_windows.add(item.window)
-            kept.append(item.digest)
-    fitting = set(kept)
-    return [pair for pair in chosen if pair[0].digest in fitting]
+            fitting_digests.append(item.digest)
+    fitting = set(fitting_digests)
+    return [pair for pair in selected if pair[0].digest in fitting]
 
 
 def _kept(problem: ModelError, passages: int) -> ModelError:

@@ -137,8 +137,8 @@ class OpenStore:
         if "indexing" in vars(self):
             self.indexing.stop()
         # Counts may be lost, data never; whoever writes now must not be kept waiting.
-        last: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
-        for finish in () if self.environment.readonly else (*last, self.growth.settle):
+        last_steps: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
+        for finish in () if self.environment.readonly else (*last_steps, self.growth.settle):
             try:
                 finish()
             except LockTimeoutError as error:
@@ -155,9 +155,9 @@ class OpenStore:
     def _merge_buffer(self) -> None:
         """Merge a change buffer so large that whoever opens the store next would notice."""
         with self.state() as view:
-            waiting = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
-        if waiting > SOON_READ:
-            _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, waiting)
+            buffered_bytes = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
+        if buffered_bytes > SOON_READ:
+            _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, temperature_sort: bool, timeout: float | None = None) -> None:

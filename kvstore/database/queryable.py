@@ -87,10 +87,10 @@ def _chunk_id(view: State, chunk: int | tuple[str, int]) -> int:
     """The id of a chunk that is named in either way; one that no chunk has, where there is none."""
     if not isinstance(chunk, tuple):
         return chunk
-    key, number = chunk
+    key, ordinal = chunk
     record = view.documents.find(key)
-    found = None if record is None else next(islice(record.chunk_ids(), number, None), None)
-    return _LARGEST_ID if found is None else found
+    chunk_id = None if record is None else next(islice(record.chunk_ids(), ordinal, None), None)
+    return _LARGEST_ID if chunk_id is None else chunk_id
 
 
 class Queryable(ABC):
@@ -219,11 +219,13 @@ class Queryable(ABC):
                 return list(islice(view.documents.keys(prefix), limit))
             from ..sql.document_filter import documents_where
 
-            found = documents_where(view, where, parameters).allowed.documents.tolist()
-            keys = view.documents.keys_of(found)
+            document_ids = documents_where(view, where, parameters).allowed.documents.tolist()
+            keys = view.documents.keys_of(document_ids)
             # In the order of their bytes, as those of all documents are.
-            wanted = sorted((key for key in map(keys.__getitem__, found) if key.startswith(prefix)), key=str.encode)
-            return wanted[:limit]
+            matching_keys = sorted(
+                (key for key in map(keys.__getitem__, document_ids) if key.startswith(prefix)), key=str.encode
+            )
+            return matching_keys[:limit]
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
         """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``.
@@ -252,14 +254,14 @@ class Queryable(ABC):
             raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
         check_whole("limit", limit, 1)
         with self.state() as view:
-            found: list[Location] = []
+            locations: list[Location] = []
             for name in names:
                 rows = list(lookup(view, name, limit))
                 if rows:
                     self._context.count_hits([entity_key(rows[0].entity)])
-                found += rows
+                locations += rows
         self._context.last_lookup = names
-        return found
+        return locations
 
     def aliases(self) -> list[Alias]:
         """The names that stand for others, as stated by :meth:`Transaction.alias` and ``merge``, in order.
@@ -572,25 +574,32 @@ class Queryable(ABC):
 
             problem = None
             if chosen is not None and evidence.hits:
-                kept = self._context.session.answer_cache
+                use_cache = self._context.session.answer_cache
                 try:
-                    read = self._distilled(question, strategy, evidence, chosen, clauses)
-                    if read.hits:
-                        prompt = self._prompt(read, query)
-                        answer = yield from writing(read, prompt, chosen, kept=kept, trace=query.trace)
+                    distilled = self._distilled(question, strategy, evidence, chosen, clauses)
+                    if distilled.hits:
+                        prompt = self._prompt(distilled, query)
+                        answer = yield from writing(distilled, prompt, chosen, kept=use_cache, trace=query.trace)
                         return replace(answer, weighed=confidence)
                     problem = f"language model {chosen.name!r} found nothing about this in what it read."
                 except ModelUnavailableError as error:
                     problem = f"{error}."
                 problem += " This answer is extractive."
             with query.trace.step("choose sentences") as step:
-                quoted = overview or extracted(evidence, scored)
-                text, citations = quoted or not_answered(evidence, confidence.unknown)
-                why = "no language model is configured" if problem is None else "the language model did not answer"
-                step.detail, step.count = f"extractive: {why}", len(citations)
-            weighed = confidence if quoted else replace(confidence, value=0.0)
+                extracted_answer = overview or extracted(evidence, scored)
+                text, citations = extracted_answer or not_answered(evidence, confidence.unknown)
+                reason = "no language model is configured" if problem is None else "the language model did not answer"
+                step.detail, step.count = f"extractive: {reason}", len(citations)
+            final_confidence = confidence if extracted_answer else replace(confidence, value=0.0)
             return Answer(
-                text, citations, True, None, evidence, problem=problem, weighed=weighed, abstained=quoted is None
+                text,
+                citations,
+                True,
+                None,
+                evidence,
+                problem=problem,
+                weighed=final_confidence,
+                abstained=extracted_answer is None,
             )
 
         return evidence, answering()
@@ -625,23 +634,23 @@ class Queryable(ABC):
         from ..models.structured import StructuredModel
 
         # A vector that was given is the question's, and no other's.
-        others: Clauses = {**clauses, "vector": None}
+        base_clauses: Clauses = {**clauses, "vector": None}
         reranker = get_reranker(clauses.get("options") or {})
 
         def retrieve(other: str, using: str | None) -> Evidence:
             if using is None:
-                return self.retrieve(other, **others)
+                return self.retrieve(other, **base_clauses)
             # The strategy's own options are no other's; a reranker goes with any.
-            shared = None if reranker is None else {RERANKER: reranker}
-            by_other: Clauses = {**others, "using": using, "options": shared}
-            return self.retrieve(other, **by_other)
+            shared_options = None if reranker is None else {RERANKER: reranker}
+            strategy_clauses: Clauses = {**base_clauses, "using": using, "options": shared_options}
+            return self.retrieve(other, **strategy_clauses)
 
         @contextmanager
         def asked(other: str) -> Iterator[Query]:
             with self.state() as view:
-                yield self._asked(view, other, **others)[1]
+                yield self._asked(view, other, **base_clauses)[1]
 
-        found: Evidence = distil(
+        distilled: Evidence = distil(
             evidence,
             ModelDistiller(
                 StructuredModel(model),
@@ -650,7 +659,7 @@ class Queryable(ABC):
                 retrieve=retrieve,
             ),
         )
-        return found
+        return distilled
 
     def _evidence(self, strategy: Strategy, query: Query) -> Evidence:
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
@@ -667,12 +676,14 @@ class Queryable(ABC):
             evidence = filled(evidence, query, strategy_named(query.fill))
         if getattr(strategy, "overview", False) or not asks_overview(query.question):
             return evidence
-        others = [
+        overview_names = [
             name for name in overview_strategies() if self._lacking_index(query.view, strategy_named(name)) is None
         ]
-        if not others:
+        if not overview_names:
             return evidence
-        hint = f"the question asks for an overview; USING {' or '.join(others)} gives one of all that may answer"
+        hint = (
+            f"the question asks for an overview; USING {' or '.join(overview_names)} gives one of all that may answer"
+        )
         evidence.steps.append(Step("hint", hint, None, None))
         return replace(evidence, hint=hint)
 
@@ -682,9 +693,12 @@ class Queryable(ABC):
         budget = self._context.session.prompt_tokens
         with query.trace.step("build prompt") as step:
             prompt = build_prompt(evidence, budget)
-            given, found = len(prompt.passages), len(evidence.segments or evidence.hits)
+            num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
             size = f"about {prompt.tokens:,} tokens of {budget:,}"
-            step.detail, step.count = f"{given} of {found} passages, {prompt.abstracts} abstracts, {size}", given
+            step.detail, step.count = (
+                f"{num_included} of {num_available} passages, {prompt.abstracts} abstracts, {size}",
+                num_included,
+            )
         return prompt
 
     def _confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
@@ -693,9 +707,9 @@ class Queryable(ABC):
 
         with query.trace.step("weigh confidence") as step:
             confidence = confidence_of(query, evidence.hits, evidence.context, lambda: scored.snippets.nearest)
-            least = self._context.session.least_confidence
-            told = "answers" if confidence.value >= least else "does not answer"
-            step.detail, step.count = f"{confidence}; {told} from {least:g} on", len(evidence.hits)
+            threshold = self._context.session.least_confidence
+            verdict = "answers" if confidence.value >= threshold else "does not answer"
+            step.detail, step.count = f"{confidence}; {verdict} from {threshold:g} on", len(evidence.hits)
         return confidence
 
     def _scored(self, query: Query, evidence: Evidence) -> ScoredPassages:
@@ -713,29 +727,31 @@ class Queryable(ABC):
         from ..retrieval.recognition import recognise
         from ..text.words import stemmer
 
-        view = query.view
-        stem = stemmer(view.settings.stemmer)
-        rarities = question_rarities(query.question, view)
-        if view.settings.embedder.startswith("none:"):
+        state = query.view
+        stem = stemmer(state.settings.stemmer)
+        rarities = question_rarities(query.question, state)
+        if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
-        asked = replace(query, count_hits=lambda keys: None)
-        rest = query.vector_of(decompose(query.question, recognise(asked, as_written=True)).rest)
+        uncounted_query = replace(query, count_hits=lambda keys: None)
+        rest_vector = query.vector_of(decompose(query.question, recognise(uncounted_query, as_written=True)).rest)
 
         def similarity(texts: Sequence[str]) -> list[tuple[float, float]]:
             vectors = self._context.embed(texts)
-            return list(zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest).tolist(), strict=True))
+            return list(
+                zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest_vector).tolist(), strict=True)
+            )
 
         return Relevance(query.question, rarities, stem, similarity)
 
     @staticmethod
     def _lacking_index(view: State, strategy: Strategy) -> str | None:
         """The kind of index that a strategy needs and a store has not."""
-        needed: str | None = getattr(strategy, "needs", None)
-        if needed is None:
+        index_name: str | None = getattr(strategy, "needs", None)
+        if index_name is None:
             return None
         from ..structures.indexes.indexes import Indexes
 
-        return needed if Indexes(view.lmdb).get(index_named(needed)) is None else None
+        return index_name if Indexes(view.lmdb).get(index_named(index_name)) is None else None
 
     def _asked(
         self,
@@ -762,8 +778,10 @@ class Queryable(ABC):
         own_options, fill, reranker_option = split_options(options)
         if reranker is not None and reranker_option not in (None, reranker):
             raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
-        if (kind := self._lacking_index(view, strategy)) is not None:
-            raise InputError(f"strategy {strategy.name} needs the index {kind}: CREATE INDEX {kind}; makes it")
+        if (missing_index := self._lacking_index(view, strategy)) is not None:
+            raise InputError(
+                f"strategy {strategy.name} needs the index {missing_index}: CREATE INDEX {missing_index}; makes it"
+            )
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
         if not question.strip() and not (wordless and vector is not None and strategy.name != "lexical"):
@@ -796,12 +814,12 @@ class Queryable(ABC):
                 allowed, step.detail = documents_where(view, where, parameters)
                 step.count = len(allowed)
             query.restrict(allowed)
-        query.question, changed = respelled(question, query.view)
-        if changed:
+        query.question, respellings = respelled(question, query.view)
+        if respellings:
             query.written = question
             with query.trace.step("respell question") as step:
-                told = (f"{word} → {other}" for word, other in changed)
-                step.detail, step.count = f"no document has {', '.join(told)}", len(changed)
+                changes = (f"{word} → {other}" for word, other in respellings)
+                step.detail, step.count = f"no document has {', '.join(changes)}", len(respellings)
         return strategy, query
 
 

@@ -81,9 +81,9 @@ def _batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[
     while batch := list(islice(rows, _BATCH_ROWS)):
         records = [table.load(reader, row) for row in batch]
         arrays = []
-        for field, (_, read) in zip(schema, table.columns.values(), strict=False):
-            converted: Callable[[SqlValue], Any] = _CONVERTED.get(str(field.type), lambda value: value)
-            values = [converted(read(reader, row, record)) for row, record in zip(batch, records, strict=True)]
+        for field, (_, read_value) in zip(schema, table.columns.values(), strict=False):
+            convert: Callable[[SqlValue], Any] = _CONVERTED.get(str(field.type), lambda value: value)
+            values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
             arrays.append(pa.array(values, type=field.type))
         if table is CHUNKS:
             vectors = reader.view.vectors.gather([(record.block, record.row) for record in records])

@@ -141,14 +141,14 @@ class Transaction(Queryable):
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         False
         """
-        given = validate(
+        valid_document = validate(
             key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
         )
-        stands = self._document(key)
-        if vectors is None and stands is not None and stands.digest == given.digest:
+        existing = self._document(key)
+        if vectors is None and existing is not None and existing.digest == valid_document.digest:
             return False
         self._context.require_language()
-        return self._put(begin(given, self._context.settings, vectors, origin))
+        return self._put(begin(valid_document, self._context.settings, vectors, origin))
 
     @working
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
@@ -162,13 +162,23 @@ class Transaction(Queryable):
         """
         from .given_documents import given_documents
 
-        begun = []
-        for each in given_documents(documents, Transaction.put):
-            with each.told():
-                begun.append((each, begin(each.document, self._context.settings, each.vectors, each.origin)))
-        if begun:
+        pending_documents = []
+        for checked_document in given_documents(documents, Transaction.put):
+            with checked_document.told():
+                pending_documents.append(
+                    (
+                        checked_document,
+                        begin(
+                            checked_document.document,
+                            self._context.settings,
+                            checked_document.vectors,
+                            checked_document.origin,
+                        ),
+                    )
+                )
+        if pending_documents:
             self._context.require_language()
-        return [self._put(document) for _, document in begun]
+        return [self._put(document) for _, document in pending_documents]
 
     @working
     def _put(self, document: Prepared | Waiting) -> bool:
@@ -178,12 +188,12 @@ class Transaction(Queryable):
         What else is stated of it, such as triples, stays with it as far as it fits its text.
         """
         key = document.given.key
-        stands = self._document(key)
-        if stands is not None and stands.digest == document.given.digest:
+        existing = self._document(key)
+        if existing is not None and existing.digest == document.given.digest:
             return False
-        kept = self._fitting_facts(stands, document)
+        kept_facts = self._fitting_facts(existing, document)
         self._pending.put(document)
-        for fact, value in kept:
+        for fact, value in kept_facts:
             self._pending.state(fact, key, value)
         self._apply_many()
         return True
@@ -192,16 +202,18 @@ class Transaction(Queryable):
         self, stands: ValidDocument | DocumentRecord | None, document: Prepared | Waiting
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """What is stated of a document that is true of another put in its place."""
-        given = document.given
-        if stands is None or PAIRS in (stands.format, given.format):
+        valid_document = document.given
+        if stands is None or PAIRS in (stands.format, valid_document.format):
             return []
-        stated = [(fact, self._fact(fact, given.key)) for fact in facts.of_documents()]
-        stated = [(fact, value) for fact, value in stated if value is not None]
-        if not stated:
+        stated_facts = [(fact, self._fact(fact, valid_document.key)) for fact in facts.of_documents()]
+        stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
+        if not stated_facts:
             return []
-        same = self._same_text(stands, given)
-        fitted = [(fact, fact.fitted(value, lambda: self._to_store(document), same)) for fact, value in stated]
-        return [(fact, value) for fact, value in fitted if value]
+        is_same_text = self._same_text(stands, valid_document)
+        fitted_facts = [
+            (fact, fact.fitted(value, lambda: self._to_store(document), is_same_text)) for fact, value in stated_facts
+        ]
+        return [(fact, value) for fact, value in fitted_facts if value]
 
     def _same_text(self, stands: ValidDocument | DocumentRecord, given: ValidDocument) -> bool:
         if isinstance(stands, ValidDocument):
@@ -224,24 +236,24 @@ class Transaction(Queryable):
         >>> store.set_origins({"tea": "notes", "cocoa": "notes"}), store.get("tea").origin
         (1, 'notes')
         """
-        moved = 0
+        num_moved = 0
         for key, origin in origins.items():
             check_text("a key", key)
             if not isinstance(origin, str | None):
                 raise ArgumentError(f"an origin is a text or None, not {origin!r}")
-            moved += self._move(key, origin)
-        return moved
+            num_moved += self._move(key, origin)
+        return num_moved
 
     def _move(self, key: str, origin: str | None) -> bool:
         """Have the document of this key, if there is one, with this origin; True when that is another than it had."""
         if key in self._pending.documents:
-            waiting = self._pending.documents[key]
-            if waiting is None or waiting.origin == origin:
+            pending = self._pending.documents[key]
+            if pending is None or pending.origin == origin:
                 return False
-            self._pending.documents[key] = replace(waiting, origin=origin)
+            self._pending.documents[key] = replace(pending, origin=origin)
             return True
-        stored = self._changes.documents.find(key)
-        if stored is None or self._pending.origins.get(key, stored.origin) == origin:
+        record = self._changes.documents.find(key)
+        if record is None or self._pending.origins.get(key, record.origin) == origin:
             return False
         self._pending.origins[key] = origin
         return True
@@ -274,18 +286,18 @@ class Transaction(Queryable):
         if record is None:
             with self.state() as view:
                 raise no_document(view, key)
-        stored = self._changes.documents.text(record.id).decode()
+        current_text = self._changes.documents.text(record.id).decode()
         vectors = None
         if record.own_vectors:
-            if text is not None and text != stored:
+            if text is not None and text != current_text:
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
             vectors = self._changes.state.vectors_of(record)
         own_chunks = unpacked_chunks(record.own_chunks)
-        if isinstance(own_chunks, tuple) and text is not None and text != stored:
+        if isinstance(own_chunks, tuple) and text is not None and text != current_text:
             raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
         return self.put(
             key,
-            stored if text is None else text,
+            current_text if text is None else text,
             title=record.title if title is None else title,
             source=record.source,
             meta=record.meta if meta is None else meta,
@@ -293,7 +305,7 @@ class Transaction(Queryable):
             vectors=vectors,
             chunks=own_chunks,
             origin=record.origin,
-            left_out=record.left_out if text is None or text == stored else 0,
+            left_out=record.left_out if text is None or text == current_text else 0,
         )
 
     @working
@@ -331,8 +343,8 @@ class Transaction(Queryable):
         from ..sql.document_filter import documents_where
 
         with self.state() as view:
-            found = documents_where(view, where, parameters).allowed.documents.tolist()
-            keys = [view.documents.get(document).key for document in found]
+            document_ids = documents_where(view, where, parameters).allowed.documents.tolist()
+            keys = [view.documents.get(document).key for document in document_ids]
         return self.delete_many(keys)
 
     @working
@@ -385,12 +397,12 @@ class Transaction(Queryable):
             return True
         self._apply()
         nodes = facts.EDGES.nodes(self._changes.state, edge.key)
-        stating = () if nodes is None else self._changes.forest.stated_by(*nodes)
-        if stating:
-            keys = ", ".join(repr(self._changes.documents.get(document).key) for document in stating[:3])
-            more = f" and {len(stating) - 3} more" if len(stating) > 3 else ""
+        document_ids = () if nodes is None else self._changes.forest.stated_by(*nodes)
+        if document_ids:
+            keys = ", ".join(repr(self._changes.documents.get(document).key) for document in document_ids[:3])
+            others_text = f" and {len(document_ids) - 3} more" if len(document_ids) > 3 else ""
             raise InputError(
-                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document {keys}{more} says so; "
+                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document {keys}{others_text} says so; "
                 "change or delete the document"
             )
         return False
@@ -441,16 +453,16 @@ class Transaction(Queryable):
         Whether its names are known is not asked: it may have been stated before, as those of an export were. Raises
         DocumentNotFoundError, and InputError where it contradicts what is stated.
         """
-        before = self._fact(fact, key)
-        joins = more or fact.adds
-        stated: Value | None = value if before is None or not joins else fact.joined(before, value)
+        existing = self._fact(fact, key)
+        is_joined = more or fact.adds
+        new_value: Value | None = value if existing is None or not is_joined else fact.joined(existing, value)
         if isinstance(fact, DocumentFact):
-            stated = fact.fitted(stated, lambda: self._chunked(str(key)), True)
-        if stated == before or not (stated or before):
+            new_value = fact.fitted(new_value, lambda: self._chunked(str(key)), True)
+        if new_value == existing or not (new_value or existing):
             return False
-        if stated is not None:
-            fact.allow(stated, partial(self._fact, fact))
-        self._pending.state(fact, key, stated or None)
+        if new_value is not None:
+            fact.allow(new_value, partial(self._fact, fact))
+        self._pending.state(fact, key, new_value or None)
         if fact in context_facts(self._context.settings):
             self._embed_again(str(key))
         self._apply_many()
@@ -462,7 +474,7 @@ class Transaction(Queryable):
         if record is None or record.own_vectors:
             return  # one that waits is embedded when all that is stated of it is known
         text = self._changes.documents.text(record.id).decode()
-        given = validate(
+        valid_document = validate(
             key,
             text,
             title=record.title,
@@ -472,10 +484,10 @@ class Transaction(Queryable):
             left_out=record.left_out,
             chunks=unpacked_chunks(record.own_chunks),
         )
-        document = begin(given, self._context.settings)
-        stated = [(fact, self._fact(fact, key)) for fact in facts.of_documents()]
+        document = begin(valid_document, self._context.settings)
+        stated_facts = [(fact, self._fact(fact, key)) for fact in facts.of_documents()]
         self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
-        for fact, value in stated:
+        for fact, value in stated_facts:
             if value is not None:
                 self._pending.state(fact, key, value)
 
@@ -483,17 +495,17 @@ class Transaction(Queryable):
         """What is stated under a key as the transaction sees it, or None."""
         if isinstance(fact, DocumentFact):
             self._require_text(fact, str(key))
-        waiting: dict[Key, Value | None] = self._pending.facts[fact.name]
-        if key in waiting:
-            return waiting[key]
-        gone = isinstance(fact, DocumentFact) and key in self._pending.documents
-        return None if gone else fact.stored(self._changes.state, key)
+        pending_values: dict[Key, Value | None] = self._pending.facts[fact.name]
+        if key in pending_values:
+            return pending_values[key]
+        is_deleted = isinstance(fact, DocumentFact) and key in self._pending.documents
+        return None if is_deleted else fact.stored(self._changes.state, key)
 
     def _chunked(self, key: str) -> ChunkedText:
         """The document of this key, which there is, cut into chunks."""
-        waiting = self._pending.documents.get(key)
-        if waiting is not None:
-            return self._to_store(waiting)
+        pending = self._pending.documents.get(key)
+        if pending is not None:
+            return self._to_store(pending)
         record = self._changes.documents.find(key)
         assert record is not None
         return stored_text(self._changes.state, record, {})
@@ -509,10 +521,10 @@ class Transaction(Queryable):
 
     @working
     def _name(self, alias: Alias) -> bool:
-        stands = self._fact(facts.ALIASES, alias.key)
-        if stands is not None and stands.kind != alias.kind:
-            raise _other_kind(stands)
-        if stands is not None and stands.target == alias.target:
+        existing = self._fact(facts.ALIASES, alias.key)
+        if existing is not None and existing.kind != alias.kind:
+            raise _other_kind(existing)
+        if existing is not None and existing.target == alias.target:
             return False
         with self.state() as view:
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
@@ -522,20 +534,20 @@ class Transaction(Queryable):
 
     @working
     def _take_back(self, name: str, kind: str) -> bool:
-        stands = self._fact(facts.ALIASES, entity_key(stated_name(name)))
-        if stands is None:
+        existing = self._fact(facts.ALIASES, entity_key(stated_name(name)))
+        if existing is None:
             return False
-        if stands.kind != kind:
-            raise _other_kind(stands)
-        self._pending.state(facts.ALIASES, stands.key, None)
+        if existing.kind != kind:
+            raise _other_kind(existing)
+        self._pending.state(facts.ALIASES, existing.key, None)
         return True
 
     @working
     def _document(self, key: str) -> ValidDocument | DocumentRecord | None:
         """The document of this key as the transaction sees it: one that waits, or a stored one."""
         if key in self._pending.documents:
-            waiting = self._pending.documents[key]
-            return None if waiting is None else waiting.given
+            pending = self._pending.documents[key]
+            return None if pending is None else pending.given
         return self._changes.documents.find(key)
 
     @working

@@ -48,25 +48,25 @@ def way(question: str, steps: Sequence[DrawnStep], hits: Sequence[DrawnHit] = ()
         parts.append(svg.text(_RIGHT, y, f"{len(steps)} steps, {_milliseconds(whole)}", "quiet", size=12.5))
         y += 22
     y += 12
-    rail = y
-    longest = max((step.milliseconds or 0.0 for step in steps), default=0.0) if whole is not None else 0.0
-    last = y
+    rail_top = y
+    max_milliseconds = max((step.milliseconds or 0.0 for step in steps), default=0.0) if whole is not None else 0.0
+    last_y = y
     dots: list[str] = []
     for step in steps:
-        last = y
+        last_y = y
         lines = svg.wrapped(step.detail, 12.5, _WIDTH - _LEFT - _RIGHT - _BAR - 20, _LINES)
         dots.append(f'<circle class="kv-accent" cx="34" cy="{svg.number(y - 5)}" r="5"/>')
-        parts += _step(step, lines, y, longest)
+        parts += _step(step, lines, y, max_milliseconds)
         y += 34.0 + 17 * len(lines)
-    ends = f'y1="{svg.number(rail - 5)}" y2="{svg.number(last - 5)}"'
-    line = f'<line class="kv-line" x1="34" x2="34" {ends} stroke-width="2"/>'
+    endpoints = f'y1="{svg.number(rail_top - 5)}" y2="{svg.number(last_y - 5)}"'
+    line = f'<line class="kv-line" x1="34" x2="34" {endpoints} stroke-width="2"/>'
     if hits:
         y += 8
         parts.append(svg.text(_RIGHT, y, "Evidence", size=14, weight=600))
         y += 26
-        most = max(abs(hit.score) for hit in hits) or 1.0
+        max_score = max(abs(hit.score) for hit in hits) or 1.0
         for rank, hit in enumerate(hits[:_HITS], 1):
-            parts += _hit(rank, hit, y, most)
+            parts += _hit(rank, hit, y, max_score)
             y += 42
         if len(hits) > _HITS:
             parts.append(svg.text(_LEFT, y, f"and {len(hits) - _HITS:,} more", "quiet", size=12.5))
@@ -82,26 +82,28 @@ def _step(step: DrawnStep, lines: Sequence[str], y: float, longest: float) -> li
     if step.count is not None:
         parts.append(svg.text(end, y, f"{step.count:,}" if step.count else "none", size=13, anchor="end"))
     if step.milliseconds is not None and longest > 0:
-        left, wide = end - _BAR, max(1.0, _BAR * step.milliseconds / longest)
-        top = f'y="{svg.number(y + 9)}" height="5" rx="2.5"'
-        parts.append(f'<rect class="kv-rail" x="{svg.number(left)}" {top} width="{_BAR}"/>')
-        parts.append(f'<rect class="kv-accent" x="{svg.number(left)}" {top} width="{svg.number(wide)}"/>')
+        bar_left, bar_width = end - _BAR, max(1.0, _BAR * step.milliseconds / longest)
+        bar_attributes = f'y="{svg.number(y + 9)}" height="5" rx="2.5"'
+        parts.append(f'<rect class="kv-rail" x="{svg.number(bar_left)}" {bar_attributes} width="{_BAR}"/>')
+        parts.append(
+            f'<rect class="kv-accent" x="{svg.number(bar_left)}" {bar_attributes} width="{svg.number(bar_width)}"/>'
+        )
         parts.append(svg.text(end, y + 27, _milliseconds(step.milliseconds), "quiet", size=11.5, anchor="end"))
     return parts
 
 
 def _hit(rank: int, hit: DrawnHit, y: float, most: float) -> list[str]:
     end = _WIDTH - _RIGHT
-    room = _WIDTH - _LEFT - _RIGHT - _BAR - 20
-    wide = max(1.0, _BAR * abs(hit.score) / most)
-    top = f'y="{svg.number(y - 9)}" height="7" rx="3.5"'
+    text_width = _WIDTH - _LEFT - _RIGHT - _BAR - 20
+    bar_width = max(1.0, _BAR * abs(hit.score) / most)
+    bar_attributes = f'y="{svg.number(y - 9)}" height="7" rx="3.5"'
     return [
         f'<circle class="kv-accent" cx="38" cy="{svg.number(y - 5)}" r="10.5"/>',
         svg.text(38, y - 1, str(rank), "on-accent", size=11, anchor="middle", weight=600),
-        svg.text(_LEFT, y, svg.cut(hit.title, 13.5, room), size=13.5, weight=600),
-        svg.text(_LEFT, y + 17, svg.cut(" ".join(hit.path.split()), 12, room + _BAR), "quiet", size=12),
-        f'<rect class="kv-rail" x="{svg.number(end - _BAR)}" {top} width="{_BAR}"/>',
-        f'<rect class="kv-accent" x="{svg.number(end - _BAR)}" {top} width="{svg.number(wide)}">'
+        svg.text(_LEFT, y, svg.cut(hit.title, 13.5, text_width), size=13.5, weight=600),
+        svg.text(_LEFT, y + 17, svg.cut(" ".join(hit.path.split()), 12, text_width + _BAR), "quiet", size=12),
+        f'<rect class="kv-rail" x="{svg.number(end - _BAR)}" {bar_attributes} width="{_BAR}"/>',
+        f'<rect class="kv-accent" x="{svg.number(end - _BAR)}" {bar_attributes} width="{svg.number(bar_width)}">'
         f"<title>{hit.score:.4g}</title></rect>",
     ]
 

@@ -36,31 +36,33 @@ class DrawnJoin(NamedTuple):
 
 def placed(names: Sequence[DrawnName], joins: Sequence[DrawnJoin]) -> Positions:
     """The places of the middles of names, in pixels; shape (names, 2)."""
-    return layout(len(names), [(join.source, join.target) for join in joins], [*map(_width, names)], _HIGH)
+    return layout(len(names), [(edge.source, edge.target) for edge in joins], [*map(_width, names)], _HIGH)
 
 
 def network(
     title: str, names: Sequence[DrawnName], joins: Sequence[DrawnJoin], places: Positions, remark: str = ""
 ) -> str:
     """The picture, with the names in the ``places`` that :func:`placed` gives."""
-    head = 44.0
+    header_height = 44.0
     parts = [svg.text(_MARGIN, 36, svg.cut(title, 17, 2000), size=17, weight=600)]
-    wide = max([x + _width(name) / 2 for (x, _), name in zip(places.tolist(), names, strict=True)], default=0.0)
-    high = max([y + _HIGH / 2 for _, y in places.tolist()], default=0.0)
-    width = max(wide + 2 * _MARGIN, svg.width_of(title, 17) + 2 * _MARGIN, 420.0)
-    shift = (_MARGIN + (width - 2 * _MARGIN - wide) / 2, _MARGIN + head)
+    content_width = max(
+        [x + _width(name) / 2 for (x, _), name in zip(places.tolist(), names, strict=True)], default=0.0
+    )
+    content_height = max([y + _HIGH / 2 for _, y in places.tolist()], default=0.0)
+    width = max(content_width + 2 * _MARGIN, svg.width_of(title, 17) + 2 * _MARGIN, 420.0)
+    shift = (_MARGIN + (width - 2 * _MARGIN - content_width) / 2, _MARGIN + header_height)
     points = [(x + shift[0], y + shift[1]) for x, y in places.tolist()]
-    for join in sorted(joins, key=lambda join: join.solid):
-        parts.append(_line(join, points, [*map(_width, names)]))
+    for edge in sorted(joins, key=lambda join: join.solid):
+        parts.append(_line(edge, points, [*map(_width, names)]))
     for (x, y), one in zip(points, names, strict=True):
         parts.append(_box(x, y, one))
-    bottom = high + head + 2 * _MARGIN + 8
-    told = "by links, or named in the same passages" + (f"; {remark}" if remark else "")
+    bottom = content_height + header_height + 2 * _MARGIN + 8
+    legend = "by links, or named in the same passages" + (f"; {remark}" if remark else "")
     parts += [
         _key("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
         svg.text(_MARGIN + 32, bottom, "in a tree", "quiet", size=12),
         _key("kv-join", _MARGIN + 104, bottom, 'stroke-dasharray="4 3"'),
-        svg.text(_MARGIN + 136, bottom, told, "quiet", size=12),
+        svg.text(_MARGIN + 136, bottom, legend, "quiet", size=12),
     ]
     return svg.picture(width, bottom + 20, title, parts)
 
@@ -72,25 +74,25 @@ def _key(kind: str, x: float, y: float, drawn: str) -> str:
 
 
 def _width(name: DrawnName) -> float:
-    heavy = 1.08 if name.distance == 0 else 1.0
-    return heavy * svg.width_of(svg.cut(name.name, _SIZE, _LONGEST), _SIZE) + 22
+    bold_factor = 1.08 if name.distance == 0 else 1.0
+    return bold_factor * svg.width_of(svg.cut(name.name, _SIZE, _LONGEST), _SIZE) + 22
 
 
 def _box(x: float, y: float, one: DrawnName) -> str:
     wide = _width(one)
-    middle = one.distance == 0
+    is_middle = one.distance == 0
     corner = f'x="{svg.number(x - wide / 2)}" y="{svg.number(y - _HIGH / 2)}"'
-    place = f'{corner} width="{svg.number(wide)}" height="{_HIGH:g}" rx="13"'
+    rectangle = f'{corner} width="{svg.number(wide)}" height="{_HIGH:g}" rx="13"'
     box = (
-        f'<rect class="kv-accent" {place}/>'
-        if middle
-        else f'<rect class="kv-ground kv-tree" {place} stroke-width="{1.6 if one.distance == 1 else 1}"/>'
+        f'<rect class="kv-accent" {rectangle}/>'
+        if is_middle
+        else f'<rect class="kv-ground kv-tree" {rectangle} stroke-width="{1.6 if one.distance == 1 else 1}"/>'
     )
-    shown = svg.cut(one.name, _SIZE, _LONGEST)
-    full = f"<title>{svg.escaped(one.name)}</title>" if shown != one.name else ""
-    kind = "on-accent" if middle else "ink"
-    words = svg.text(x, y + 4.5, shown, kind, size=_SIZE, anchor="middle", weight=600 if middle else 400)
-    return f"<g>{full}{box}{words}</g>"
+    label = svg.cut(one.name, _SIZE, _LONGEST)
+    full = f"<title>{svg.escaped(one.name)}</title>" if label != one.name else ""
+    kind = "on-accent" if is_middle else "ink"
+    label_text = svg.text(x, y + 4.5, label, kind, size=_SIZE, anchor="middle", weight=600 if is_middle else 400)
+    return f"<g>{full}{box}{label_text}</g>"
 
 
 def _line(join: DrawnJoin, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
@@ -99,15 +101,15 @@ def _line(join: DrawnJoin, points: Sequence[tuple[float, float]], widths: Sequen
     start = _rim(x1, y1, x2, y2, widths[join.source])
     end = _rim(x2, y2, x1, y1, widths[join.target])
     full = f"<title>{svg.escaped(join.label)}</title>" if join.label else ""
-    ends = (
+    endpoints = (
         f'x1="{svg.number(start[0])}" y1="{svg.number(start[1])}" x2="{svg.number(end[0])}" y2="{svg.number(end[1])}"'
     )
     if not join.solid:
-        return f'<line class="kv-join" {ends} stroke-dasharray="5 4" opacity="0.7">{full}</line>'
+        return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{full}</line>'
     angle = math.atan2(end[1] - start[1], end[0] - start[0])
     tips = [(end[0] - 8 * math.cos(angle + turn), end[1] - 8 * math.sin(angle + turn)) for turn in (-0.42, 0.42)]
-    head = " ".join(f"{svg.number(x)},{svg.number(y)}" for x, y in (end, *tips))
-    return f'<g>{full}<line class="kv-tree" {ends} stroke-width="2"/><polygon class="kv-node" points="{head}"/></g>'
+    arrow_points = " ".join(f"{svg.number(x)},{svg.number(y)}" for x, y in (end, *tips))
+    return f'<g>{full}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" points="{arrow_points}"/></g>'
 
 
 def _rim(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:

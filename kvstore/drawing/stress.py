@@ -32,88 +32,91 @@ _LENGTH = 75.0
 
 def layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float) -> Positions:
     """Positions of the middles of boxes, shape (count, 2), the least of them 0."""
-    near: list[list[int]] = [[] for _ in range(count)]
+    neighbours: list[list[int]] = [[] for _ in range(count)]
     for first, second in edges:
-        near[first].append(second)
-        near[second].append(first)
+        neighbours[first].append(second)
+        neighbours[second].append(first)
     boxes = np.array([[width + 14, height + 12] for width in widths], np.float64).reshape(count, 2)
-    places = np.zeros((count, 2))
-    corner, row, line = np.zeros(2), 0.0, 0.0
-    parts = _parts(near)
-    wide = max(900.0, 46.0 * count**0.5 * 3)
-    for part in parts:
-        its = _apart(_grown(_majorized(part, near), boxes[part]), boxes[part])
-        low, high = (its - boxes[part] / 2).min(0), (its + boxes[part] / 2).max(0)
+    positions = np.zeros((count, 2))
+    corner, row, next_row_y = np.zeros(2), 0.0, 0.0
+    components = _parts(neighbours)
+    max_width = max(900.0, 46.0 * count**0.5 * 3)
+    for component in components:
+        component_positions = _apart(_grown(_majorized(component, neighbours), boxes[component]), boxes[component])
+        low, high = (
+            (component_positions - boxes[component] / 2).min(0),
+            (component_positions + boxes[component] / 2).max(0),
+        )
         size = high - low
-        if corner[0] and corner[0] + size[0] > wide:
-            corner = np.array([0.0, line])
+        if corner[0] and corner[0] + size[0] > max_width:
+            corner = np.array([0.0, next_row_y])
             row = 0.0
         row = max(row, size[1])
-        places[part] = its - low + corner
-        line = max(line, corner[1] + size[1] + 24)
+        positions[component] = component_positions - low + corner
+        next_row_y = max(next_row_y, corner[1] + size[1] + 24)
         corner[0] += size[0] + 24
-    return places
+    return positions
 
 
 def _parts(near: Sequence[Sequence[int]]) -> list[list[int]]:
     """The nodes of each part that hangs together, the largest part first."""
     seen: set[int] = set()
-    parts: list[list[int]] = []
+    components: list[list[int]] = []
     for start in range(len(near)):
         if start in seen:
             continue
-        part, queue = [], deque([start])
+        component, queue = [], deque([start])
         seen.add(start)
         while queue:
             node = queue.popleft()
-            part.append(node)
-            for other in near[node]:
-                if other not in seen:
-                    seen.add(other)
-                    queue.append(other)
-        parts.append(sorted(part))
-    return sorted(parts, key=lambda part: (-len(part), part[0]))
+            component.append(node)
+            for neighbour in near[node]:
+                if neighbour not in seen:
+                    seen.add(neighbour)
+                    queue.append(neighbour)
+        components.append(sorted(component))
+    return sorted(components, key=lambda part: (-len(part), part[0]))
 
 
 def _distances(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     """How many edges lie between each two nodes of a part."""
-    numbers = {node: number for number, node in enumerate(part)}
-    found = np.zeros((len(part), len(part)))
+    rows = {node: number for number, node in enumerate(part)}
+    distances = np.zeros((len(part), len(part)))
     for start in part:
         steps = {start: 0}
         queue = deque([start])
         while queue:
             node = queue.popleft()
-            for other in near[node]:
-                if other not in steps:
-                    steps[other] = steps[node] + 1
-                    queue.append(other)
-        found[numbers[start], [numbers[node] for node in steps]] = list(steps.values())
-    return found
+            for neighbour in near[node]:
+                if neighbour not in steps:
+                    steps[neighbour] = steps[node] + 1
+                    queue.append(neighbour)
+        distances[rows[start], [rows[node] for node in steps]] = list(steps.values())
+    return distances
 
 
 def _majorized(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     size = len(part)
     if size == 1:
         return np.zeros((1, 2))
-    wanted = _distances(part, near)
-    places = _scaled(wanted)
-    weights = np.where(wanted > 0, 1.0 / np.maximum(wanted, 1.0) ** 2, 0.0)
+    distances = _distances(part, near)
+    positions = _scaled(distances)
+    weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
     # The Laplacian of the weights, its null space filled, is inverted once for all rounds.
     laplacian = np.diag(weights.sum(1)) - weights
     inverse = np.linalg.inv(laplacian + 1.0 / size)
-    before = np.inf
+    previous_stress = np.inf
     for _ in range(_ROUNDS):
-        lengths = np.sqrt(((places[:, None] - places[None]) ** 2).sum(2))
-        stress = float((weights * (lengths - wanted) ** 2).sum())
-        if before - stress <= _SMALL * before:
+        lengths = np.sqrt(((positions[:, None] - positions[None]) ** 2).sum(2))
+        stress = float((weights * (lengths - distances) ** 2).sum())
+        if previous_stress - stress <= _SMALL * previous_stress:
             break
-        before = stress
-        pulls = np.where(lengths > 1e-9, -weights * wanted / np.maximum(lengths, 1e-9), 0.0)
+        previous_stress = stress
+        pulls = np.where(lengths > 1e-9, -weights * distances / np.maximum(lengths, 1e-9), 0.0)
         np.fill_diagonal(pulls, 0.0)
         np.fill_diagonal(pulls, -pulls.sum(1))
-        places = inverse @ (pulls @ places)
-    return places * _LENGTH
+        positions = inverse @ (pulls @ positions)
+    return positions * _LENGTH
 
 
 def _scaled(distances: Positions) -> Positions:
@@ -133,13 +136,13 @@ def _scaled(distances: Positions) -> Positions:
 
 def _grown(places: Positions, boxes: Positions) -> Positions:
     """The layout widened, and grown until few boxes lie on another."""
-    widened, grown = places * (_WIDENED, 1.0), 1.0
-    while grown < _MOST_GROWN:
-        over = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * grown
-        if over.all(2).sum() - len(places) <= _LEFT * len(places):
+    widened, growth = places * (_WIDENED, 1.0), 1.0
+    while growth < _MOST_GROWN:
+        overlaps = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
+        if overlaps.all(2).sum() - len(places) <= _LEFT * len(places):
             break
-        grown *= _GROWTH
-    return widened * grown
+        growth *= _GROWTH
+    return widened * growth
 
 
 def _apart(places: Positions, boxes: Positions) -> Positions:
@@ -147,18 +150,18 @@ def _apart(places: Positions, boxes: Positions) -> Positions:
     places = places.copy()
     for _ in range(_PUSHES):
         gaps = places[:, None] - places[None]
-        over = (boxes[:, None] + boxes[None]) / 2 - np.abs(gaps)
-        lying = np.asarray((over > 0.5).all(2))
-        np.fill_diagonal(lying, False)
-        if not lying.any():
+        overlaps = (boxes[:, None] + boxes[None]) / 2 - np.abs(gaps)
+        is_overlapping = np.asarray((overlaps > 0.5).all(2))
+        np.fill_diagonal(is_overlapping, False)
+        if not is_overlapping.any():
             break
-        sideways = over[..., 0] < over[..., 1]
+        sideways = overlaps[..., 0] < overlaps[..., 1]
         # Of two in one line the one that comes first gives way to the left, or up.
         first = np.where(np.arange(len(places))[:, None] < np.arange(len(places))[None], -1.0, 1.0)
         push = np.zeros_like(places)
         for axis, along in ((0, sideways), (1, ~sideways)):
             signs = np.where(np.abs(gaps[..., axis]) < 1e-6, first, np.sign(gaps[..., axis]))
-            shares = np.where(lying & along, signs * over[..., axis], 0.0)
-            push[:, axis] = 0.5 * shares.sum(1) / np.maximum((lying & along).sum(1), 1)
+            shares = np.where(is_overlapping & along, signs * overlaps[..., axis], 0.0)
+            push[:, axis] = 0.5 * shares.sum(1) / np.maximum((is_overlapping & along).sum(1), 1)
         places += push
     return places

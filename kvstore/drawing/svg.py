@@ -52,38 +52,38 @@ def cut(text: str, size: float, width: float) -> str:
     """The beginning of a text that fits a width, with an ellipsis where it is cut."""
     if width_of(text, size) <= width:
         return text
-    room, kept = width - size, 0
+    remaining_width, length = width - size, 0
     for character in text:
-        room -= size * _share(character)
-        if room < 0:
+        remaining_width -= size * _share(character)
+        if remaining_width < 0:
             break
-        kept += 1
-    return text[:kept].rstrip() + "…"
+        length += 1
+    return text[:length].rstrip() + "…"
 
 
 def wrapped(text: str, size: float, width: float, most: int) -> list[str]:
     """A text in lines of a width, at most so many, the last of which is cut."""
     lines: list[str] = []
-    rest = " ".join(text.split())
-    while rest and len(lines) < most - 1:
-        if width_of(rest, size) <= width:
+    remaining = " ".join(text.split())
+    while remaining and len(lines) < most - 1:
+        if width_of(remaining, size) <= width:
             break
-        fitting = len(cut(rest, size, width)) - 1
-        space = rest.rfind(" ", 0, fitting + 1)
-        end = space if space > 0 else max(fitting, 1)
-        lines.append(rest[:end])
-        rest = rest[end:].lstrip()
-    return [*lines, cut(rest, size, width)] if rest else lines
+        num_fitting = len(cut(remaining, size, width)) - 1
+        space = remaining.rfind(" ", 0, num_fitting + 1)
+        end = space if space > 0 else max(num_fitting, 1)
+        lines.append(remaining[:end])
+        remaining = remaining[end:].lstrip()
+    return [*lines, cut(remaining, size, width)] if remaining else lines
 
 
 def text(
     x: float, y: float, words: str, kind: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
 ) -> str:
     """A line of text; its direction is that of its first strong character, as in a page."""
-    anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    heavy = "" if weight == 400 else f' font-weight="{weight}"'
-    place = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}"'
-    return f'<text class="kv-{kind}" {place}{anchored}{heavy}>{escaped(words)}</text>'
+    anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'
+    position_attributes = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}"'
+    return f'<text class="kv-{kind}" {position_attributes}{anchor_attribute}{weight_attribute}>{escaped(words)}</text>'
 
 
 def number(value: float) -> str:
@@ -94,7 +94,7 @@ def number(value: float) -> str:
 def picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
     """The whole: a ground, and what is drawn on it; ``title`` is what a screen reader says."""
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
-    ground = f'<rect class="kv-ground" width="{number(width)}" height="{number(height)}" rx="8"/>'
-    named = f"<title>{escaped(title)}</title>"
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FACE}">'
-    return "".join([opening, named, f"<style>{_STYLE}</style>", ground, *parts, "</svg>"])
+    background = f'<rect class="kv-ground" width="{number(width)}" height="{number(height)}" rx="8"/>'
+    title_element = f"<title>{escaped(title)}</title>"
+    opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FACE}">'
+    return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *parts, "</svg>"])

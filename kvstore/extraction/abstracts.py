@@ -87,8 +87,10 @@ class _TreeBuilder:
         self._chunks = chunks
         self._texts = texts
         self._stem = stem
-        self._spans = [list(found) for found in sentences]
-        self._sentences = {span: sentence for found in sentences for span, sentence in found.items()}
+        self._spans = [list(chunk_sentences) for chunk_sentences in sentences]
+        self._sentences = {
+            span: sentence for chunk_sentences in sentences for span, sentence in chunk_sentences.items()
+        }
         self._drafts: list[DraftAbstract] = []
         self._leaf_ends: list[int] = []
 
@@ -100,21 +102,21 @@ class _TreeBuilder:
     @cached_property
     def _rarity(self) -> dict[str, float]:
         """Of each such term how few chunks have it."""
-        spread = Counter(chain.from_iterable(self._content))
-        return {term: math.log(1 + len(self._texts) / count) for term, count in spread.items()}
+        chunk_counts = Counter(chain.from_iterable(self._content))
+        return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
         for first, last in self._leaf_spans():
             section = self._common_section(first, last)
             self._drafts.append(DraftAbstract(0, first, last, [], section))
-        leaves = len(self._drafts)
+        num_leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
             draft.summary = self._summary(draft.first_chunk, draft.last_chunk)
-        node_of: dict[int, int] = {}
-        self._node(-1, range(leaves), node_of)
+        draft_by_section: dict[int, int] = {}
+        self._node(-1, range(num_leaves), draft_by_section)
         return AbstractTree(
-            self._drafts, leaves, [self._draft_of(index, node_of) for index in range(len(self._sections))]
+            self._drafts, num_leaves, [self._draft_of(index, draft_by_section) for index in range(len(self._sections))]
         )
 
     def _path(self, section: int) -> list[int]:
@@ -126,22 +128,24 @@ class _TreeBuilder:
 
     def _common_section(self, first: int, last: int) -> int:
         """The innermost section that holds all of these chunks."""
-        one, other = self._path(self._chunks[first].section), self._path(self._chunks[last].section)
+        first_path, last_path = self._path(self._chunks[first].section), self._path(self._chunks[last].section)
         common = -1
-        for a, b in zip(one, other, strict=False):
+        for a, b in zip(first_path, last_path, strict=False):
             if a != b:
                 break
             common = a
         return common
 
     def _leaf_spans(self) -> list[tuple[int, int]]:
-        top = self._top_level()
+        top_level = self._top_level()
         spans: list[tuple[int, int]] = []
         start = 0
         for index in range(1, len(self._chunks) + 1):
-            full = index - start == GROUP
-            ended = index == len(self._chunks) or self._top_section(index, top) != self._top_section(index - 1, top)
-            if full or ended:
+            is_full = index - start == GROUP
+            section_ends = index == len(self._chunks) or self._top_section(index, top_level) != self._top_section(
+                index - 1, top_level
+            )
+            if is_full or section_ends:
                 spans.append((start, index - 1))
                 start = index
         return spans
@@ -151,9 +155,9 @@ class _TreeBuilder:
         levels = sorted({section.level for section in self._sections})
         if not levels:
             return 0
-        lone = sum(section.level == levels[0] for section in self._sections) == 1
-        titled = lone and self._sections[0].level == levels[0]
-        return levels[1] if titled and len(levels) > 1 else levels[0]
+        is_lone = sum(section.level == levels[0] for section in self._sections) == 1
+        has_title = is_lone and self._sections[0].level == levels[0]
+        return levels[1] if has_title and len(levels) > 1 else levels[0]
 
     def _top_section(self, chunk: int, top: int) -> int:
         for section in reversed(self._path(self._chunks[chunk].section)):
@@ -166,15 +170,17 @@ class _TreeBuilder:
         children: list[int] = []
         index = 0
         while index < len(leaves):
-            inner = self._step_towards(section, self._drafts[leaves[index]].section)
-            if inner is None:
+            inner_section = self._step_towards(section, self._drafts[leaves[index]].section)
+            if inner_section is None:
                 children.append(leaves[index])
                 index += 1
                 continue
             stop = index
-            while stop < len(leaves) and self._step_towards(section, self._drafts[leaves[stop]].section) == inner:
+            while (
+                stop < len(leaves) and self._step_towards(section, self._drafts[leaves[stop]].section) == inner_section
+            ):
                 stop += 1
-            children.append(self._node(inner, leaves[index:stop], node_of))
+            children.append(self._node(inner_section, leaves[index:stop], node_of))
             index = stop
         if len(children) > _BROADEST and all(child in leaves for child in children):
             children = self._join_similar(children, section)
@@ -229,14 +235,14 @@ class _TreeBuilder:
     def _summary(self, first: int, last: int) -> list[Span]:
         """The sentences of some chunks, ``first`` to ``last``, that have most of what these are about, within the
         length of a summary; the most telling first."""
-        spans = [span for found in self._spans[first : last + 1] for span in found if self._sentences[span]]
+        spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
         if sum(sentence_length(self._sentences[span]) for span in spans) <= _SUMMARY_WORDS:
             return spans
         sentences = [self._words[span] for span in spans]
         weights = cover_weights(sentences, self._spread, len(self._chunks))
-        chosen = greedy_cover(sentences, weights, _SUMMARY_WORDS)
+        selected = greedy_cover(sentences, weights, _SUMMARY_WORDS)
         # No sentence is shown longer than a summary: where none says anything, the first fits.
-        return [spans[number] for number in chosen or range(1)]
+        return [spans[number] for number in selected or range(1)]
 
     @cached_property
     def _words(self) -> dict[Span, SentenceWords]:
@@ -245,7 +251,7 @@ class _TreeBuilder:
     @cached_property
     def _spread(self) -> Mapping[str, int]:
         """In how many chunks each word is that a summary should have."""
-        chunks = ({word for span in found for word in self._words[span].words} for found in self._spans)
+        chunks = ({word for span in chunk_spans for word in self._words[span].words} for chunk_spans in self._spans)
         return Counter(chain.from_iterable(chunks))
 
 
@@ -258,8 +264,8 @@ def _agglomerate(vectors: list[dict[str, float]], largest: int) -> list[list[int
     version = [0] * len(vectors)
     heap = [(-_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
     heapq.heapify(heap)
-    groups, wanted = len(vectors), math.ceil(len(vectors) / 3)
-    while heap and groups > wanted:
+    num_groups, target_count = len(vectors), math.ceil(len(vectors) / 3)
+    while heap and num_groups > target_count:
         _, left, right, left_version, right_version = heapq.heappop(heap)
         if not members[left] or not members[right] or (version[left], version[right]) != (left_version, right_version):
             continue
@@ -273,7 +279,7 @@ def _agglomerate(vectors: list[dict[str, float]], largest: int) -> list[list[int
         following[left] = following[right]
         if following[left] < len(vectors):
             previous[following[left]] = left
-        groups -= 1
+        num_groups -= 1
         for a, b in ((previous[left], left), (left, following[left])):
             if a >= 0 and b < len(vectors):
                 heapq.heappush(heap, (-_cosine(sums[a], sums[b]), a, b, version[a], version[b]))

@@ -71,22 +71,22 @@ def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Hea
     sections = _sections(found, len(text))
     chunks: list[Chunk] = []
     units: list[Unit] = []
-    lead: list[Unit] = []  # headings that still wait for a body
-    section = here = -1
-    before: Block | None = None
+    lead_headings: list[Unit] = []  # headings that still wait for a body
+    section = current_section = -1
+    previous: Block | None = None
     for block in found:
         if block.kind == "heading":
             if units:
-                chunks += _pack([*lead, *units], here, tokens)
-                lead, units = [], []
+                chunks += _pack([*lead_headings, *units], current_section, tokens)
+                lead_headings, units = [], []
             section += 1
-            lead.append(_unit(text, block.start, block.end, block.kind))
+            lead_headings.append(_unit(text, block.start, block.end, block.kind))
         else:
-            here = section
-            units += _tied(list(_units(text, block, tokens)), _follows(text, before, block), tokens)
-        before = block
-    if lead or units:
-        chunks += _pack([*lead, *units], section, tokens)
+            current_section = section
+            units += _tied(list(_units(text, block, tokens)), _follows(text, previous, block), tokens)
+        previous = block
+    if lead_headings or units:
+        chunks += _pack([*lead_headings, *units], section, tokens)
     return sections, chunks
 
 
@@ -100,8 +100,8 @@ def chunks_at(
     chunks: list[Chunk] = []
     for start, end in spans:
         units: list[Unit] = []
-        for number in range(bisect_right(ends, start), len(found)):
-            block = found[number]
+        for index in range(bisect_right(ends, start), len(found)):
+            block = found[index]
             if block.start >= end:
                 break
             part = replace(block, start=max(block.start, start), end=min(block.end, end))
@@ -117,10 +117,10 @@ def chunks_at(
 
 def _section_around(sections: Sequence[Heading], start: int, end: int) -> int:
     """The innermost section that a place lies in; -1: none."""
-    around = bisect_right(sections, start, key=lambda section: section.start) - 1
-    while around >= 0 and sections[around].end < end:
-        around = sections[around].parent
-    return around
+    index = bisect_right(sections, start, key=lambda section: section.start) - 1
+    while index >= 0 and sections[index].end < end:
+        index = sections[index].parent
+    return index
 
 
 def _follows(text: str, before: Block | None, block: Block) -> bool:
@@ -138,31 +138,31 @@ def _tied(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
     """The units of a block, those tied that should not begin a chunk."""
     if not units:
         return units
-    kind, tied = units[0].kind, {0} if follows else set()
+    kind, tied_indexes = units[0].kind, {0} if follows else set()
     if kind in ("code", "table", "item") and sum(unit.tokens for unit in units) <= tokens:
-        tied |= set(range(1, len(units)))
+        tied_indexes |= set(range(1, len(units)))
     elif kind == "code":
-        tied |= {1, len(units) - 1}
+        tied_indexes |= {1, len(units) - 1}
     elif kind == "table":
-        tied |= {1, 2}
+        tied_indexes |= {1, 2}
     elif kind == "item" and units[0].tokens <= _SHORT_LABEL:
-        tied.add(1)
-    return [unit._replace(tied=True) if index in tied else unit for index, unit in enumerate(units)]
+        tied_indexes.add(1)
+    return [unit._replace(tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
 
 
 def _sections(found: Sequence[Block], end: int) -> list[Heading]:
     headings = [block for block in found if block.kind == "heading"]
     parents: list[int] = []
-    stops = [end] * len(headings)
+    ends = [end] * len(headings)
     open_sections: list[int] = []
     for index, heading in enumerate(headings):
         while open_sections and headings[open_sections[-1]].level >= heading.level:
-            stops[open_sections.pop()] = heading.start
+            ends[open_sections.pop()] = heading.start
         parents.append(open_sections[-1] if open_sections else -1)
         open_sections.append(index)
     return [
         Heading(heading.level, heading.title, parent, heading.start, stop)
-        for heading, parent, stop in zip(headings, parents, stops, strict=True)
+        for heading, parent, stop in zip(headings, parents, ends, strict=True)
     ]
 
 
@@ -212,18 +212,18 @@ def _pack(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
     """Chunks of about equal size from the units of one section."""
     total = sum(unit.tokens for unit in units)
     quota = total / max(1, round(total / tokens))
-    taken: list[Unit] = []
-    filled = 0.0
-    for together in _together(units, tokens):
-        size = sum(unit.tokens for unit in together)
-        too_long = taken and together[-1].end - taken[0].start > LONGEST_CHUNK
-        if taken and (too_long or filled + size / 2 > quota):
-            yield _chunk(taken, section)
-            filled = max(-quota / 2, filled - quota) if not too_long else 0.0
-            taken = []
-        taken += together
-        filled += size
-    yield _chunk(taken, section)
+    pending: list[Unit] = []
+    filled_tokens = 0.0
+    for run in _together(units, tokens):
+        size = sum(unit.tokens for unit in run)
+        is_too_long = pending and run[-1].end - pending[0].start > LONGEST_CHUNK
+        if pending and (is_too_long or filled_tokens + size / 2 > quota):
+            yield _chunk(pending, section)
+            filled_tokens = max(-quota / 2, filled_tokens - quota) if not is_too_long else 0.0
+            pending = []
+        pending += run
+        filled_tokens += size
+    yield _chunk(pending, section)
 
 
 def _together(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:

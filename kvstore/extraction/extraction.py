@@ -104,10 +104,10 @@ class Extracted(ValidDocument):
 def embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
     """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text; in
     between a ``context`` that the text does not say itself."""
-    names = list(dict.fromkeys(part for part in [title, *headings] if part))
+    titles = list(dict.fromkeys(part for part in [title, *headings] if part))
     body = plain(text)
-    above = [" > ".join(names), context if context not in body else ""]
-    return "".join(f"{line}\n" for line in above if line) + body
+    prefix_lines = [" > ".join(titles), context if context not in body else ""]
+    return "".join(f"{line}\n" for line in prefix_lines if line) + body
 
 
 def first_sentence(text: str) -> str:
@@ -139,10 +139,10 @@ def extract(
 
 def derive(given: ValidDocument, settings: FixedSettings) -> Extracted:
     """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
-    (found,) = derive_all([given], settings)
-    if isinstance(found, InputError):
-        raise found
-    return found
+    (extracted,) = derive_all([given], settings)
+    if isinstance(extracted, InputError):
+        raise extracted
+    return extracted
 
 
 def forget_texts(texts: list[str]) -> None:
@@ -159,16 +159,16 @@ def derive_all(
     It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``texts_known`` is
     told all their embedding texts before anything is parsed.
     """
-    begun: list[ChunkedDocument | Extracted | InputError] = []
+    items: list[ChunkedDocument | Extracted | InputError] = []
     for document in documents:
         try:
-            begun.append(cut(document, settings))
+            items.append(cut(document, settings))
         except InputError as error:
-            begun.append(error)
-    written = [item for item in begun if isinstance(item, ChunkedDocument)]
-    texts_known([text for item in written for text in item.embedding_texts(settings)])
-    derived = iter(derive_chunked(written, settings))
-    return [next(derived) if isinstance(item, ChunkedDocument) else item for item in begun]
+            items.append(error)
+    chunked = [item for item in items if isinstance(item, ChunkedDocument)]
+    texts_known([text for item in chunked for text in item.embedding_texts(settings)])
+    extracted = iter(derive_chunked(chunked, settings))
+    return [next(extracted) if isinstance(item, ChunkedDocument) else item for item in items]
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[Extracted]:
@@ -176,12 +176,12 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
     pipeline = open_language(settings.language)
     if pipeline is None:
         with collection_paused():
-            derived = [_derived(item, Prose(), settings) for item in documents]
+            extracted = [_derived(item, Prose(), settings) for item in documents]
             if len(documents) >= _MANY:
                 count_as_old()  # it lives until it is stored: a collection right behind the pause would look at all
-        return derived
+        return extracted
     prose = read_prose([(item.text, item.parsed_by(settings.language), item.to_bytes) for item in documents], pipeline)
-    return [_derived(item, of_document, settings) for item, of_document in zip(documents, prose, strict=True)]
+    return [_derived(item, document_prose, settings) for item, document_prose in zip(documents, prose, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,10 @@ class ChunkedDocument:
 
     def with_vectors(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
         """The same with vectors of the user's own; see :func:`with_vectors`."""
-        given = with_vectors(self.given, vectors)
-        return ChunkedDocument(given, self.text, self.blocks, self.sections, self.chunks, self.to_bytes, self.english)
+        document = with_vectors(self.given, vectors)
+        return ChunkedDocument(
+            document, self.text, self.blocks, self.sections, self.chunks, self.to_bytes, self.english
+        )
 
     def parsed_by(self, language: str) -> list[Chunk]:
         """The chunks that a pipeline is to parse: what is no English says nothing to ``en``."""
@@ -242,35 +244,41 @@ def _spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
 
 
 def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
-    given, text, sections, chunks = written.given, written.text, written.sections, written.chunks
-    to_bytes = written.to_bytes
+    document, text, sections, chunks = written.given, written.text, written.sections, written.chunks
+    byte_offsets = written.to_bytes
     stem = stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
-    tree = build_tree(sections, chunks, [_sentences(text, chunk, to_bytes) for chunk in chunks], pieces, stem)
+    tree = build_tree(sections, chunks, [_sentences(text, chunk, byte_offsets) for chunk in chunks], pieces, stem)
     outline = [
-        Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
+        Section(
+            s.level, s.title, s.parent, int(byte_offsets[s.start]), int(byte_offsets[s.end]), tree.of_section[index]
+        )
         for index, s in enumerate(sections)
     ]
-    stated = outline_relations(written.blocks, to_bytes, any(written.english)) if _has_tree(given) else []
-    if given.own_chunks is not None:  # what stands between the chunks says nothing
-        kept = [(int(to_bytes[chunk.start]), int(to_bytes[chunk.end])) for chunk in chunks]
-        stated = [one for one in stated if any(start <= one.start and one.end <= end for start, end in kept)]
+    tree_relations = (
+        outline_relations(written.blocks, byte_offsets, any(written.english)) if _has_tree(document) else []
+    )
+    if document.own_chunks is not None:  # what stands between the chunks says nothing
+        chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunks]
+        tree_relations = [
+            one for one in tree_relations if any(start <= one.start and one.end <= end for start, end in chunk_spans)
+        ]
     relations = [
         relation
-        for relation in (*stated, *prose.relations)
+        for relation in (*tree_relations, *prose.relations)
         if all(is_name_key(entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
-    names = [*_names(written), *_related(stated, "tree"), *prose.names()]
-    introductions = _introductions(names, settings.name_words, given.key)
-    placed = {entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
-    places = [*([plain(given.title)] if given.title else []), *(section.title for section in sections)]
-    sought = [name.key for name in introductions if name.key not in placed]
-    placed |= occurring([*pieces, *places], sought, settings.name_words)
-    introductions = [name for name in introductions if name.key in placed]
-    extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
+    names = [*_names(written), *_related(tree_relations, "tree"), *prose.names()]
+    introductions = _introductions(names, settings.name_words, document.key)
+    occurring_keys = {entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
+    heading_texts = [*([plain(document.title)] if document.title else []), *(section.title for section in sections)]
+    candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
+    occurring_keys |= occurring([*pieces, *heading_texts], candidate_keys, settings.name_words)
+    introductions = [name for name in introductions if name.key in occurring_keys]
+    extracted = _extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
-        terms = chunk_terms(given.title, extracted.headings(chunk.section), piece, stem)
-        start, end = int(to_bytes[chunk.start]), int(to_bytes[chunk.end])
+        terms = chunk_terms(document.title, extracted.headings(chunk.section), piece, stem)
+        start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
     return extracted
 
@@ -301,15 +309,17 @@ def vectors_for(
     ``kept`` has vectors of texts that need not be made again. ``embed`` is called once for all that are missing, each
     once, and not for no text.
     """
-    every = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)
-    absent = ((space, text) for space, text in every if (space, text) not in kept and (ANY_SPACE, text) not in kept)
-    missing = list(dict.fromkeys(text for _, text in absent))
-    made = dict(zip(missing, embed(missing), strict=True)) if missing else {}
+    all_texts = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)
+    uncached_texts = (
+        (space, text) for space, text in all_texts if (space, text) not in kept and (ANY_SPACE, text) not in kept
+    )
+    missing = list(dict.fromkeys(text for _, text in uncached_texts))
+    new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
 
     def vector(space: str, text: str) -> npt.NDArray[np.float32]:
         found = kept.get((space, text))
         found = kept.get((ANY_SPACE, text)) if found is None else found
-        return made[text] if found is None else found
+        return new_vectors[text] if found is None else found
 
     return [
         {
@@ -323,8 +333,8 @@ def vectors_for(
 def with_vectors(document: Document, vectors: npt.NDArray[np.float32]) -> Document:
     """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
     d = document
-    own = vectors.astype("<f4").tobytes()
-    digest = content_digest(d.title, d.source, d.meta, d.format, d.text, own, d.left_out, d.own_chunks)
+    vector_bytes = vectors.astype("<f4").tobytes()
+    digest = content_digest(d.title, d.source, d.meta, d.format, d.text, vector_bytes, d.left_out, d.own_chunks)
     return replace(document, digest=digest)
 
 
@@ -365,40 +375,40 @@ def _names(written: ChunkedDocument) -> Iterator[Name]:
         for chunk, english in zip(written.chunks, written.english, strict=True)
         for unit in chunk.units
     ]
-    code = [unit for unit, kind, _ in units if kind == "code"]
+    code_units = [unit for unit, kind, _ in units if kind == "code"]
     # What stands above the rule of a table are the heads of its columns, capitalised for that.
-    heads = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
-    written_out = [
+    header_indexes = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
+    text_units = [
         (unit, kind, english)
         for number, (unit, kind, english) in enumerate(units)
-        if kind != "code" and number not in heads and not unit.startswith(("#", "|--"))
+        if kind != "code" and number not in header_indexes and not unit.startswith(("#", "|--"))
     ]
-    heads_of_mails = [(unit, english) for unit, _, english in written_out if is_mail_head(unit, 0, len(unit))]
-    for unit, english in heads_of_mails:
+    mail_heads = [(unit, english) for unit, _, english in text_units if is_mail_head(unit, 0, len(unit))]
+    for unit, english in mail_heads:
         for start, end in mail_fields(unit, 0, len(unit)):
             yield from mail_names(unit[start:end], english)
-    if heads_of_mails:
-        written_out = [item for item in written_out if (item[0], item[2]) not in heads_of_mails]
-    prose = [(unit, kind) for unit, kind, english in written_out if english]
-    seen = SentenceNames(unit for unit, _ in prose)
+    if mail_heads:
+        text_units = [item for item in text_units if (item[0], item[2]) not in mail_heads]
+    prose = [(unit, kind) for unit, kind, english in text_units if english]
+    sentence_names = SentenceNames(unit for unit, _ in prose)
     for index, (unit, kind) in enumerate(prose):
-        yield from seen.names(index)
+        yield from sentence_names.names(index)
         yield from identifiers(unit)
         yield from written_terms(unit, kind)
-    for unit, _, english in written_out:
+    for unit, _, english in text_units:
         yield from () if english else code_terms(unit)
-    for unit in code:
+    for unit in code_units:
         yield from identifiers(unit)
 
 
 def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
     """Each name once, under its first form and the kind it was seen as first."""
-    found: dict[str, Introduction] = {}
-    seen: set[str] = set()
+    introductions: dict[str, Introduction] = {}
+    seen_forms: set[str] = set()
     for form, kind in names:
-        if form in seen:
+        if form in seen_forms:
             continue
-        seen.add(form)
+        seen_forms.add(form)
         if most_words is None:
             name_key = entity_key(form)
             if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:
@@ -407,9 +417,9 @@ def _introductions(names: Iterable[Name], most_words: int | None, document: str)
                 )
         else:
             name_key = _name_key(form, most_words)
-        if name_key and name_key not in found:
-            found[name_key] = Introduction(name_key, form, kind)
-    return [found[name_key] for name_key in sorted(found)]
+        if name_key and name_key not in introductions:
+            introductions[name_key] = Introduction(name_key, form, kind)
+    return [introductions[name_key] for name_key in sorted(introductions)]
 
 
 @lru_cache(maxsize=1 << 13)  # the names of a text stand in others as well

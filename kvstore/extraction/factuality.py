@@ -38,20 +38,22 @@ class Factuality:
             return 0.0
         words = self._words
         auxiliaries = self._auxiliaries(head)
-        at = head
+        index = head
         for _ in range(len(words)):
-            label = words[at].label.partition(":")[0]
-            if self._is_conditional(at):
+            label = words[index].label.partition(":")[0]
+            if self._is_conditional(index):
                 return 0.0
-            above = words[at].head
-            if label not in _CLAUSES or above < 0:
+            governor = words[index].head
+            if label not in _CLAUSES or governor < 0:
                 break
-            if label in ("ccomp", "xcomp", "csubj") and (words[above].lemma in _DOUBTED or self._is_denied(above)):
+            if label in ("ccomp", "xcomp", "csubj") and (
+                words[governor].lemma in _DOUBTED or self._is_denied(governor)
+            ):
                 return 0.0
-            if label == "conj" and at == head and not any(True for _ in self._sentence.having(at, "nsubj")):
+            if label == "conj" and index == head and not any(True for _ in self._sentence.having(index, "nsubj")):
                 # "may contain A and include B": what the first says of itself holds for the second too.
-                auxiliaries |= self._auxiliaries(above)
-            at = above
+                auxiliaries |= self._auxiliaries(governor)
+            index = governor
         if auxiliaries & _SUPPOSED:
             return 0.0
         return POSSIBLE if auxiliaries & _POSSIBLE else 1.0

@@ -71,8 +71,13 @@ class NounPhrases:
             return None
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
-        before = self._sentence.text[max(0, start - 40) : start]
-        if not is_term(form) or before.endswith(("-", "/")) or _BROKEN.search(before) or _STROKED.search(before):
+        preceding_text = self._sentence.text[max(0, start - 40) : start]
+        if (
+            not is_term(form)
+            or preceding_text.endswith(("-", "/"))
+            or _BROKEN.search(preceding_text)
+            or _STROKED.search(preceding_text)
+        ):
             return None  # no name, or cut off of what stands before it
         if _JOINED.match(self._sentence.text, end) or _is_doubled(form):
             return None  # cut off of what stands behind it, or a term and its explanation run together
@@ -84,36 +89,36 @@ class NounPhrases:
 
     def terms(self) -> list[Term]:
         """The names of common noun phrases of several words, and of nouns that are no everyday words."""
-        inside = ("compound", "flat", "amod", "nmod:desc")
+        inner_labels = ("compound", "flat", "amod", "nmod:desc")
         found = []
-        for at, word in enumerate(self._words):
-            if word.nominal and not word.proper and word.label not in inside:
-                name = self.name(at)
-                of_nouns = self.is_of_nouns(at)
+        for index, word in enumerate(self._words):
+            if word.nominal and not word.proper and word.label not in inner_labels:
+                name = self.name(index)
+                is_compound = self.is_of_nouns(index)
                 if name is None or name.split()[0].lower() in PLAIN or not _LATIN.search(name):
                     continue
                 if " " not in name:
                     if len(name) > 3 and name.isalpha() and name.islower() and not is_everyday(name):
                         found += [Term(form, _SINGLE) for form in dict.fromkeys((name, word.text.lower()))]
                     continue
-                plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
-                if of_nouns or (plain and word.lemma not in _EMPTY):
+                is_plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
+                if is_compound or (is_plain and word.lemma not in _EMPTY):
                     # A plural is a name as it is written too: nothing else of it may stand in the text.
-                    first, last = self.extent(at)
+                    first, last = self.extent(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
-                    clear = of_nouns and self._is_clear(first, last)
+                    clear = is_compound and self._is_clear(first, last)
                     forms = dict.fromkeys((name, " ".join(written.split())))
-                    verbal = of_nouns and word.text.endswith("s") and everyday_kind(word.text) == VERB
+                    verbal = is_compound and word.text.endswith("s") and everyday_kind(word.text) == VERB
                     found += [Term(form, _TERM, clear, verbal) for form in forms]
         return found
 
     def _is_clear(self, first: int, last: int) -> bool:
         """Whether a name of nouns alone is one beyond doubt: two of them, the second no everyday word, neither a verb
         taken for a noun (``prints information``, ``CMake runs``)."""
-        before, head = self._words[first], self._words[last]
-        if last - first != 1 or not before.text[:1].islower():
+        modifier, head = self._words[first], self._words[last]
+        if last - first != 1 or not modifier.text[:1].islower():
             return False
-        if before.tag in ("NNS", "VBG") or before.text.endswith("ing"):
+        if modifier.tag in ("NNS", "VBG") or modifier.text.endswith("ing"):
             return False
         return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
@@ -145,13 +150,13 @@ class NounPhrases:
         if not self._words[place].proper:
             return None
         first, _ = self.extent(place)
-        before = first - 1
-        if before < 0 or not self._is_descriptor(self._words[before]) or not self._words[before].text.isalpha():
+        previous = first - 1
+        if previous < 0 or not self._is_descriptor(self._words[previous]) or not self._words[previous].text.isalpha():
             return None
         if self._words[place].text.isupper() or self._words[place].text[:-1].isupper():
             return None  # the backup API: what the letters stand for is the kind, and what is before them its name
-        head = self._words[before].head
-        return before if first <= head <= place or self._words[first].head == before else None
+        head = self._words[previous].head
+        return previous if first <= head <= place or self._words[first].head == previous else None
 
     def members(self, place: int) -> tuple[int, ...]:
         """The noun at ``place`` and those coordinated with it, clauses left out."""
@@ -160,38 +165,40 @@ class NounPhrases:
         return self._members[place]
 
     def _gathered(self, place: int) -> list[int]:
-        found = [place]
+        members = [place]
         determiners = self._sentence.lemmas(place, "det")
-        for other in self._sentence.having(place, "conj", "appos"):
-            inner = self._list_goes_on(place, other, determiners)
-            if self.is_phrase(other) and (self._words[other].label == "conj" or inner):
-                if any(word.tag in FINITE or word.text in ";:" for word in self._words[found[-1] + 1 : other]):
+        for conjunct in self._sentence.having(place, "conj", "appos"):
+            inner = self._list_goes_on(place, conjunct, determiners)
+            if self.is_phrase(conjunct) and (self._words[conjunct].label == "conj" or inner):
+                if any(word.tag in FINITE or word.text in ";:" for word in self._words[members[-1] + 1 : conjunct]):
                     break
-                found += [other, *inner]
-        return found
+                members += [conjunct, *inner]
+        return members
 
     def listed(self, place: int) -> list[int]:
         """The noun at ``place`` and all that its list goes on with (``X, the Y and Z``), however they are attached."""
-        found = [place]
+        items = [place]
         words = self._words
-        at = self.extent(place)[1] + 1
-        joined = False
-        while at < len(words) and not joined and words[at].text in (",", "and", "or"):
-            joined = words[at].text != ","
-            at += 1
-            if at < len(words) and words[at].text in ("and", "or"):
-                joined = True
-                at += 1
-            head = self._next_head(at)
-            if head is None or head <= found[-1]:
+        position = self.extent(place)[1] + 1
+        has_conjunction = False
+        while position < len(words) and not has_conjunction and words[position].text in (",", "and", "or"):
+            has_conjunction = words[position].text != ","
+            position += 1
+            if position < len(words) and words[position].text in ("and", "or"):
+                has_conjunction = True
+                position += 1
+            head = self._next_head(position)
+            if head is None or head <= items[-1]:
                 break
-            found.append(head)
-            at = self.extent(head)[1] + 1
-        last_of_clause = at < len(words) and (words[at].tag in FINITE or words[at].label in ("cop", "aux"))
+            items.append(head)
+            position = self.extent(head)[1] + 1
+        is_before_verb = position < len(words) and (
+            words[position].tag in FINITE or words[position].label in ("cop", "aux")
+        )
         parsed = self.members(place)
-        if not joined or last_of_clause or len(found) < 3:
+        if not has_conjunction or is_before_verb or len(items) < 3:
             return list(parsed)
-        return [*found, *(other for other in parsed if other > found[-1])]
+        return [*items, *(member for member in parsed if member > items[-1])]
 
     def _next_head(self, at: int) -> int | None:
         """The head of a plain noun phrase that begins right here, or None."""
@@ -213,10 +220,14 @@ class NounPhrases:
         lungs``."""
         if self._words[other].label != "appos" or self._words[place].tag == "NNS":
             return []
-        alike = self._words[place].proper == self._words[other].proper and (
+        is_alike = self._words[place].proper == self._words[other].proper and (
             determiners == self._sentence.lemmas(other, "det")
         )
-        return [inner for inner in self._sentence.having(other, "conj") if self.is_phrase(inner)] if alike else []
+        return (
+            [conjunct for conjunct in self._sentence.having(other, "conj") if self.is_phrase(conjunct)]
+            if is_alike
+            else []
+        )
 
     def is_phrase(self, place: int) -> bool:
         """Whether the word heads a noun phrase, not a clause."""
@@ -235,15 +246,15 @@ class NounPhrases:
     def prepositions(self, place: int) -> set[str]:
         """The prepositions before the phrase around a noun (or of another word), wherever in it they hang."""
         first, last = self.extent(place) if self._words[place].nominal else (place, place)
-        every = (child for at in range(first, last + 1) for child in self._sentence.having(at, "case"))
-        return {self._words[child].lemma for child in every if child < first}
+        case_markers = (child for i in range(first, last + 1) for child in self._sentence.having(i, "case"))
+        return {self._words[child].lemma for child in case_markers if child < first}
 
     def _goes_before(self, at: int, after: int, place: int) -> bool:
         word, head = self._words[at], self._words[place]
         if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
-        glued = word.end == self._words[after].start and self._words[after].text in "-–/"
-        if not glued and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
+        is_joined = word.end == self._words[after].start and self._words[after].text in "-–/"
+        if not is_joined and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
             return False
         if word.tag == "CD":
             return at > 0 and self._words[at - 1].nominal and self._words[at - 1].head == place
@@ -256,31 +267,31 @@ class NounPhrases:
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
         if not head.proper and is_of_people(word.text) and not self._words[after].text.istitle():
             return False  # who a Filipino rapper is of, and not what; but European Union measures
-        fits = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or glued
-        return fits and word.lemma not in PASSING and word.text.lower() not in PASSING
+        is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
+        return is_adjective and word.lemma not in PASSING and word.text.lower() not in PASSING
 
     def _goes_after(self, at: int, place: int, last: int) -> bool:
-        word, before = self._words[at], self._words[last]
+        word, previous = self._words[at], self._words[last]
         if word.head != place and self._words[word.head].head != place:
             return False
         if word.label == "flat":
             return word.pos not in ("PUNCT", "ADP")
         return (
-            self._words[place].proper and word.tag == "CD" and word.end - before.end <= 8 and word.label == "nummod"
-        ) and before.end + 1 == word.start
+            self._words[place].proper and word.tag == "CD" and word.end - previous.end <= 8 and word.label == "nummod"
+        ) and previous.end + 1 == word.start
 
     def _with_complement(self, last: int) -> int:
         """The last word of a proper name that may go on: ``Faculty of Law``, ``Bureau of Weights and Measures``."""
         words = self._words
         while last + 2 < len(words) and words[last + 1].text in _INSIDE:
-            after = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
-            if not (words[after].proper and words[after].text[:1].isupper()):
+            next_index = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
+            if not (words[next_index].proper and words[next_index].text[:1].isupper()):
                 break
-            last = after
+            last = next_index
             while last + 1 < len(words) and words[last + 1].proper and words[last + 1].text[:1].isupper():
                 last += 1
-            joined = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].proper
-            if joined and after == last and words[last + 2].head == after:
+            has_conjunct = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].proper
+            if has_conjunct and next_index == last and words[last + 2].head == next_index:
                 last += 2  # "Weights and Measures", but not "Law and the Faculty"
         return last
 
@@ -294,8 +305,8 @@ class NounPhrases:
 
 def _is_doubled(form: str) -> bool:
     """Whether the same word stands twice in a row, in whatever number (``Bookmark Bookmarks``)."""
-    found = [singular(word) or word for word in form.lower().split()]
-    return any(map(str.__eq__, found, found[1:]))
+    singulars = [singular(word) or word for word in form.lower().split()]
+    return any(map(str.__eq__, singulars, singulars[1:]))
 
 
 def _adjoin(one: Word, other: Word) -> bool:
@@ -307,7 +318,7 @@ def _base(word: Word, written: str) -> str:
     """A noun as written, or its singular where it is a common plural."""
     if word.proper or word.tag != "NNS" or not word.text[1:].islower():
         return written
-    single = singular(written)
-    if single is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
+    singular_form = singular(written)
+    if singular_form is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
         return word.lemma  # mice, children
-    return single or written
+    return singular_form or written

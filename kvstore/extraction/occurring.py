@@ -28,38 +28,38 @@ def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set
     """
     if len(texts) <= _SHORT:
         return _occurring_in_few(texts, keys, most_words)
-    wanted: dict[bytes, list[bytes]] = {}
+    keys_by_word: dict[bytes, list[bytes]] = {}
     for key in keys:
-        found = _WORD.findall(key)
-        if found:
-            wanted.setdefault(max(found, key=len).encode(), []).append(key.encode())
-    occur: set[bytes] = set()
+        words = _WORD.findall(key)
+        if words:
+            keys_by_word.setdefault(max(words, key=len).encode(), []).append(key.encode())
+    found_keys: set[bytes] = set()
     for text in texts:
-        if not wanted:
+        if not keys_by_word:
             break
         data = folded_data(text)
-        if len(wanted) <= _FEW:
-            there: Iterable[bytes] = [word for word in wanted if word in data]
+        if len(keys_by_word) <= _FEW:
+            text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
         else:
-            there = wanted.keys() & {word.encode() for word in _WORD.findall(data.decode())}
-        here = set(occurring_keys(data, [key for word in there for key in wanted[word]], most_words))
-        occur |= here
-        for word in there:
-            left = [key for key in wanted[word] if key not in here]
-            if left:
-                wanted[word] = left
+            text_words = keys_by_word.keys() & {word.encode() for word in _WORD.findall(data.decode())}
+        text_keys = set(occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], most_words))
+        found_keys |= text_keys
+        for word in text_words:
+            remaining = [key for key in keys_by_word[word] if key not in text_keys]
+            if remaining:
+                keys_by_word[word] = remaining
             else:
-                del wanted[word]
-    return {key.decode() for key in occur}
+                del keys_by_word[word]
+    return {key.decode() for key in found_keys}
 
 
 def _occurring_in_few(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set[str]:
     """As :func:`occurring`, with no note taken of the words of names."""
-    left = [key.encode() for key in keys if _WORD.search(key)]
-    occur: set[bytes] = set()
+    remaining = [key.encode() for key in keys if _WORD.search(key)]
+    found_keys: set[bytes] = set()
     for text in texts:
-        here = set(occurring_keys(folded_data(text), left, most_words)) if left else set[bytes]()
-        if here:
-            occur |= here
-            left = [key for key in left if key not in here]
-    return {key.decode() for key in occur}
+        text_keys = set(occurring_keys(folded_data(text), remaining, most_words)) if remaining else set[bytes]()
+        if text_keys:
+            found_keys |= text_keys
+            remaining = [key for key in remaining if key not in text_keys]
+    return {key.decode() for key in found_keys}

@@ -63,7 +63,7 @@ def _place(
 ) -> Iterator[tuple[str, str, str, Block]]:
     while above and above[-1][0] >= block.level:
         above.pop()
-    parent = next((known for _, known in reversed(above) if known), None)
+    parent = next((ancestor for _, ancestor in reversed(above) if ancestor), None)
     if name and parent:
         yield kind, name, parent, block
     above.append((block.level, name))

@@ -30,26 +30,26 @@ def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str
             raise InputError(f"document {key!r}: chunks are 'whole' or a list of (start, end), not {chunks!r}")
         _check_length(key, text.replace("\r\n", "\n"), "it is one chunk and")
         return "whole"
-    found: list[tuple[int, int]] = []
-    last = shorter = 0  # shorter: by how many line ends the text is, up to ``last``
-    for number, given in enumerate(chunks):
-        start, end = _span(key, number, given)
-        if not last <= start < end <= len(text):
+    spans: list[tuple[int, int]] = []
+    previous_end = num_dropped = 0  # shorter: by how many line ends the text is, up to ``last``
+    for number, bounds in enumerate(chunks):
+        start, end = _span(key, number, bounds)
+        if not previous_end <= start < end <= len(text):
             raise InputError(
-                f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {last:,} and {len(text):,}: "
+                f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {previous_end:,} and {len(text):,}: "
                 "chunks stand in order and do not overlap; put what overlaps as documents of its own"
             )
         piece = text[start:end]
         if not piece.strip():
             raise InputError(f"document {key!r}: chunk {number}, ({start:,}, {end:,}), is blank; leave it out")
         _check_length(key, piece, f"chunk {number}")
-        at = start - shorter - _paired(text, last, start)
-        shorter += _paired(text, last, end)
-        found.append((at, end - shorter))
-        last = end
-    if not found:
+        chunk_start = start - num_dropped - _paired(text, previous_end, start)
+        num_dropped += _paired(text, previous_end, end)
+        spans.append((chunk_start, end - num_dropped))
+        previous_end = end
+    if not spans:
         raise InputError(f"document {key!r}: no chunk is given; leave chunks out to have it cut by rule")
-    return tuple(found)
+    return tuple(spans)
 
 
 def _paired(text: str, start: int, end: int) -> int:
@@ -59,7 +59,7 @@ def _paired(text: str, start: int, end: int) -> int:
 
 def _span(key: str, number: int, given: Any) -> tuple[int, int]:
     try:
-        start, end = (index(place) for place in given)
+        start, end = (index(bound) for bound in given)
     except (TypeError, ValueError):
         raise InputError(
             f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {shown(given)}"
@@ -81,10 +81,10 @@ def packed_chunks(chunks: OwnChunks) -> str | list[int] | None:
     if chunks is None or chunks == "whole":
         return chunks
     packed: list[int] = []
-    last = 0
+    previous_end = 0
     for start, end in chunks:
-        packed += start - last, end - start
-        last = end
+        packed += start - previous_end, end - start
+        previous_end = end
     return packed
 
 
@@ -92,9 +92,9 @@ def unpacked_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
     """The chunks that a record holds."""
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
-    found: list[tuple[int, int]] = []
-    last = 0
+    spans: list[tuple[int, int]] = []
+    previous_end = 0
     for gap, length in zip(packed[::2], packed[1::2], strict=True):
-        found.append((last + gap, last + gap + length))
-        last += gap + length
-    return tuple(found)
+        spans.append((previous_end + gap, previous_end + gap + length))
+        previous_end += gap + length
+    return tuple(spans)

@@ -49,21 +49,21 @@ class Prose:
         for relation in self.relations:
             yield _named(relation.child)
             yield _named(relation.parent)
-        used: Counter[str] = Counter()
+        form_counts: Counter[str] = Counter()
         for term, count in self.phrases.items():
-            used[term.form] += count
-        single = {form: singular(form) or form for form in used}
-        heads: Counter[str] = Counter()
-        for form, count in used.items():
-            if single[form] not in used or form == single[form]:
-                heads[form.rpartition(" ")[2]] += count
+            form_counts[term.form] += count
+        singular_forms = {form: singular(form) or form for form in form_counts}
+        head_counts: Counter[str] = Counter()
+        for form, count in form_counts.items():
+            if singular_forms[form] not in form_counts or form == singular_forms[form]:
+                head_counts[form.rpartition(" ")[2]] += count
         for term in self.phrases:
             # Each plural counts for its singular too.
-            base = single[term.form]
-            if term.verbal and base != term.form and used[base] <= used[term.form]:
+            singular_form = singular_forms[term.form]
+            if term.verbal and singular_form != term.form and form_counts[singular_form] <= form_counts[term.form]:
                 continue  # it is never one in the singular
-            told = term.clear and heads[base.rpartition(" ")[2]] >= _REPEATED
-            if told or max(used[term.form], used[base]) >= term.often:
+            has_repeated_head = term.clear and head_counts[singular_form.rpartition(" ")[2]] >= _REPEATED
+            if has_repeated_head or max(form_counts[term.form], form_counts[singular_form]) >= term.often:
                 yield _named(term.form)
 
 
@@ -93,22 +93,24 @@ def read_prose(
 
     Raises LanguageError where the pipeline cannot be loaded.
     """
-    prose_of_chunks = [
-        ([of_chunk for chunk in chunks if (of_chunk := _prose_of(text, chunk)).units], to_bytes)
+    prose_by_document = [
+        ([chunk_prose for chunk in chunks if (chunk_prose := _prose_of(text, chunk)).units], to_bytes)
         for text, chunks, to_bytes in documents
     ]
-    read = pipeline.read((of_chunk.text for of_document, _ in prose_of_chunks for of_chunk in of_document), _read)
-    for of_document, to_bytes in prose_of_chunks:
+    chunk_statements = pipeline.read(
+        (chunk_prose.text for document_prose, _ in prose_by_document for chunk_prose in document_prose), _read
+    )
+    for document_prose, to_bytes in prose_by_document:
         # The document's prose first: zip must not take a result that has none.
-        yield _prose(zip(of_document, read, strict=False), to_bytes)
+        yield _prose(zip(document_prose, chunk_statements, strict=False), to_bytes)
 
 
 def _prose(prose_of_chunks: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
-    for of_chunk, (stated, phrases) in prose_of_chunks:
+    for chunk_prose, (stated_relations, phrases) in prose_of_chunks:
         prose.phrases.update(phrases)
-        for statement in stated:
-            first, last = of_chunk.unit_at(statement.start), of_chunk.unit_at(statement.end - 1)
+        for statement in stated_relations:
+            first, last = chunk_prose.unit_at(statement.start), chunk_prose.unit_at(statement.end - 1)
             span = int(to_bytes[first.start]), int(to_bytes[last.end])
             prose.relations.append(
                 Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
@@ -117,19 +119,19 @@ def _prose(prose_of_chunks: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes
 
 
 def _read(_: str, parses: Sequence[Parse]) -> _StatedNames:
-    stated: list[StatedRelation] = []
+    stated_relations: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:
         for sentence in sentences_of(parse.doc):
-            for found in statements(sentence):
-                if found.telling:
-                    stated.append(found.shifted(parse.start))
+            for statement in statements(sentence):
+                if statement.telling:
+                    stated_relations.append(statement.shifted(parse.start))
             phrases += NounPhrases(sentence).terms()
-    return stated, phrases
+    return stated_relations, phrases
 
 
 def _prose_of(text: str, chunk: Chunk) -> _ChunkProse:
-    of_chunk = _ChunkProse()
+    chunk_prose = _ChunkProse()
     end = chunk.start
     for unit in chunk.units:
         if unit.kind in ("prose", "item"):
@@ -138,9 +140,9 @@ def _prose_of(text: str, chunk: Chunk) -> _ChunkProse:
             piece = _MARKER.sub("", text[unit.start : unit.end], count=1)
             piece = plain(without_braces(without_links(piece)))
             if _is_prose(piece):
-                of_chunk.add(piece, unit, "\n" in text[end : unit.start])
+                chunk_prose.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end
-    return of_chunk
+    return chunk_prose
 
 
 def _is_prose(piece: str) -> bool:

@@ -67,12 +67,12 @@ class StatedRelation:
 def statements(sentence: Sentence) -> list[StatedRelation]:
     """The relations that a sentence states, each pair of names once a kind, the most confident."""
     found = _SentenceRelations(sentence).statements()
-    best: dict[tuple[str, str, str], StatedRelation] = {}
+    best_statements: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in found:
         key = _key(statement.child), _key(statement.parent), statement.kind
-        if key[0] != key[1] and (key not in best or best[key].confidence < statement.confidence):
-            best[key] = statement
-    return list(best.values())
+        if key[0] != key[1] and (key not in best_statements or best_statements[key].confidence < statement.confidence):
+            best_statements[key] = statement
+    return list(best_statements.values())
 
 
 def _key(name: str) -> str:
@@ -90,8 +90,8 @@ class _SentenceRelations:
         self._factuality = Factuality(sentence)
         self._telling = Telling(sentence, self._phrases)
         # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
-        verbs = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
-        self._misread = not verbs and len(self._words) > 4 and self._words[-1].text == "."
+        has_verb = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
+        self._misread = not has_verb and len(self._words) > 4 and self._words[-1].text == "."
         # Nouns whose "of" was already read: "the capital of France" said of Paris.
         self._described: set[int] = set()
         # The predicate whose subject is looked for: a parse may lead from there to another, or back.
@@ -100,25 +100,25 @@ class _SentenceRelations:
     def statements(self) -> Iterator[StatedRelation]:
         if self._words[-1].text == "?":
             return
-        for place, word in enumerate(self._words):
+        for index, word in enumerate(self._words):
             if word.text.lower() == "including":
-                yield from self._examples_by_preposition(place)
-            elif self._frame(place):
-                yield from self._verb(place)
+                yield from self._examples_by_preposition(index)
+            elif self._frame(index):
+                yield from self._verb(index)
             elif word.lemma in ("become", "remain", "form"):
-                yield from self._becoming(place)
+                yield from self._becoming(index)
             elif word.lemma == "be" and word.label == "cop" and word.head >= 0:
                 yield from self._predicate(word.head)
-        for place, word in enumerate(self._words):
+        for index, word in enumerate(self._words):
             if word.label == "appos" and word.head >= 0:
-                yield from self._apposition(word.head, place)
+                yield from self._apposition(word.head, index)
             if word.text.lower() in ("such", "as"):
-                yield from self._examples_by_preposition(place)
-            elif word.lemma in EXAMPLES or self._opens_examples(place):
-                yield from self._examples_by_adverb(place)
-        for place, word in enumerate(self._words):
+                yield from self._examples_by_preposition(index)
+            elif word.lemma in EXAMPLES or self._opens_examples(index):
+                yield from self._examples_by_adverb(index)
+        for index, word in enumerate(self._words):
             if word.nominal and not self._misread:
-                yield from self._noun(place)
+                yield from self._noun(index)
 
     # Verbs.
 
@@ -134,17 +134,17 @@ class _SentenceRelations:
         if not weight:
             return
         word = self._words[verb]
-        passive = self._is_passive(verb)
+        is_passive = self._is_passive(verb)
         subjects = list(self._subjects(verb))
         for frame in FRAMES[self._frame(verb)]:
-            if frame.passive is not None and frame.passive != passive:
+            if frame.passive is not None and frame.passive != is_passive:
                 continue
-            others = self._obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
+            complements = self._obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
             for subject in subjects:
                 kind = frame.kind
                 if word.lemma == "include" and not frame.prepositions and self._is_of_any(subject):
                     kind = IS_A
-                lower, upper = ([subject], others) if frame.upward else (others, [subject])
+                lower, upper = ([subject], complements) if frame.upward else (complements, [subject])
                 yield from self._relate(lower, upper, kind, _OUTRIGHT * weight)
 
     def _is_of_any(self, noun: int) -> bool:
@@ -167,7 +167,7 @@ class _SentenceRelations:
             for member in self._phrases.members(child)
         ]
         if self._words[verb].lemma == "form":
-            predicates = [place for place in predicates if self._words[place].lemma == "part"]
+            predicates = [index for index in predicates if self._words[index].lemma == "part"]
         yield from self._describe(list(self._subjects(verb)), predicates, _PREDICATE * weight)
 
     def _predicate(self, predicate: int) -> Iterator[StatedRelation]:
@@ -178,33 +178,33 @@ class _SentenceRelations:
             return
         word = self._words[predicate]
         if word.lemma in ("dependent", "reliant"):
-            others = self._obliques(predicate, ("on", "upon"))
-            yield from self._relate(subjects, others, DEPENDS_ON, _OUTRIGHT * weight)
+            complements = self._obliques(predicate, ("on", "upon"))
+            yield from self._relate(subjects, complements, DEPENDS_ON, _OUTRIGHT * weight)
         elif not self._sentence.lemmas(predicate, "case"):
             yield from self._describe(subjects, [predicate, *self._conjuncts(predicate)], _PREDICATE * weight)
 
     def _conjuncts(self, noun: int) -> list[int]:
         """The nouns coordinated with a noun; what follows the one that an ``and`` stands before is another's
         apposition (``the director and producer of the play, a comedy``)."""
-        found: list[int] = []
-        for place in self._sentence.having(noun, "conj"):
-            if found and self._sentence.lemmas(found[-1], "cc") and not self._sentence.lemmas(place, "cc"):
+        conjuncts: list[int] = []
+        for index in self._sentence.having(noun, "conj"):
+            if conjuncts and self._sentence.lemmas(conjuncts[-1], "cc") and not self._sentence.lemmas(index, "cc"):
                 break
-            found += [place] if self._phrases.is_phrase(place) else []
-        return found
+            conjuncts += [index] if self._phrases.is_phrase(index) else []
+        return conjuncts
 
     def _subjects(self, verb: int) -> Iterator[int]:
         """The nouns a verb or predicate is about, relative pronouns and missing subjects resolved."""
         word = self._words[verb]
-        own = [place for place in self._sentence.having(verb, "nsubj") if place != verb]
-        for place in own:
-            if not self._is_relative(place):
-                yield from self._led_to(place) if self._is_of_one(verb, place) else self._resolved(place)
+        own = [index for index in self._sentence.having(verb, "nsubj") if index != verb]
+        for index in own:
+            if not self._is_relative(index):
+                yield from self._led_to(index) if self._is_of_one(verb, index) else self._resolved(index)
             else:
-                yield from self._antecedent_of(place, verb)
+                yield from self._antecedent_of(index, verb)
         if own or word.head < 0:
             return
-        pronoun = next((at for at in self._sentence.having(verb, "obj") if at < verb and self._is_relative(at)), None)
+        pronoun = next((i for i in self._sentence.having(verb, "obj") if i < verb and self._is_relative(i)), None)
         if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
             # "which belonged": the pronoun right before a verb without another subject is its subject.
             yield from self._antecedent_of(pronoun, verb)
@@ -224,28 +224,28 @@ class _SentenceRelations:
     def _is_of_one(self, verb: int, subject: int) -> bool:
         """Whether a verb or predicate is in the singular: what follows its subject is no list of subjects then, but
         belongs to its name (``Edward, Duke of York and Albany, was``)."""
-        own = {self._words[verb].tag, *(self._words[at].tag for at in self._sentence.having(verb, "cop", "aux"))}
-        past = any(self._words[at].text == "was" for at in self._sentence.having(verb, "cop", "aux"))
+        tags = {self._words[verb].tag, *(self._words[index].tag for index in self._sentence.having(verb, "cop", "aux"))}
+        is_past = any(self._words[index].text == "was" for index in self._sentence.having(verb, "cop", "aux"))
         phrases = self._phrases.listed(subject)
-        return ("VBZ" in own or past) and all("or" not in self._sentence.lemmas(at, "cc") for at in phrases)
+        return ("VBZ" in tags or is_past) and all("or" not in self._sentence.lemmas(index, "cc") for index in phrases)
 
     def _antecedent_of(self, pronoun: int, verb: int) -> Iterator[int]:
         """What a relative pronoun stands for: after a comma the noun before it, else what its clause hangs on."""
         word = self._words[verb]
-        before = self._phrase_before(pronoun)
-        apart = pronoun > 0 and self._words[pronoun - 1].text == ","
-        if word.label == "acl:relcl" and word.head >= 0 and (before is None or not apart):
+        previous_noun = self._phrase_before(pronoun)
+        is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","
+        if word.label == "acl:relcl" and word.head >= 0 and (previous_noun is None or not is_after_comma):
             yield from self._antecedents(word.head)
-        elif before is not None:
-            yield from self._antecedents(before)
+        elif previous_noun is not None:
+            yield from self._antecedents(previous_noun)
 
     def _antecedents(self, noun: int) -> Iterator[int]:
         if self._followed is None and any(True for _ in self._sentence.having(noun, "cop")):
             # What is said of a predicate is said of its subject: "Bergen is a town located in Norway".
             self._followed = noun
-            found = list(self._subjects(noun))
+            subjects = list(self._subjects(noun))
             self._followed = None
-            yield from found
+            yield from subjects
         elif self._words[noun].nominal:
             yield from self._resolved(noun)
 
@@ -257,22 +257,22 @@ class _SentenceRelations:
     def _led_to(self, noun: int) -> list[int]:
         """A noun, or what stands after its ``of`` where it only leads to that."""
         behind = self._phrases.complements(noun, "of")
-        leads = self._words[noun].lemma in LEADING or not self._words[noun].nominal
-        return behind if behind and leads else [noun]
+        is_leading = self._words[noun].lemma in LEADING or not self._words[noun].nominal
+        return behind if behind and is_leading else [noun]
 
     def _objects(self, verb: int) -> list[int]:
-        return [place for child in self._sentence.having(verb, "obj") for place in self._resolved(child)]
+        return [index for child in self._sentence.having(verb, "obj") for index in self._resolved(child)]
 
     def _obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        found: list[int] = []
+        nouns: list[int] = []
         for child in self._sentence.having(verb, "obl", "nmod"):
             if not self._phrases.prepositions(child) & set(prepositions):
                 continue
             if not self._is_relative(child):
-                found += self._resolved(child)
+                nouns += self._resolved(child)
             elif self._words[verb].label == "acl:relcl" and self._words[verb].head >= 0:
-                found += self._antecedents(self._words[verb].head)
-        return found
+                nouns += self._antecedents(self._words[verb].head)
+        return nouns
 
     def _is_relative(self, place: int) -> bool:
         return self._words[place].tag in ("WDT", "WP") or self._words[place].lemma in ("which", "that", "who", "whom")
@@ -281,8 +281,10 @@ class _SentenceRelations:
         word = self._words[verb]
         if any(True for _ in self._sentence.having(verb, "aux:pass", "nsubj:pass")):
             return True
-        bare = not self._sentence.lemmas(verb, "aux", "nsubj")
-        return word.tag == "VBN" and bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
+        is_bare = not self._sentence.lemmas(verb, "aux", "nsubj")
+        return (
+            word.tag == "VBN" and is_bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
+        )
 
     # Nouns.
 
@@ -305,10 +307,10 @@ class _SentenceRelations:
                 yield from self._relate(behind, subjects, PART_OF, confidence)
             elif word.nominal and not word.proper and not self._is_bare(predicate):
                 possessors = self._sentence.having(predicate, "nmod:poss")
-                owners = [*behind, *(place for place in possessors if self._words[place].proper)]
-                definite = "the" in self._sentence.lemmas(predicate, "det")
+                owners = [*behind, *(index for index in possessors if self._words[index].proper)]
+                is_definite = "the" in self._sentence.lemmas(predicate, "det")
                 for subject in subjects:
-                    if definite and not owners and not self._words[subject].proper:
+                    if is_definite and not owners and not self._words[subject].proper:
                         continue
                     yield from self._relate([subject], [predicate], IS_A, confidence)
                     yield from self._relate([subject], owners, OF, confidence)
@@ -369,10 +371,10 @@ class _SentenceRelations:
             upper = self._phrase_before(place)
         if first is None or upper is None:
             return
-        plural = words[upper].tag in ("NNS", "NNPS")
-        if not plural and self._phrases.prepositions(upper) - {"of"}:
+        is_plural = words[upper].tag in ("NNS", "NNPS")
+        if not is_plural and self._phrases.prepositions(upper) - {"of"}:
             return  # "names in the industry, including Ada": she is no part of the industry
-        kind = PART_OF if words[place].text.lower() == "including" and not plural else IS_A
+        kind = PART_OF if words[place].text.lower() == "including" and not is_plural else IS_A
         yield from self._relate(self._listed_from(first), self._led_to(upper), kind, _LISTED)
 
     def _examples_by_adverb(self, place: int) -> Iterator[StatedRelation]:
@@ -389,24 +391,26 @@ class _SentenceRelations:
 
     def _next_phrase(self, place: int) -> int | None:
         """The head of the noun phrase that begins at ``place``."""
-        for at in range(place, min(place + 8, len(self._words))):
-            word = self._words[at]
-            if word.nominal and not (at < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")):
-                return at
+        for index in range(place, min(place + 8, len(self._words))):
+            word = self._words[index]
+            if word.nominal and not (
+                index < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")
+            ):
+                return index
             if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.tag == "WRB" or word.text in ",;:.":
                 return None
         return None
 
     def _phrase_before(self, place: int) -> int | None:
         """The noun right before ``place``, a comma or bracket aside."""
-        at = place - 1
-        while at >= 0 and self._words[at].text in (",", "(", ";", ":", "–", "—"):
-            at -= 1
-        if at < 0 or not self._words[at].nominal:
+        index = place - 1
+        while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
+            index -= 1
+        if index < 0 or not self._words[index].nominal:
             return None
-        while self._words[at].label == "flat" and 0 <= self._words[at].head < at:
-            at = self._words[at].head
-        return at
+        while self._words[index].label == "flat" and 0 <= self._words[index].head < index:
+            index = self._words[index].head
+        return index
 
     def _listed_from(self, first: int) -> list[int]:
         """A noun and the nouns coordinated with it that follow it."""
@@ -420,17 +424,19 @@ class _SentenceRelations:
         """What a noun phrase says by itself."""
         word = self._words[place]
         if word.label == "conj" and word.head >= 0 and "other" in self._sentence.lemmas(place, "amod", "det"):
-            lower = [other for other in self._phrases.members(word.head) if other < place]
-            after = self._phrases.extent(place)[1] + 1
-            begins = after < len(self._words) and self._words[after].tag in FINITE
-            if not begins or self._words[word.head].label.startswith("nsubj"):  # "and other teams do": another clause
+            lower = [member for member in self._phrases.members(word.head) if member < place]
+            next_index = self._phrases.extent(place)[1] + 1
+            precedes_verb = next_index < len(self._words) and self._words[next_index].tag in FINITE
+            if not precedes_verb or self._words[word.head].label.startswith(
+                "nsubj"
+            ):  # "and other teams do": another clause
                 yield from self._relate(lower, [place], IS_A, _LISTED)
-        described = self._phrases.described_by(place)
-        if described is not None:
-            yield from self._relate([place], [described], IS_A, _APPOSED)
-        following = self._words[place + 1].tag if place + 1 < len(self._words) else ""
+        descriptor = self._phrases.described_by(place)
+        if descriptor is not None:
+            yield from self._relate([place], [descriptor], IS_A, _APPOSED)
+        next_tag = self._words[place + 1].tag if place + 1 < len(self._words) else ""
         # An article or a pronoun follows at once after verbs taken for nouns.
-        if word.proper or word.lemma in ONLY_VERBS or following in ("DT", "PRP", "PRP$"):
+        if word.proper or word.lemma in ONLY_VERBS or next_tag in ("DT", "PRP", "PRP$"):
             return
         if place not in self._described:
             yield from self._possession(place)
@@ -439,15 +445,15 @@ class _SentenceRelations:
         """``X of Y``, ``Y's X``, ``Y, whose X``."""
         word = self._words[place]
         for owner in self._sentence.having(place, "nmod:poss"):
-            relative = self._words[owner].lemma == "whose"
-            clause = self._clause_above(place) if relative else -1
+            is_relative = self._words[owner].lemma == "whose"
+            clause = self._clause_above(place) if is_relative else -1
             owners = [self._words[clause].head] if clause >= 0 else self._phrases.members(owner)
             yield from self._relate([place], owners, OF, _POSSESSED)
         behind = self._phrases.complements(place, "of")
         if word.lemma in NAMED_CLASSES:
-            named = [noun for noun in behind if self._words[noun].proper]
-            if named and word.tag == "NN":
-                yield from self._relate(named, [place], IS_A, _APPOSED)
+            proper_nouns = [noun for noun in behind if self._words[noun].proper]
+            if proper_nouns and word.tag == "NN":
+                yield from self._relate(proper_nouns, [place], IS_A, _APPOSED)
                 return
         if word.lemma in NOT_HAD or (word.lemma.endswith(ACT_ENDINGS) and word.lemma not in THINGS):
             return
@@ -464,17 +470,17 @@ class _SentenceRelations:
     def _relate(
         self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
-        parents = [(place, self._phrases.name(place)) for place in upper]
-        for place in lower:
-            child = self._phrases.name(place)
-            for above, parent in parents:
+        parents = [(index, self._phrases.name(index)) for index in upper]
+        for index in lower:
+            child = self._phrases.name(index)
+            for parent_index, parent in parents:
                 if child and parent:
-                    yield self._statement(child, parent, kind, confidence, place, above)
+                    yield self._statement(child, parent, kind, confidence, index, parent_index)
 
     def _statement(
         self, child: str, parent: str, kind: str, confidence: float, lower: int, upper: int
     ) -> StatedRelation:
         first, last = min(lower, upper), max(lower, upper)
         span = self._words[first].start, self._words[last].end
-        telling = self._telling.tells(kind, lower, upper, confidence)
-        return StatedRelation(child, parent, kind, round(confidence, 3), *span, telling)
+        is_informative = self._telling.tells(kind, lower, upper, confidence)
+        return StatedRelation(child, parent, kind, round(confidence, 3), *span, is_informative)

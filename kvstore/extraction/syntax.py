@@ -85,9 +85,9 @@ def sentences_of(doc: Doc) -> Iterator[Sentence]:
 
 def _words(span: Span) -> list[Word]:
     tokens = [token for token in span if not token.is_space]
-    place = {token.i: index for index, token in enumerate(tokens)}
+    index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = [
-        _word(token, place.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
+        _word(token, index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
         for token in tokens
     ]
     if any(word.label in _CLEAR for word in words):
@@ -140,8 +140,8 @@ def _turn(words: list[Word], noun: int, name: int) -> None:
     """Let a name after a common noun (``brother Tom``) govern the noun, as in ``the mathematician Emmy Noether``."""
     words[name].head, words[name].label = words[noun].head, words[noun].label
     words[noun].head, words[noun].label = name, "nmod:desc"
-    for place, word in enumerate(words):
-        if word.head == noun and place > name:
+    for index, word in enumerate(words):
+        if word.head == noun and index > name:
             word.head = name
 
 
@@ -158,12 +158,12 @@ def _to_universal(words: list[Word]) -> None:
     for index, word in enumerate(words):
         if word.label not in ("attr", "acomp") or word.head < 0:
             continue
-        verb_place, verb = word.head, words[word.head]
+        verb_index, verb = word.head, words[word.head]
         if verb.lemma != "be":
             word.label = "xcomp"
             continue
         word.head, word.label = verb.head, verb.label
         for other in words:
-            if other.head == verb_place and other is not word:
+            if other.head == verb_index and other is not word:
                 other.head = index
         verb.head, verb.label = index, "cop"

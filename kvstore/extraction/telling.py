@@ -72,10 +72,10 @@ class Telling:
         """Whether a relation of two nouns, stated with this confidence, tells something outside the sentence."""
         if not self._is_whole:
             return False
-        lower, upper = self._standing(child), self._standing(parent)
-        if lower is None or upper is None:
+        child_level, parent_level = self._standing(child), self._standing(parent)
+        if child_level is None or parent_level is None:
             return False
-        if any(self._is_cut(place) or self._is_of_title(place) for place in (child, parent)):
+        if any(self._is_cut(index) or self._is_of_title(index) for index in (child, parent)):
             return False
         if (
             self._is_some(child)
@@ -84,17 +84,17 @@ class Telling:
         ):
             return False
         if kind == IS_A:
-            return self._is_class(parent) and self._is_one(child, parent, lower, confidence)
+            return self._is_class(parent) and self._is_one(child, parent, child_level, confidence)
         if kind == OF:
             if confidence < _HINTED:
-                had = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
-                return upper == _PROPER and had and not self._is_extreme(child)
-            return upper == lower == _PROPER and not self._is_one_of(parent)
-        if kind in (LOCATED_IN, BELONGS_TO) and lower != _PROPER:
+                is_ownable = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
+                return parent_level == _PROPER and is_ownable and not self._is_extreme(child)
+            return parent_level == child_level == _PROPER and not self._is_one_of(parent)
+        if kind in (LOCATED_IN, BELONGS_TO) and child_level != _PROPER:
             return False  # a town in Norway: not any town is
         if self._is_one_of(child) or self._is_one_of(parent):
             return False
-        if kind == PART_OF and lower != _PROPER and child > parent and confidence < _OUTRIGHT:
+        if kind == PART_OF and child_level != _PROPER and child > parent and confidence < _OUTRIGHT:
             return False  # a group of dog breeds: there are others
         return self._is_specific(child) and self._is_specific(parent)
 
@@ -115,26 +115,26 @@ class Telling:
 
     def _is_extreme(self, place: int) -> bool:
         """Whether it is one among others by an order of them (``the smallest one``, ``the first one``)."""
-        beside = [self._words[at] for at in self._sentence.having(place, "amod")]
-        return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in beside)
+        modifiers = [self._words[i] for i in self._sentence.having(place, "amod")]
+        return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
 
     def _is_alias(self, place: int) -> bool:
         """Whether a single word stands for a name of several beside it (``John or Jack Robinson``)."""
         first, last = self._phrases.extent(place)
-        beside = [self._words[at].text for at in (first - 1, last + 1) if 0 <= at < len(self._words)]
-        return first == last and self._words[place].proper and "or" in beside
+        adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
+        return first == last and self._words[place].proper and "or" in adjacent_words
 
     def _is_one_of(self, place: int) -> bool:
         """Whether a proper name is only what one is of, or of what one is (``a Bergen baker``, ``a NULL``)."""
         word = self._words[place]
-        named = word.proper and (word.text.isupper() or not _is_code(word.text))
-        return named and bool(self._sentence.lemmas(place, "det") & {"a", "an"})
+        is_name = word.proper and (word.text.isupper() or not _is_code(word.text))
+        return is_name and bool(self._sentence.lemmas(place, "det") & {"a", "an"})
 
     def _is_of_title(self, place: int) -> bool:
         """Whether a name is the first words of a title in marks of quotation."""
         first, last = self._phrases.extent(place)
-        opens = first > 0 and self._words[first - 1].text in _QUOTES
-        return opens and not (last + 1 < len(self._words) and self._words[last + 1].text in _ENDS_OF_QUOTES)
+        is_opened = first > 0 and self._words[first - 1].text in _QUOTES
+        return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _ENDS_OF_QUOTES)
 
     def _is_one(self, child: int, parent: int, lower: int, confidence: float) -> bool:
         """Whether the child of a class stands for the same everywhere, and is said to be of it in so many words."""
@@ -168,21 +168,19 @@ class Telling:
             return False
         if any(True for _ in self._sentence.having(place, "nummod")):
             return False
-        the_one = "the" in self._sentence.lemmas(place, "det") and any(
+        is_definite = "the" in self._sentence.lemmas(place, "det") and any(
             True for _ in self._sentence.having(place, "cop")
         )
-        if the_one and not word.lemma.endswith(_PERSONS) and not self._phrases.complements(place, "of"):
+        if is_definite and not word.lemma.endswith(_PERSONS) and not self._phrases.complements(place, "of"):
             return False  # the largest size, the text as it was entered
-        if word.tag == "NNS" and any(
-            self._words[at].text in ("is", "was") for at in self._sentence.having(place, "cop")
-        ):
+        if word.tag == "NNS" and any(self._words[i].text in ("is", "was") for i in self._sentence.having(place, "cop")):
             return False  # "which is at least two pages"
         if first < last and everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
             return False  # an established star, a fatal error
         if first > 0 and self._words[first - 1].nominal and self._words[first - 1].text.islower():
             return False  # cut off of what stands before it: a gas mantle manufacturer
-        known = everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSONS) or self._is_general(place)
-        return known and last - first < _LONGEST_CLASS and not self._is_half(place)
+        is_known_noun = everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSONS) or self._is_general(place)
+        return is_known_noun and last - first < _LONGEST_CLASS and not self._is_half(place)
 
     def _is_plain_term(self, place: int) -> bool:
         """Whether a common noun phrase is made of nouns alone: its adjectives would tell what is meant here."""
@@ -223,21 +221,29 @@ class Telling:
         if not self._words[place].proper:
             return False
         first, last = self._phrases.extent(place)
-        after = self._words[last + 1] if last + 1 < len(self._words) else None
-        before = self._words[first - 1] if first > 0 else None
-        if before is not None and before.text in ("'", "’") and first > 1 and self._words[first - 2].text[:1].isupper():
+        next_word = self._words[last + 1] if last + 1 < len(self._words) else None
+        previous_word = self._words[first - 1] if first > 0 else None
+        if (
+            previous_word is not None
+            and previous_word.text in ("'", "’")
+            and first > 1
+            and self._words[first - 2].text[:1].isupper()
+        ):
             return True
         if self._goes_on(last + 1):
             return True
-        if after is not None and after.text == "(":
+        if next_word is not None and next_word.text == "(":
             words = [word.text for word in self._words[last + 2 : last + 6]]
-            behind = words[words.index(")") + 1 :] if ")" in words else []
-            if behind and behind[0][:1].isupper():
+            words_after = words[words.index(")") + 1 :] if ")" in words else []
+            if words_after and words_after[0][:1].isupper():
                 return True  # Thomas (Tom) Sizemore
-        if after is not None and (after.text in _QUOTES or after.text == "&" or after.text[:1].isupper()):
+        if next_word is not None and (
+            next_word.text in _QUOTES or next_word.text == "&" or next_word.text[:1].isupper()
+        ):
             return True
-        return before is not None and (
-            before.text == "&" or (before.text[:1].isupper() and before.pos not in ("DET", "ADP", "SCONJ", "PRON"))
+        return previous_word is not None and (
+            previous_word.text == "&"
+            or (previous_word.text[:1].isupper() and previous_word.pos not in ("DET", "ADP", "SCONJ", "PRON"))
         )
 
     def _goes_on(self, at: int) -> bool:
@@ -250,13 +256,13 @@ class Telling:
         word = self._words[place]
         if word.lemma.endswith(_PERSONS) or self._phrases.extent(place)[0] < place:
             return False
-        first = word.head if word.label == "conj" and word.head >= 0 else place
+        first_conjunct = word.head if word.label == "conj" and word.head >= 0 else place
         return any(
-            other > place
-            and self._words[other].lemma.endswith(_PERSONS)
-            and not self._sentence.lemmas(other, "det")
-            and self._phrases.extent(other)[0] < other
-            for other in self._sentence.having(first, "conj")
+            conjunct > place
+            and self._words[conjunct].lemma.endswith(_PERSONS)
+            and not self._sentence.lemmas(conjunct, "det")
+            and self._phrases.extent(conjunct)[0] < conjunct
+            for conjunct in self._sentence.having(first_conjunct, "conj")
         )
 
     def _standing(self, place: int) -> int | None:
@@ -264,8 +270,8 @@ class Telling:
         word = self._words[place]
         first, last = self._phrases.extent(place)
         kind = everyday_kind(word.text)
-        bare = first == last and not self._sentence.lemmas(place, "det")
-        if bare and kind in (ADJECTIVE, OTHER, VERB) and (place == 0 or not word.text[:1].isupper()):
+        is_bare = first == last and not self._sentence.lemmas(place, "det")
+        if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (place == 0 or not word.text[:1].isupper()):
             return None  # an imperative or an adjective taken for a noun
         if (word.proper and word.text[:1].isupper()) or _is_code(word.text):
             if self._points(place, _THIS):
@@ -287,7 +293,7 @@ class Telling:
     def _points(self, place: int, pointing: frozenset[str]) -> bool:
         first, _ = self._phrases.extent(place)
         determiners = set().union(
-            *(self._sentence.lemmas(at, "det", "nmod:poss", "amod") for at in range(first, place + 1))
+            *(self._sentence.lemmas(i, "det", "nmod:poss", "amod") for i in range(first, place + 1))
         )
         words = {self._words[child].text.lower() for child in self._sentence.having(place, "det", "nmod:poss", "amod")}
         return bool((determiners | words) & pointing)

@@ -59,27 +59,27 @@ def validate(
 ) -> ValidDocument:
     """Take a document as it is given; raises InputError where it cannot be one."""
     check_whole("left_out", left_out, 0, LONGEST_TEXT)
-    for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
-        if not isinstance(value, str) and (value is not None or what in ("key", "text")):
-            which = f"document {key!r}: its" if isinstance(key, str) and what != "key" else "a document's"
-            raise InputError(f"{which} {what} is a string, not {type(value).__name__}")
+    for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):
+        if not isinstance(value, str) and (value is not None or field in ("key", "text")):
+            subject = f"document {key!r}: its" if isinstance(key, str) and field != "key" else "a document's"
+            raise InputError(f"{subject} {field} is a string, not {type(value).__name__}")
     if meta is not None and not isinstance(meta, Mapping):
         raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
-    given, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
+    original_text, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
     encoded = _check(key, text, format)
     if chunks is not None and format == PAIRS:
         raise InputError(f"document {key!r} is made of pairs, which have no chunks; leave chunks out")
-    own = own_chunks(key, chunks, given)
+    own_spans = own_chunks(key, chunks, original_text)
     try:
         # What is stored is what JSON keeps: an export then says all of it.
         details = json.loads(_DETAILS.encode(dict(meta))) if meta else {}
         pack(details)
-        digest = content_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own)
+        digest = content_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
-    return ValidDocument(key, title, source, format, details, encoded, digest, left_out, own)
+    return ValidDocument(key, title, source, format, details, encoded, digest, left_out, own_spans)
 
 
 def _dated(value: object) -> str:

@@ -89,10 +89,10 @@ def documents_of(
     """
     place = source.place
     location = source.location
-    form = source.format or format
-    opened = source.open if content is None else partial(io.BytesIO, content)
+    source_format = source.format or format
+    open_stream = source.open if content is None else partial(io.BytesIO, content)
     try:
-        for number, item in enumerate(read_opened(opened, place, source.key, form, options), 1):
+        for number, item in enumerate(read_opened(open_stream, place, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
                 yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
             elif isinstance(item, (RawFact, PassedOver)):

@@ -28,8 +28,8 @@ SETTLED = 2.0
 
 def way_of_reading(format: str | None, options: Mapping[str, Any]) -> bytes:
     """Sixteen bytes that differ where files are read in another way."""
-    told = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
-    return hashlib.blake2b(told.encode(), digest_size=16).digest()
+    description = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
+    return hashlib.blake2b(description.encode(), digest_size=16).digest()
 
 
 class FileVisit:
@@ -43,8 +43,8 @@ class FileVisit:
         #: Whether what becomes of its documents depends on no other file.
         self.settled = True
         # A file that was ingested under another key is not known under this one, nor what another package has read.
-        told = reading + source.key.encode() + reader_version(source.format).encode()
-        self._reading = hashlib.blake2b(told, digest_size=16).digest()
+        description = reading + source.key.encode() + reader_version(source.format).encode()
+        self._reading = hashlib.blake2b(description, digest_size=16).digest()
         self.location = source.location
         self._path = source.place if source.remote else os.path.realpath(source.place)
         self._signature = _signature(source, self._path)
@@ -62,8 +62,8 @@ class FileVisit:
 
     def is_as(self, file: IngestedFile | None) -> bool:
         """Whether it is what a record was made of."""
-        mine = (self._path, self._signature, self._reading)
-        return file is not None and (file.path, file.signature, file.reading) == mine
+        own_state = (self._path, self._signature, self._reading)
+        return file is not None and (file.path, file.signature, file.reading) == own_state
 
     def add(self, key: str, digest: bytes) -> None:
         """Note a document of it that is, or will be, stored."""

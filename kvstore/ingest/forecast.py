@@ -80,44 +80,48 @@ def forecast(
     include: Sequence[str] = (),
 ) -> Forecast:
     """Say what an ingest of ``paths`` would do; raises what it would raise before it reads a file."""
-    reading = way_of_reading(format, options)
+    reading_digest = way_of_reading(format, options)
     files: list[Source] = []
     failures: list[str] = []
     skipped: Counter[str] = Counter()
     for path in paths:
         try:
-            found = find_sources([path], format, include)
+            path_sources = find_sources([path], format, include)
         except ReaderError as error:
             failures.append(str(error))
             continue
-        files += found.files
-        skipped += found.skipped
-        failures += [f"{failure.place}: {failure.reason}" for failure in found.failures]
+        files += path_sources.files
+        skipped += path_sources.skipped
+        failures += [f"{failure.place}: {failure.reason}" for failure in path_sources.failures]
     with destination.state() as state:
         known = state.ingested_files
-        new = [file for file in files if not FileVisit(file, reading).is_as(known.get(file.location))]
-    size = sum(source.size for source in new)
-    sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
+        new_files = [file for file in files if not FileVisit(file, reading_digest).is_as(known.get(file.location))]
+    size = sum(source.size for source in new_files)
+    sample = (
+        [new_files[index * len(new_files) // SAMPLE] for index in range(SAMPLE)]
+        if len(new_files) > SAMPLE
+        else new_files
+    )
     started = time.monotonic()
     left_out: dict[tuple[str, str], LeftOutOfPages] = {}
-    read, documents, chunks, texts = _read(destination, sample, format, options, failures, left_out)
+    bytes_read, documents, chunks, texts = _read(destination, sample, format, options, failures, left_out)
     seconds = time.monotonic() - started
-    share = size / read if read else 0.0
+    scale = size / bytes_read if bytes_read else 0.0
     portion = destination.texts_per_request
-    embedding = None if portion else _seconds_a_text(destination, texts)
+    seconds_per_text = None if portion else _seconds_a_text(destination, texts)
     return Forecast(
         len(files),
-        len(files) - len(new),
+        len(files) - len(new_files),
         size,
         skipped.total(),
         dict(sorted(skipped.items())),
         len(sample),
-        round(documents * share),
-        round(chunks * share),
+        round(documents * scale),
+        round(chunks * scale),
         destination.settings.embedder,
-        round(sum(map(len, texts)) * share / CHARACTERS_PER_TOKEN),
-        -(-round(len(texts) * share) // portion) if portion else 0,
-        None if embedding is None else share * (seconds + embedding * len(texts)),
+        round(sum(map(len, texts)) * scale / CHARACTERS_PER_TOKEN),
+        -(-round(len(texts) * scale) // portion) if portion else 0,
+        None if seconds_per_text is None else scale * (seconds + seconds_per_text * len(texts)),
         failures,
         sorted(left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
     )
@@ -134,46 +138,46 @@ def _read(
     """Bytes read of a sample, the documents in it, and of those that are new the chunks and the texts to embed."""
     if not sample:
         return 0.0, 0, 0, []
-    until = time.monotonic() + SAMPLE_SECONDS
-    read, documents, chunks = 0.0, 0, 0
+    deadline = time.monotonic() + SAMPLE_SECONDS
+    bytes_read, documents, chunks = 0.0, 0, 0
     texts: list[str] = []
     job = destination.job(format, options, embed=False)
     with destination.state() as state:
-        kept = kept_derivations(state.lmdb)
+        derivations = kept_derivations(state.lmdb)
     with WorkerPool(job, sample, Processes(1), Limits()) as pool:
         items = pool.found()
         for source in sample:
-            of_file = 0.0
-            while (found := next(items)) is not None:
-                if isinstance(found, FileDocument):
+            file_bytes = 0.0
+            while (item := next(items)) is not None:
+                if isinstance(item, FileDocument):
                     documents += 1
-                    _add(left_out, found)
-                    if found.extracted is not None:
-                        of_file += len(found.extracted.text)
-                        chunks += len(found.extracted.chunks)
-                        document = with_parts(found.extracted, destination.settings, kept)
-                        texts += chain(*texts_without_vectors(document, (), destination.settings, kept).values())
-                if time.monotonic() > until:
+                    _add(left_out, item)
+                    if item.extracted is not None:
+                        file_bytes += len(item.extracted.text)
+                        chunks += len(item.extracted.chunks)
+                        document = with_parts(item.extracted, destination.settings, derivations)
+                        texts += chain(*texts_without_vectors(document, (), destination.settings, derivations).values())
+                if time.monotonic() > deadline:
                     # What gave nothing in that time is likely to be read.
-                    return read + min(of_file or math.inf, max(1, source.size)), documents, chunks, texts
-            read += source.size
-    return read, documents, chunks, texts
+                    return bytes_read + min(file_bytes or math.inf, max(1, source.size)), documents, chunks, texts
+            bytes_read += source.size
+    return bytes_read, documents, chunks, texts
 
 
 def _add(left_out: dict[tuple[str, str], LeftOutOfPages], page: FileDocument) -> None:
     seen: set[tuple[str, str]] = set()
     for part in page.left_out:
         name = part.element, part.reason
-        known = left_out.setdefault(name, LeftOutOfPages(*name, 0, 0, part.text))
-        known.pages += name not in seen
-        known.characters += part.characters
+        summary = left_out.setdefault(name, LeftOutOfPages(*name, 0, 0, part.text))
+        summary.pages += name not in seen
+        summary.characters += part.characters
         seen.add(name)
 
 
 def _seconds_a_text(destination: Destination, texts: Sequence[str]) -> float:
     """How long embedding takes, once the embedder is loaded."""
-    timed = texts[:TIMED]
-    destination.embed(timed[:1])
+    timed_texts = texts[:TIMED]
+    destination.embed(timed_texts[:1])
     started = time.monotonic()
-    destination.embed(timed)
-    return (time.monotonic() - started) / max(1, len(timed))
+    destination.embed(timed_texts)
+    return (time.monotonic() - started) / max(1, len(timed_texts))

@@ -51,11 +51,11 @@ class Pace:
             return 0.0
         if not self._points:
             return None
-        began, before = self._points[0]
-        seconds = time.monotonic() - began
-        if seconds < SETTLING or self.done <= before:
+        start_time, start_bytes = self._points[0]
+        seconds = time.monotonic() - start_time
+        if seconds < SETTLING or self.done <= start_bytes:
             return None
-        return seconds / (self.done - before) * (self.total - self.done)
+        return seconds / (self.done - start_bytes) * (self.total - self.done)
 
     def _note(self) -> None:
         now = time.monotonic()

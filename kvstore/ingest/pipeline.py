@@ -106,9 +106,9 @@ class IngestReport:
     @property
     def problems(self) -> list[str]:
         """The failures, a line each: what and why."""
-        told = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_PROBLEMS_SHOWN]]
-        more = len(self.failures) - len(told)
-        return [*told, f"... and {more:,} more that could not be read"] if more else told
+        lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_PROBLEMS_SHOWN]]
+        num_more = len(self.failures) - len(lines)
+        return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,24 +336,24 @@ class _IngestRun:
 
     def _steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
         visits = [FileVisit(source, self._reading) for source in sources]
-        known = [self._known(visit) for visit in visits]
-        self._report.known = len(known) - known.count(None)
-        unread = [source for source, file in zip(sources, known, strict=True) if not file]
-        self._pace.begin(sum(visit.size for visit, file in zip(visits, known, strict=True) if file is None))
+        known_files = [self._known(visit) for visit in visits]
+        self._report.known = len(known_files) - known_files.count(None)
+        unread = [source for source, file in zip(sources, known_files, strict=True) if not file]
+        self._pace.begin(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
         with closing(self._found(unread)) as items:
-            for number, (visit, file) in enumerate(zip(visits, known, strict=True)):
+            for number, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
                 self._done = number
                 yield self._now(number, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
                         self._take(FileDocument(key, visit.source.place, b"", None), visit)
                     continue
-                while (found := next(items)) is not None:
-                    before = self._report.chunks
-                    self._take(found, visit)
-                    if isinstance(found, FileDocument) and found.extracted is not None:
-                        self._pace.within(len(found.extracted.text), visit.size)
-                    if self._report.chunks > before:
+                while (item := next(items)) is not None:
+                    chunks_before = self._report.chunks
+                    self._take(item, visit)
+                    if isinstance(item, FileDocument) and item.extracted is not None:
+                        self._pace.within(len(item.extracted.text), visit.size)
+                    if self._report.chunks > chunks_before:
                         yield self._now(number, len(sources), visit.source.key)
                 self._pace.end(visit.size)
                 record = visit.record()
@@ -372,22 +372,22 @@ class _IngestRun:
         yield self._now(len(sources), len(sources), "")
 
     def _sources(self, paths: Sequence[str | Path]) -> list[Source]:
-        found: dict[tuple[str, str], Source] = {}
+        sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
             try:
-                sources = find_sources([path], self._format, self._include)
+                path_sources = find_sources([path], self._format, self._include)
             except ReaderError as error:
                 self._fail(str(path), error)
                 continue
             # A file that several paths stand for is read once, unless they give it several keys.
-            found |= {(source.key, source.location): source for source in sources.files}
-            self._report.skipped_by += sources.skipped
-            self._report.failures += [Failure(failure.place, failure.reason) for failure in sources.failures]
-            self._covered += sources.covered
-            if sources.failures:
-                self._unread |= {covered.root for covered in sources.covered}
+            sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
+            self._report.skipped_by += path_sources.skipped
+            self._report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
+            self._covered += path_sources.covered
+            if path_sources.failures:
+                self._unread |= {covered.root for covered in path_sources.covered}
         self._report.skipped = self._report.skipped_by.total()
-        return list(found.values())
+        return list(sources_by_location.values())
 
     def _known(self, visit: FileVisit) -> IngestedFile | None:
         """What is recorded of a file that need not be read."""
@@ -476,14 +476,14 @@ class _IngestRun:
     def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """How many workers the files are worth, and whether it is worth that these load the embedder too."""
         total = 0
-        risky = False
+        has_risky_file = False
         for source in sources:
             size = source.size
             total += size
             if total >= WORKER_BYTES:
                 return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
-            risky = risky or self._is_risky(source)
-        return int(risky), False
+            has_risky_file = has_risky_file or self._is_risky(source)
+        return int(has_risky_file), False
 
     def _is_risky(self, source: Source) -> bool:
         """True if the reader of a file could hang or crash."""
@@ -512,15 +512,15 @@ class _IngestRun:
 
     def _take_document(self, found: FileDocument, visit: FileVisit) -> None:
         if found.key in self._seen:
-            first = self._seen[found.key]
+            seen = self._seen[found.key]
             # What becomes of this one depends on another file, which may change or vanish.
-            visit.settled = visit.settled and first.location == visit.location
-            if self._is_again(found, first):
+            visit.settled = visit.settled and seen.location == visit.location
+            if self._is_again(found, seen):
                 self._pass_over("the same document again")
                 return
             if found.extracted is None or found.other_key is None or found.other_key in self._seen:
                 remedy = "run the ingest again" if found.extracted is None else "give each its own key"
-                reason = f"the key {found.key!r} was used in this ingest already, by {first.place}; {remedy}"
+                reason = f"the key {found.key!r} was used in this ingest already, by {seen.place}; {remedy}"
                 self._report.failures.append(Failure(found.place, reason))
                 visit.failed = True
                 return
@@ -531,8 +531,8 @@ class _IngestRun:
         document = found.extracted
         unchanged = document is None or (record is not None and record.digest == found.digest)
         # Only where it came from another file may it be the same under another digest.
-        kept = unchanged or _is_moved(document, record)
-        self._seen[found.key] = _Taken(found.place, visit.location, found.digest, kept)
+        is_stored = unchanged or _is_moved(document, record)
+        self._seen[found.key] = _Taken(found.place, visit.location, found.digest, is_stored)
         if found.left_out:
             self._report.left_out[found.key] = sum(part.characters for part in found.left_out)
         if document is None or unchanged:
@@ -566,12 +566,12 @@ class _IngestRun:
         if self._stored_chunks is None:
             with self._destination.state() as state:
                 self._stored_chunks = state.counters.chunks
-        share = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
+        batch_limit = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
         if self._batch_embedded and time.monotonic() < self._batch_began + self._longest_wait():
-            share = MOST_TOGETHER
+            batch_limit = MOST_TOGETHER
         return (
-            len(self._batch) >= max(BATCH_DOCUMENTS, share)
-            or self._batch_chunks >= max(BATCH_CHUNKS, share)
+            len(self._batch) >= max(BATCH_DOCUMENTS, batch_limit)
+            or self._batch_chunks >= max(BATCH_CHUNKS, batch_limit)
             or self._batch_bytes >= BATCH_BYTES
         )
 
@@ -589,25 +589,25 @@ class _IngestRun:
         parts = visit.location.strip("/").split("/")
         with self._destination.state() as state:
             for start in range(len(parts)):
-                other = "/".join(parts[start:]) + row
-                record = None if other == key else state.documents.find(other)
+                other_key = "/".join(parts[start:]) + row
+                record = None if other_key == key else state.documents.find(other_key)
                 if record is not None and record.source == visit.location:
-                    self._doubled.append(f"{key!r} and {other!r}")
+                    self._doubled.append(f"{key!r} and {other_key!r}")
 
     def _remark_doubled(self) -> None:
         if self._doubled:
-            shown = ", ".join(self._doubled[:_DOUBLED_SHOWN])
-            more = len(self._doubled) - _DOUBLED_SHOWN
-            shown += f", and {more:,} more" if more > 0 else ""
+            keys_text = ", ".join(self._doubled[:_DOUBLED_SHOWN])
+            num_more = len(self._doubled) - _DOUBLED_SHOWN
+            keys_text += f", and {num_more:,} more" if num_more > 0 else ""
             self._report.remarks.append(
-                f"the same file is in the store under two keys now: {shown}; delete one of them, and name the same "
+                f"the same file is in the store under two keys now: {keys_text}; delete one of them, and name the same "
                 "folder every time"
             )
 
     def _remark_unused(self, sources: Sequence[Source]) -> None:
         """Note which readers of installed packages cannot be used, where one of them may have been wanted."""
-        unknown = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
-        if unknown or (self._format is None and any(format_of(source.key) is None for source in sources)):
+        has_unknown_suffix = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
+        if has_unknown_suffix or (self._format is None and any(format_of(source.key) is None for source in sources)):
             broken = (plugin for plugin in READERS.plugins() if plugin.problem is not None)
             self._report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
@@ -636,7 +636,7 @@ class _IngestRun:
         roots: dict[str, list[Covered]] = {}
         for covered in self._covered:
             roots.setdefault(covered.root, []).append(covered)
-        for root, asked in sorted(roots.items()):
+        for root, coverages in sorted(roots.items()):
             if root in self._unread:
                 reason = (
                     "nothing of this folder is pruned, because some of it could not be read; mend that and run again"
@@ -648,7 +648,7 @@ class _IngestRun:
                     record.key
                     for record in state.documents.of_origin(root)
                     if record.key not in self._seen
-                    and any(covered.covers(record.source or record.key) for covered in asked)
+                    and any(covered.covers(record.source or record.key) for covered in coverages)
                 ]
         self._report.removed += len(vanished)
         return vanished
@@ -682,5 +682,5 @@ def _is_moved(document: Extracted | None, record: DocumentRecord | None) -> bool
 
 def _digest_at(document: Extracted, source: str | None) -> bytes:
     """The digest that a document would have if it stood in another file."""
-    given = document.title, source, document.meta, document.format, document.text
-    return content_digest(*given, left_out=document.left_out, own_chunks=document.own_chunks)
+    content = document.title, source, document.meta, document.format, document.text
+    return content_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

@@ -43,22 +43,22 @@ def is_address(place: str) -> bool:
 def found(address: str) -> Listed:
     """What stands at an address; raises ReaderError where nothing does, or it cannot be reached."""
     parts = address.split("/")
-    fixed = next((place for place, part in enumerate(parts) if place > 2 and _WILDCARD.search(part)), len(parts))
-    root = "/".join(parts[:fixed]).rstrip("/")
-    pattern = "/".join(parts[fixed:]) or None
-    files, base = _file_system(root)
+    num_fixed = next((index for index, part in enumerate(parts) if index > 2 and _WILDCARD.search(part)), len(parts))
+    root = "/".join(parts[:num_fixed]).rstrip("/")
+    pattern = "/".join(parts[num_fixed:]) or None
+    file_system, base_path = _file_system(root)
     try:
-        if pattern is None and files.isfile(base):
+        if pattern is None and file_system.isfile(base_path):
             return Listed(root, False, None, [])
-        if not files.isdir(base):
+        if not file_system.isdir(base_path):
             raise ReaderError(f"{address}: there is no such file or folder; check the address")
-        every = files.find(base)
+        paths = file_system.find(base_path)
     except ReaderError:
         raise
     except Exception as error:  # every file system has errors of its own
         raise _unreachable(address, error) from error
-    start = len(base.rstrip("/")) + 1
-    relative = sorted(path[start:] for path in every)
+    start = len(base_path.rstrip("/")) + 1
+    relative = sorted(path[start:] for path in paths)
     return Listed(root, True, pattern, [path for path in relative if not any(map(is_hidden, path.split("/")))])
 
 
@@ -69,9 +69,9 @@ def size(address: str) -> int:
 
 def opened(address: str) -> BinaryIO:
     """The bytes of a file, which can be sought in."""
-    files, path = _file_system(address)
+    file_system, path = _file_system(address)
     try:
-        return cast(BinaryIO, files.open(path, "rb"))
+        return cast(BinaryIO, file_system.open(path, "rb"))
     except Exception as error:
         raise _unreachable(address, error) from error
 
@@ -80,19 +80,19 @@ def signature(address: str) -> list[int]:
     """Numbers that are others once a file has changed: its size, and 8 bytes of a digest of what else its file system
     tells of it; none where it is not there."""
     try:
-        told = _info(address)
+        info = _info(address)
     except (OSError, ReaderError):
         return []
-    rest = sorted((name, repr(value)) for name, value in told.items() if name != "size")
-    digest = hashlib.blake2b(repr(rest).encode(), digest_size=7).digest()
-    return [int(told.get("size") or 0), int.from_bytes(digest, "little")]
+    attributes = sorted((name, repr(value)) for name, value in info.items() if name != "size")
+    digest = hashlib.blake2b(repr(attributes).encode(), digest_size=7).digest()
+    return [int(info.get("size") or 0), int.from_bytes(digest, "little")]
 
 
 def _info(address: str) -> dict[str, Any]:
-    files, path = _file_system(address)
+    file_system, path = _file_system(address)
     try:
-        files.invalidate_cache()
-        return dict(files.info(path))
+        file_system.invalidate_cache()
+        return dict(file_system.info(path))
     except OSError:
         raise
     except Exception as error:
@@ -106,10 +106,10 @@ def _file_system(address: str) -> tuple[Any, str]:
         )
     url_to_fs = required("fsspec.core", "remote", f"{address}: reading an address", error=ReaderError).url_to_fs
     try:
-        files, path = url_to_fs(address)
+        file_system, path = url_to_fs(address)
     except (ImportError, ValueError) as error:
         raise ReaderError(f"{address}: fsspec cannot read such an address: {error}") from None
-    return files, str(path)
+    return file_system, str(path)
 
 
 def _unreachable(address: str, error: Exception) -> ReaderError:

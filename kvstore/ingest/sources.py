@@ -130,8 +130,8 @@ def by_reason(skipped: Mapping[str, int]) -> str:
     >>> by_reason({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
     """
-    found = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
-    return ", ".join(f"{number:,} {reason.removeprefix('suffix ')}" for reason, number in found)
+    ranked_reasons = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{number:,} {reason.removeprefix('suffix ')}" for reason, number in ranked_reasons)
 
 
 class _FileSearch:
@@ -178,20 +178,20 @@ class _FileSearch:
         self.skipped[passing_over(relative)] += 1
 
     def _add_address(self, asked: str) -> None:
-        found = remote_files.found(asked)
-        if found.pattern is None and not found.folder:
+        listing = remote_files.found(asked)
+        if listing.pattern is None and not listing.folder:
             self._take(asked, asked.rpartition("/")[2], None, asked)
             return
-        matches = _translated(found.pattern) if found.pattern else None
-        takes = self._takes if matches is None else lambda relative: matches.fullmatch(relative) is not None
-        self.covered.append(Covered(found.root, takes))
-        before = len(self.files)
-        for relative in found.files:
-            if takes(relative) and (matches is not None or self._says_its_format(relative)):
-                self._take(f"{found.root}/{relative}", relative, found.root, f"{found.root}/{relative}")
+        matches = _translated(listing.pattern) if listing.pattern else None
+        accepts = self._takes if matches is None else lambda relative: matches.fullmatch(relative) is not None
+        self.covered.append(Covered(listing.root, accepts))
+        num_before = len(self.files)
+        for relative in listing.files:
+            if accepts(relative) and (matches is not None or self._says_its_format(relative)):
+                self._take(f"{listing.root}/{relative}", relative, listing.root, f"{listing.root}/{relative}")
             elif matches is None:
                 self._pass_over(relative)
-        if matches is not None and len(self.files) == before:
+        if matches is not None and len(self.files) == num_before:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
@@ -215,19 +215,19 @@ class _FileSearch:
         matches = _translated(pattern)
         real_root = _as_text(os.path.realpath(root))
         self.covered.append(Covered(real_root, lambda relative: matches.fullmatch(relative) is not None))
-        before = len(self.files)
+        num_before = len(self.files)
         for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
                 self._take(str(path), relative, real_root, _location(path))
-        if len(self.files) == before:
+        if len(self.files) == num_before:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _walk(self, root: Path, depth: int | None) -> Iterator[tuple[Path, str]]:
         """Yield (path, path relative to the root) of the files below a folder, at most ``depth`` folders down."""
         real_root = os.path.realpath(root)
-        waiting = [(root, "", 0)]
-        while waiting:
-            path, relative, level = waiting.pop()
+        pending = [(root, "", 0)]
+        while pending:
+            path, relative, level = pending.pop()
             if relative and not os.path.isdir(path):
                 if self._is_readable(path, real_root):
                     yield path, relative
@@ -244,10 +244,10 @@ class _FileSearch:
                 self.failures.append(ReadFailure(str(path), f"cannot be listed: {error.strerror}"))
                 continue
             prefix = relative + "/" if relative else ""
-            shown = [name for name in names if not is_hidden(name)]
-            if len(shown) < len(names):
-                self.skipped["hidden"] += len(names) - len(shown)
-            waiting += [(path / name, prefix + name, level + 1) for name in shown]
+            visible_names = [name for name in names if not is_hidden(name)]
+            if len(visible_names) < len(names):
+                self.skipped["hidden"] += len(names) - len(visible_names)
+            pending += [(path / name, prefix + name, level + 1) for name in visible_names]
 
     def _is_readable(self, path: Path, real_root: str) -> bool:
         if not os.path.exists(path):
@@ -294,13 +294,13 @@ def _translated(pattern: str) -> re.Pattern[str]:
     expression = ""
     parts = pattern.split("/")
     for index, part in enumerate(parts):
-        last = index == len(parts) - 1
+        is_last = index == len(parts) - 1
         if part == "**":
-            expression += ".*" if last else "(?:[^/]+/)*"
+            expression += ".*" if is_last else "(?:[^/]+/)*"
             continue
         for character in part:
             expression += {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
-        expression += "" if last else "/"
+        expression += "" if is_last else "/"
     return re.compile(expression, re.S)
 
 

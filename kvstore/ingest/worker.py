@@ -85,8 +85,8 @@ class Limits:
         """How much each of some workers may take."""
         if self.megabytes is not None:
             return int(min(self.megabytes * 1e6, 1 << 62))
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return max(LEAST_MEMORY, machine // 2 // workers)
+        machine_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(LEAST_MEMORY, machine_memory // 2 // workers)
 
 
 class Known(Protocol):
@@ -161,8 +161,8 @@ def main(memory: int) -> None:
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     job = Job(*read_message(tasks))
-    waiting: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(tasks, waiting), daemon=True).start()
+    queued_tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(tasks, queued_tasks), daemon=True).start()
 
     def send(message: tuple[Any, ...]) -> None:
         results.write(frame(message))
@@ -171,7 +171,7 @@ def main(memory: int) -> None:
     try:
         with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
             store = _StoreAtHand(environment)
-            work_on(job, send, memory, lambda: (waiting.get(), store))
+            work_on(job, send, memory, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))
     finally:
@@ -191,12 +191,12 @@ class _AtOnce(Executor):
     """Does what it is given while it is given."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        done: Future[Any] = Future()
+        future: Future[Any] = Future()
         try:
-            done.set_result(function(*arguments, **named))
+            future.set_result(function(*arguments, **named))
         except BaseException as error:
-            done.set_exception(error)
-        return done
+            future.set_exception(error)
+        return future
 
 
 class Worker:
@@ -215,26 +215,26 @@ class Worker:
     def work(self, task: list[tuple[int, int, Source]], store: Known) -> None:
         """Read the files of a task, and send what is found."""
         settings = self._job.settings
-        delivered: Future[None] | None = None
-        kept = store.kept()
+        delivery: Future[None] | None = None
+        derivations = store.kept()
         for portion in portions(self._read(task, store)):
             self._send(("busy",))
             if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
                 self._load()
             embedded: list[Future[dict[str, Matrix]]] = []
             documents = extracted(portion, settings, partial(self._begin, embedded))
-            found = [self._derived(kept, *item) for item in documents]
-            if delivered is not None:
-                delivered.result()
-            delivered = self._delivering.submit(self._deliver, kept, found, embedded)
+            items = [self._derived(derivations, *item) for item in documents]
+            if delivery is not None:
+                delivery.result()
+            delivery = self._delivering.submit(self._deliver, derivations, items, embedded)
             self._send(("begin", portion[-1][0]))
         self._send(("busy",))
-        if delivered is not None:
-            delivered.result()
+        if delivery is not None:
+            delivery.result()
 
     def _read(self, task: list[tuple[int, int, Source]], store: Known) -> Iterator[ReadItem]:
         job = self._job
-        for number, known, source in task:
+        for number, num_known, source in task:
             self._send(("begin", number))
             try:
                 content = store.content(source)
@@ -242,7 +242,7 @@ class Worker:
                 self._send(("absent", number))
                 continue
             for index, item in enumerate(documents_of(source, job.format, job.options, store.digest, content)):
-                if index >= known:
+                if index >= num_known:
                     yield number, item
             yield number, None
 
@@ -261,11 +261,13 @@ class Worker:
         """Load the models while nothing else is done: where they do not fit into memory, no file is to blame."""
         self._send(("loading",))
         embedder, language = self._embedder, open_language(self._job.settings.language)
-        loading = self._embedding.submit(embedder.load) if isinstance(embedder, SentenceTransformerEmbedder) else None
+        embedder_load = (
+            self._embedding.submit(embedder.load) if isinstance(embedder, SentenceTransformerEmbedder) else None
+        )
         if language is not None:
             language.load_lean()
-        if loading is not None:
-            loading.result()
+        if embedder_load is not None:
+            embedder_load.result()
         # From the thread that delivers, which needs memory too: it is there then.
         self._delivering.submit(self._send, ("loaded",)).result()
         self._loaded = True
@@ -283,10 +285,10 @@ class Worker:
         documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:
-            made = (item for future in embedded for item in future.result().items())
-            known = {(ANY_SPACE, text): vector for text, vector in made}
+            embedded_texts = (item for future in embedded for item in future.result().items())
+            known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
             texts = [texts_without_vectors(document, (), self._job.settings, kept) for document in documents]
-            vectors = iter(vectors_for(texts, self._embedder.embed, known))
+            vectors = iter(vectors_for(texts, self._embedder.embed, known_vectors))
         for number, item in found:
             if isinstance(item, FileDocument) and item.extracted:
                 self._send(("found", number, replace(item, vectors=next(vectors))))

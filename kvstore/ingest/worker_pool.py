@@ -50,8 +50,8 @@ class _WatchedWorker:
     def finish(self, number: int) -> None:
         """Have it be done with a file, be it of its next task: what is sent one after the other may come in another
         order."""
-        self.task = [one for one in self.task if one[0] != number]
-        self.later = [one for one in self.later if one[0] != number]
+        self.task = [entry for entry in self.task if entry[0] != number]
+        self.later = [entry for entry in self.later if entry[0] != number]
         if not self.task:
             self.task, self.later = self.later, []
 
@@ -90,11 +90,11 @@ class WorkerPool:
         Raises what ended a worker: EmbedderError, OutOfMemoryError, LanguageError, CorruptionError.
         """
         while self._head < len(self._found):
-            waiting = self._found[self._head]
-            while waiting:
-                found, size = waiting.popleft()
+            pending = self._found[self._head]
+            while pending:
+                item, size = pending.popleft()
                 self._waiting -= size
-                yield found
+                yield item
             if self._done[self._head]:
                 self._head += 1
                 yield None
@@ -104,8 +104,8 @@ class WorkerPool:
 
     def _give_out(self) -> None:
         """Give every worker something to do, and start those that are wanted and missing."""
-        busy = sum(bool(worker.task) for worker in self._workers)
-        while len(self._workers) < min(self._engine.workers, busy + len(self._tasks)):
+        num_busy = sum(bool(worker.task) for worker in self._workers)
+        while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
         for worker in self._workers:
             if worker.ready and not worker.task and self._tasks and self._waiting < MOST_WAITING:
@@ -133,22 +133,22 @@ class WorkerPool:
     def _listen(self) -> None:
         """Take what workers say, and replace those that have ended or are silent for too long."""
         # Past the limit only the one is heard whose turn it is, and who has nothing yet; the others wait.
-        listened = {
+        polled = {
             worker.started: worker
             for worker in self._workers
             if self._waiting < MOST_WAITING or not worker.ready or (worker.task and worker.task[0][0] <= self._head)
         }
-        speaking = self._engine.speaking(list(listened), _LONGEST_WAIT)
+        ready_handles = self._engine.speaking(list(polled), _LONGEST_WAIT)
         now = time.monotonic()
-        for started in speaking:
-            worker = listened[started]
-            data = started.read()
+        for handle in ready_handles:
+            worker = polled[handle]
+            data = handle.read()
             if data:
                 worker.heard = now
                 self._hear(worker, data)
             elif data is not None:
-                self._replace(worker, self._ending(started.end()), None)
-        for worker in listened.values():
+                self._replace(worker, self._ending(handle.end()), None)
+        for worker in polled.values():
             if worker in self._workers and worker.at is not None and now - worker.heard > self._limits.seconds:
                 worker.started.end()
                 self._replace(
@@ -200,12 +200,12 @@ class WorkerPool:
     def _replace(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
         """Go on without a worker: the file that ended it failed, if it is known, and the others are another's."""
         self._workers.remove(worker)
-        task, later = worker.task, worker.later
-        if culprit in {number for number, _, _ in later}:
-            task, later = later, task
-        if later:
+        task, next_task = worker.task, worker.later
+        if culprit in {number for number, _, _ in next_task}:
+            task, next_task = next_task, task
+        if next_task:
             # Another's as it is: if the worker was at it after all, that one ends at it too.
-            self._tasks.appendleft([(number, self._received[number], source) for number, _, source in later])
+            self._tasks.appendleft([(number, self._received[number], source) for number, _, source in next_task])
         unfinished = {number: (number, self._received[number], source) for number, _, source in task}
         if not worker.ready or worker.loading:
             self._failed_starts += 1
@@ -214,7 +214,7 @@ class WorkerPool:
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
             return
-        if culprit is None and not later:
+        if culprit is None and not next_task:
             culprit = next(iter(unfinished)) if len(unfinished) == 1 else None
             if culprit is not None:
                 self._ended_at[culprit] += 1
@@ -247,13 +247,13 @@ class WorkerPool:
 def _tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
     """The files in tasks, of fewer files towards the end, so that all workers end together."""
     task: Task = []
-    size = most = 0
+    size = max_files = 0
     for number, source in enumerate(sources):
         if not task:
-            size, most = 0, max(1, min(TASK_FILES, (len(sources) - number) // (4 * workers)))
+            size, max_files = 0, max(1, min(TASK_FILES, (len(sources) - number) // (4 * workers)))
         size += source.size
         task.append((number, 0, source))
-        if len(task) >= most or size >= TASK_BYTES:
+        if len(task) >= max_files or size >= TASK_BYTES:
             yield task
             task = []
     if task:

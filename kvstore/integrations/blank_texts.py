@@ -9,5 +9,5 @@ from collections.abc import Sequence
 def warn_of_blank(keys: Sequence[str], of: int, what: str) -> None:
     """Warn that of some documents those of these keys were skipped, because they have no text; nothing for none."""
     if keys:
-        shown = ", ".join(map(repr, keys[:3])) + (f" and {len(keys) - 3:,} more" if len(keys) > 3 else "")
-        warnings.warn(f"{len(keys):,} of {of:,} {what} have no text and were skipped: {shown}", stacklevel=4)
+        key_list = ", ".join(map(repr, keys[:3])) + (f" and {len(keys) - 3:,} more" if len(keys) > 3 else "")
+        warnings.warn(f"{len(keys):,} of {of:,} {what} have no text and were skipped: {key_list}", stacklevel=4)

@@ -64,10 +64,10 @@ class EntityNetwork:
 def joins_of(neighbour: Neighbour) -> list[Join]:
     """The joins of an entity to one of its neighbours: a solid one for each way, or one that is dashed."""
     one, other = neighbour.entity, neighbour.name
-    rest = neighbour.links, neighbour.passages, neighbour.score
-    solid = [Join(one, other, neighbour.above, *rest)] if neighbour.above else []
-    solid += [Join(other, one, neighbour.below, *rest)] if neighbour.below else []
-    return solid or [Join(one, other, (), *rest)]
+    details = neighbour.links, neighbour.passages, neighbour.score
+    solid = [Join(one, other, neighbour.above, *details)] if neighbour.above else []
+    solid += [Join(other, one, neighbour.below, *details)] if neighbour.below else []
+    return solid or [Join(one, other, (), *details)]
 
 
 def around(
@@ -90,28 +90,28 @@ def around(
     if tree is not None:
         return _of_relatives(store, name, depth, tree, limit)
     network = EntityNetwork()
-    first = store.neighbours(name, max(breadth, LOOKED_THROUGH)) if near is None else near
-    middle = first[0].entity if first else str(store.describe_entity(name)["name"])
+    middle_neighbours = store.neighbours(name, max(breadth, LOOKED_THROUGH)) if near is None else near
+    middle = middle_neighbours[0].entity if middle_neighbours else str(store.describe_entity(name)["name"])
     distances = {middle: 0}
-    found = {middle: list(first)}
+    neighbours_by_name = {middle: list(middle_neighbours)}
     queue = deque([middle])
-    joins: dict[tuple[str, str], Join] = {}
+    edges: dict[tuple[str, str], Join] = {}
     while queue:
-        asked = queue.popleft()
-        distance = distances[asked]
+        current = queue.popleft()
+        distance = distances[current]
         if distance == depth:
             continue
-        for neighbour in _neighbours(store, found, asked)[: breadth if distance == 0 else FURTHER]:
+        for neighbour in _neighbours(store, neighbours_by_name, current)[: breadth if distance == 0 else FURTHER]:
             if neighbour.name not in distances:
                 if len(distances) >= limit:
                     network.left_out += 1
                     continue
                 distances[neighbour.name] = distance + 1
                 queue.append(neighbour.name)
-            _add(joins, joins_of(neighbour))
-    _cross(store, found, distances, joins)
-    network.names = [NetworkName(one, distance) for one, distance in distances.items()]
-    network.joins = list(joins.values())
+            _add(edges, joins_of(neighbour))
+    _cross(store, neighbours_by_name, distances, edges)
+    network.names = [NetworkName(node, distance) for node, distance in distances.items()]
+    network.joins = list(edges.values())
     return network
 
 
@@ -121,53 +121,55 @@ def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 
 
     Raises InputError for an unknown tree.
     """
-    edges = _edges(store, tree)
-    near: dict[str, list[str]] = {}
-    for child, parent in edges:
-        near.setdefault(child, []).append(parent)
-        near.setdefault(parent, []).append(child)
-    names = _connected(near, limit)
-    if not near:
-        wanted = 2**31 - 1 if limit is None else limit
-        order = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
-        names = [name for (name,) in store.execute(order, (wanted,))]
-    kept = dict.fromkeys(names, 0)
+    tree_edges = _edges(store, tree)
+    neighbours: dict[str, list[str]] = {}
+    for child, parent in tree_edges:
+        neighbours.setdefault(child, []).append(parent)
+        neighbours.setdefault(parent, []).append(child)
+    names = _connected(neighbours, limit)
+    if not neighbours:
+        max_names = 2**31 - 1 if limit is None else limit
+        query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
+        names = [name for (name,) in store.execute(query, (max_names,))]
+    selected = dict.fromkeys(names, 0)
     joins: dict[tuple[str, str], Join] = {}
-    _add(joins, (Join(*pair, tuple(sorted(trees))) for pair, trees in edges.items() if {*pair} <= kept.keys()))
+    _add(joins, (Join(*pair, tuple(sorted(trees))) for pair, trees in tree_edges.items() if {*pair} <= selected.keys()))
     if tree is None:
-        _cross(store, {}, kept, joins)
-    below = {join.source for join in joins.values() if join.solid}
-    above = {join.target for join in joins.values() if join.solid} - below
-    found = [NetworkName(name, 0 if name in above else 1) for name in names]
-    return EntityNetwork(found, list(joins.values()), max(0, len(near) - len(names)))
+        _cross(store, {}, selected, joins)
+    children = {edge.source for edge in joins.values() if edge.solid}
+    roots = {edge.target for edge in joins.values() if edge.solid} - children
+    network_names = [NetworkName(name, 0 if name in roots else 1) for name in names]
+    return EntityNetwork(network_names, list(joins.values()), max(0, len(neighbours) - len(names)))
 
 
 def _edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
     """The accepted edges, as child and parent, with the trees that have each."""
     if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
-        known = ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"
-        raise InputError(f"there is no tree {tree!r}; trees are {known}")
+        tree_names = (
+            ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"
+        )
+        raise InputError(f"there is no tree {tree!r}; trees are {tree_names}")
     condition, values = ("AND tree = ?", (tree,)) if tree is not None else ("", ())
     query = f"SELECT DISTINCT child, parent, tree FROM edges WHERE accepted {condition} ORDER BY tree, parent, child"
-    edges: dict[tuple[str, str], set[str]] = {}
+    tree_edges: dict[tuple[str, str], set[str]] = {}
     for child, parent, name in store.execute(query, values):
-        edges.setdefault((child, parent), set()).add(name)
-    return edges
+        tree_edges.setdefault((child, parent), set()).add(name)
+    return tree_edges
 
 
 def _connected(near: dict[str, list[str]], limit: int | None) -> list[str]:
     """Names in order of how many edges they have, each followed by what lies around it, step by step."""
     seeds = sorted(near, key=lambda name: (-len(near[name]), name))
-    kept: dict[str, None] = {}
+    ordered: dict[str, None] = {}
     for seed in seeds:
-        queue = deque([seed] if seed not in kept else [])
-        while queue and (limit is None or len(kept) < limit):
+        queue = deque([seed] if seed not in ordered else [])
+        while queue and (limit is None or len(ordered) < limit):
             name = queue.popleft()
-            if name in kept:
+            if name in ordered:
                 continue
-            kept[name] = None
-            queue.extend(sorted(set(near[name]) - kept.keys(), key=lambda other: (-len(near[other]), other)))
-    return list(kept)
+            ordered[name] = None
+            queue.extend(sorted(set(near[name]) - ordered.keys(), key=lambda other: (-len(near[other]), other)))
+    return list(ordered)
 
 
 def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
@@ -175,7 +177,7 @@ def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit:
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
-    joins: dict[tuple[str, str], Join] = {}
+    edges: dict[tuple[str, str], Join] = {}
     for row in rows:
         if row.relative == "…":
             network.left_out += 1
@@ -186,9 +188,9 @@ def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit:
         distances.setdefault(row.relative, abs(row.level))
         if row.via and row.via in distances:
             pair = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
-            _add(joins, [Join(*pair, (tree,))])
-    network.names = [NetworkName(one, distance) for one, distance in distances.items()]
-    network.joins = list(joins.values())
+            _add(edges, [Join(*pair, (tree,))])
+    network.names = [NetworkName(node, distance) for node, distance in distances.items()]
+    network.joins = list(edges.values())
     return network
 
 
@@ -200,12 +202,12 @@ def _neighbours(store: kvstore.Store, found: dict[str, list[Neighbour]], name: s
 
 def _add(joins: dict[tuple[str, str], Join], more: Iterable[Join]) -> None:
     """Keep a join of each two names; one that a tree has stands for what else joins them."""
-    for join in more:
-        pair, back = (join.source, join.target), (join.target, join.source)
-        if join.solid or not (pair in joins or back in joins):
-            if back in joins and not joins[back].solid:
-                del joins[back]
-            joins[pair] = join
+    for edge in more:
+        pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
+        if edge.solid or not (pair in joins or reverse in joins):
+            if reverse in joins and not joins[reverse].solid:
+                del joins[reverse]
+            joins[pair] = edge
 
 
 def _cross(
@@ -215,13 +217,13 @@ def _cross(
     joins: dict[tuple[str, str], Join],
 ) -> None:
     """Add what joins the names that are there among each other: all that trees have, of the rest the strongest."""
-    brought: Counter[str] = Counter()
+    num_added: Counter[str] = Counter()
     for name in names:
         for neighbour in _neighbours(store, found, name):
             if neighbour.name not in names:
                 continue
-            for join in joins_of(neighbour):
-                known = (join.source, join.target) in joins or (join.target, join.source) in joins
-                if join.solid or (not known and brought[name] < _CROSSING):
-                    _add(joins, [join])
-                    brought[name] += not join.solid
+            for edge in joins_of(neighbour):
+                is_known = (edge.source, edge.target) in joins or (edge.target, edge.source) in joins
+                if edge.solid or (not is_known and num_added[name] < _CROSSING):
+                    _add(joins, [edge])
+                    num_added[name] += not edge.solid

@@ -55,8 +55,8 @@ class FrameworkEmbedder:
             vector = self._embed_question(text)
         except Exception as error:
             raise EmbedderError(f"the embedding {self.name} failed: {error}") from error
-        found: UnitVectors = self._unit([vector], 1)[0]
-        return found
+        unit_vector: UnitVectors = self._unit([vector], 1)[0]
+        return unit_vector
 
     def _unit(self, vectors: Sequence[Sequence[float]], number: int) -> UnitVectors:
         try:
@@ -80,5 +80,5 @@ def embedding_name(framework: str, embedding: object) -> str:
     """
     models = (getattr(embedding, name, None) for name in _MODEL_NAMES)
     model = next((model for model in models if isinstance(model, str) and model), None)
-    kind = type(embedding).__name__
-    return f"{framework}:{kind}" if model is None else f"{framework}:{kind}:{model}"
+    class_name = type(embedding).__name__
+    return f"{framework}:{class_name}" if model is None else f"{framework}:{class_name}:{model}"

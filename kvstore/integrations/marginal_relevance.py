@@ -27,13 +27,13 @@ def marginally_relevant(
     relevance = weight * (vectors @ question)
     # The similarity of each row with the nearest one that is chosen; the first choice has none to be unlike.
     nearest = np.zeros(len(vectors), np.float32)
-    left = np.ones(len(vectors), np.bool_)
-    chosen: list[tuple[int, float]] = []
-    while len(chosen) < top and left.any():
-        worth = np.where(left, relevance - (1 - weight) * nearest, -np.inf)
-        row = int(np.argmax(worth))
+    is_remaining = np.ones(len(vectors), np.bool_)
+    selected: list[tuple[int, float]] = []
+    while len(selected) < top and is_remaining.any():
+        scores = np.where(is_remaining, relevance - (1 - weight) * nearest, -np.inf)
+        row = int(np.argmax(scores))
         similarity = vectors @ vectors[row]
-        nearest = similarity if not chosen else np.maximum(nearest, similarity)
-        left[row] = False
-        chosen.append((row, float(worth[row])))
-    return chosen
+        nearest = similarity if not selected else np.maximum(nearest, similarity)
+        is_remaining[row] = False
+        selected.append((row, float(scores[row])))
+    return selected

@@ -59,7 +59,7 @@ def make_server(tools: StoreTools) -> Any:
 
     async def list_resources(_: Any, asked: Any) -> Any:
         after = unquote(asked.cursor) if asked is not None and asked.cursor else ""
-        listed = await _answer(tools, lambda: tools.listed(after, _PAGE))
+        documents = await _answer(tools, lambda: tools.listed(after, _PAGE))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -69,9 +69,9 @@ def make_server(tools: StoreTools) -> Any:
                     mime_type="text/plain",
                     size=size,
                 )
-                for key, title, size in listed
+                for key, title, size in documents
             ],
-            next_cursor=quote(listed[-1][0], safe="") if len(listed) == _PAGE else None,
+            next_cursor=quote(documents[-1][0], safe="") if len(documents) == _PAGE else None,
         )
 
     async def list_resource_templates(_: Any, __: Any) -> Any:
@@ -123,9 +123,9 @@ def serve(tools: StoreTools) -> None:
 
     async def run() -> None:
         server = make_server(tools)
-        async with stdio_server() as (reading, writing):
+        async with stdio_server() as (read_stream, write_stream):
             tools.warm()
-            await server.run(reading, writing, server.create_initialization_options())
+            await server.run(read_stream, write_stream, server.create_initialization_options())
 
     anyio.run(run)
 

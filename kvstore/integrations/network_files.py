@@ -26,22 +26,22 @@ _VENDORED = Path(__file__).parent / "explore" / "static" / "vendor" / "cytoscape
 
 def as_file(form: str, found: EntityNetwork, title: str) -> str:
     """The text of a file; raises InputError for a format that there is not, and for more names than a picture holds."""
-    make = FORMS.get(form)
-    if make is None:
+    render = FORMS.get(form)
+    if render is None:
         raise InputError(f"a network is written as {', '.join(FORMS)}, not as {form!r}; name a file that ends in one")
-    return make(found, title)
+    return render(found, title)
 
 
 def _drawn(found: EntityNetwork) -> tuple[list[DrawnName], list[DrawnJoin]]:
     if len(found.names) > MOST_DRAWN:
-        others = ", ".join(form for form in FORMS if form not in ("svg", "html"))
+        other_formats = ", ".join(form for form in FORMS if form not in ("svg", "html"))
         raise InputError(
             f"a picture holds {MOST_DRAWN:,} names, and there are {len(found.names):,}; give a lower limit, or write "
-            f"{others}"
+            f"{other_formats}"
         )
     numbers = {one.name: number for number, one in enumerate(found.names)}
-    joins = [DrawnJoin(numbers[join.source], numbers[join.target], join.solid, _told(join)) for join in found.joins]
-    return [DrawnName(one.name, one.distance) for one in found.names], joins
+    edges = [DrawnJoin(numbers[edge.source], numbers[edge.target], edge.solid, _told(edge)) for edge in found.joins]
+    return [DrawnName(one.name, one.distance) for one in found.names], edges
 
 
 def _told(join: Join) -> str:
@@ -53,8 +53,8 @@ def _told(join: Join) -> str:
 
 
 def _svg(found: EntityNetwork, title: str) -> str:
-    names, joins = _drawn(found)
-    return network(title, names, joins, placed(names, joins), _remark(found)) + "\n"
+    names, edges = _drawn(found)
+    return network(title, names, edges, placed(names, edges), _remark(found)) + "\n"
 
 
 def _remark(found: EntityNetwork) -> str:
@@ -63,28 +63,28 @@ def _remark(found: EntityNetwork) -> str:
 
 def _html(found: EntityNetwork, title: str) -> str:
     """A page with the network as cytoscape draws it, where it stands in the picture."""
-    names, joins = _drawn(found)
-    places = placed(names, joins)
+    names, edges = _drawn(found)
+    positions = placed(names, edges)
     elements: list[dict[str, Any]] = [
         {
             "data": {"id": f"n{number}", "label": one.name, "middle": int(one.distance == 0)},
             "position": {"x": x, "y": y},
         }
-        for number, (one, (x, y)) in enumerate(zip(names, places.tolist(), strict=True))
+        for number, (one, (x, y)) in enumerate(zip(names, positions.tolist(), strict=True))
     ]
     elements += [
         {
-            "data": {"source": f"n{join.source}", "target": f"n{join.target}", "told": join.label},
-            "classes": "solid" if join.solid else "dashed",
+            "data": {"source": f"n{edge.source}", "target": f"n{edge.target}", "told": edge.label},
+            "classes": "solid" if edge.solid else "dashed",
         }
-        for join in joins
+        for edge in edges
     ]
     # Inside a script "</" would end it.
     data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
     scripts = [_VENDORED.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
     hashes = " ".join(map(hash_of, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
-    picture = network(title, names, joins, places, _remark(found))
+    picture = network(title, names, edges, positions, _remark(found))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -130,10 +130,12 @@ def _dot(found: EntityNetwork, title: str) -> str:
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
         for one in found.names:
             yield f"  {_quoted(one.name)};"
-        for join in found.joins:
-            drawn = "style=solid" if join.solid else "style=dashed, dir=none"
-            told = f"weight={1 + 2 * join.solid}, trees={_quoted(', '.join(join.trees))}, passages={join.passages}"
-            yield f"  {_quoted(join.source)} -> {_quoted(join.target)} [{drawn}, {told}, score={join.score:g}];"
+        for edge in found.joins:
+            drawn = "style=solid" if edge.solid else "style=dashed, dir=none"
+            attributes = (
+                f"weight={1 + 2 * edge.solid}, trees={_quoted(', '.join(edge.trees))}, passages={edge.passages}"
+            )
+            yield f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [{drawn}, {attributes}, score={edge.score:g}];"
         yield "}"
 
     return "\n".join(lines()) + "\n"
@@ -170,7 +172,7 @@ def _graphml(found: EntityNetwork, title: str) -> str:
             yield f'    <node id="{ids[one.name]}">{data}</node>'
         for join in found.joins:
             directed = "" if join.solid else ' directed="false"'
-            data = "".join(f'<data key="{name}">{escaped(had(join))}</data>' for name, _, had in _TOLD)
+            data = "".join(f'<data key="{name}">{escaped(get_value(join))}</data>' for name, _, get_value in _TOLD)
             yield f'    <edge source="{ids[join.source]}" target="{ids[join.target]}"{directed}>{data}</edge>'
         yield "  </graph>"
         yield "</graphml>"
@@ -200,10 +202,12 @@ def _gexf(found: EntityNetwork, title: str) -> str:
         yield "    <edges>"
         for number, join in enumerate(found.joins):
             kind = "directed" if join.solid else "undirected"
-            ends = f'source="{ids[join.source]}" target="{ids[join.target]}" type="{kind}"'
-            data = "".join(f'<attvalue for="{name}" value="{escaped(had(join))}"/>' for name, _, had in _TOLD)
+            endpoints = f'source="{ids[join.source]}" target="{ids[join.target]}" type="{kind}"'
+            data = "".join(
+                f'<attvalue for="{name}" value="{escaped(get_value(join))}"/>' for name, _, get_value in _TOLD
+            )
             weight = f"{max(join.score, 0.001):g}"
-            yield f'      <edge id="{number}" {ends} weight="{weight}"><attvalues>{data}</attvalues></edge>'
+            yield f'      <edge id="{number}" {endpoints} weight="{weight}"><attvalues>{data}</attvalues></edge>'
         yield "    </edges>"
         yield "  </graph>"
         yield "</gexf>"
@@ -217,15 +221,15 @@ def _json(found: EntityNetwork, title: str) -> str:
         "nodes": [{"name": one.name, "distance": one.distance} for one in found.names],
         "links": [
             {
-                "source": join.source,
-                "target": join.target,
-                "tree": join.solid,
-                "trees": join.trees,
-                "links": join.links,
-                "passages": join.passages,
-                "score": join.score,
+                "source": edge.source,
+                "target": edge.target,
+                "tree": edge.solid,
+                "trees": edge.trees,
+                "links": edge.links,
+                "passages": edge.passages,
+                "score": edge.score,
             }
-            for join in found.joins
+            for edge in found.joins
         ],
         "left_out": found.left_out,
     }

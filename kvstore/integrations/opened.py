@@ -34,16 +34,16 @@ class OpenedToAsk:
         *,
         create: bool = False,
     ) -> None:
-        asks = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
-        self.store, self._owned = opened(who, path, store, None if asks else embedder, create=create)
-        self._embedder = embedder if asks and isinstance(embedder, FrameworkEmbedder) else None
+        embeds_questions = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
+        self.store, self._owned = opened(who, path, store, None if embeds_questions else embedder, create=create)
+        self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
     def clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """The vector of a question, and what fills up: nothing, where there is no vector to search by."""
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
-        blind = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER)
-        return {"vector": vector, "options": {"fill": "none" if blind else fill}}
+        lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER)
+        return {"vector": vector, "options": {"fill": "none" if lacks_vectors else fill}}
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
@@ -56,8 +56,8 @@ def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -
     if store is not None or path is None or isinstance(path, Store):
         return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER)
     try:
-        with open_store(path, readonly=True) as there:
-            return there.settings.embedder.startswith(_NO_EMBEDDER)
+        with open_store(path, readonly=True) as opened_store:
+            return opened_store.settings.embedder.startswith(_NO_EMBEDDER)
     except StoreNotFoundError:
         return False
 

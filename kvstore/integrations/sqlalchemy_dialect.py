@@ -149,11 +149,11 @@ def _table(connection: Any, name: str) -> kvstore.Table:
 
 def _option(name: str, value: Any) -> Any:
     """An option of an address; raises InputError for one that is not known."""
-    kind = _OPTIONS.get(name)
-    if kind is None or not isinstance(value, str):
+    parse = _OPTIONS.get(name)
+    if parse is None or not isinstance(value, str):
         raise InputError(f"the address of a store takes {', '.join(_OPTIONS)}, each once, not {name}")
     try:
-        return kind(value)
+        return parse(value)
     except (KeyError, ValueError):
-        expected = "true or false" if kind is _flag else "a number of seconds"
+        expected = "true or false" if parse is _flag else "a number of seconds"
         raise InputError(f"{name} in the address of a store is {expected}, not {value!r}") from None

@@ -119,23 +119,23 @@ class StoreTools:
         self.tools = {tool.name: tool for tool in self._made() if write or not tool.changes}
 
     def _made(self) -> Iterable[StoreTool]:
-        finding: dict[str, Mapping[str, Any]] = {
+        search_arguments: dict[str, Mapping[str, Any]] = {
             "question": _text("The question, in words"),
             "strategy": _text("How to find, such as hybrid or graph; overview lists them"),
         }
         if self._where is None:
-            finding["where"] = _text("SQL condition on columns of documents, as meta ->> 'year' >= 2024")
+            search_arguments["where"] = _text("SQL condition on columns of documents, as meta ->> 'year' >= 2024")
         yield StoreTool(
             "retrieve",
             "Find the passages of the stored documents that answer a question, best first, with their places.",
-            {**finding, "top": _number("How many passages (8)")},
+            {**search_arguments, "top": _number("How many passages (8)")},
             ("question",),
             StoreTools.retrieve,
         )
         yield StoreTool(
             "ask",
             "Answer a question from the stored documents, with citations; says so where they do not answer it.",
-            finding,
+            search_arguments,
             ("question",),
             StoreTools.ask,
         )
@@ -237,9 +237,11 @@ class StoreTools:
         tool = self.tools.get(name)
         if tool is None:
             raise InputError(f"there is no tool {_shown(name)}; there are {', '.join(self.tools)}")
-        given = {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
-        _check(tool, given)
-        return self.within(tool.run(self, **given))
+        tool_arguments = (
+            {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
+        )
+        _check(tool, tool_arguments)
+        return self.within(tool.run(self, **tool_arguments))
 
     def warm(self) -> None:
         """Load, in the background, what the first question needs."""
@@ -281,12 +283,15 @@ class StoreTools:
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
         """An answer with its citations."""
-        asked = self._store.language_model() is not None
+        uses_model = self._store.language_model() is not None
         statement = self._statement("ASK", question, strategy, where)
-        cursor = self._store.query(*statement, timeout=MODEL_SECONDS if asked else SECONDS)
+        cursor = self._store.query(*statement, timeout=MODEL_SECONDS if uses_model else SECONDS)
         ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
         origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
-        sources = [f"[{one['number']}] {_key_text(one['document'])}, {_places(one['spans'])}" for one in citations]
+        sources = [
+            f"[{citation['number']}] {_key_text(citation['document'])}, {_places(citation['spans'])}"
+            for citation in citations
+        ]
         parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
         if cursor.message:
             parts.append(to_one_line(cursor.message))
@@ -304,13 +309,13 @@ class StoreTools:
             allowed = self._allowed([row[5] for row in rows])
             rows = [row for row in rows if row[5] in allowed][:limit]
         if not rows:
-            unknown = f"no document here names {name}"
-            return unknown if self._where is not None else cursor.message or unknown
-        places = []
+            not_found = f"no document here names {name}"
+            return not_found if self._where is not None else cursor.message or not_found
+        occurrences = []
         for entity, _, tree, level, parent, document, _, text in rows:
             where = f"in tree {tree}, level {level}" if document is None else f"in {_key_text(document)}"
-            places.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
-        return self._render_lines(map(to_one_line, places), lambda left: f"({left} more places)")
+            occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
+        return self._render_lines(map(to_one_line, occurrences), lambda left: f"({left} more places)")
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
         """What stands above and below a name."""
@@ -352,25 +357,25 @@ class StoreTools:
         head = f"{_source(found.key, found.title)}, {found.bytes:,} bytes"
         if found.meta and not start:
             head += f", meta {to_one_line(json.dumps(found.meta, ensure_ascii=False))}"
-        stored = found.text.encode()
-        while start < len(stored) and stored[start] & 0xC0 == 0x80:  # within a character
+        data = found.text.encode()
+        while start < len(data) and data[start] & 0xC0 == 0x80:  # within a character
             start += 1
-        text = stored[start:].decode()
+        text = data[start:].decode()
         head = _cut(head, self._tokens // 2)
         quotation = Quotation([head, text])
         end = "\n(goes on; start at byte {})"
-        around = "\n\n".join((quotation.rule, head, quotation.of("")))
-        room = self._tokens - kvstore.token_estimate(around) - kvstore.token_estimate(end) - 10
-        shown = _cut(text, max(room, LEAST_TOKENS // 4), "")
-        rest = "" if shown == text else end.format(start + len(shown.encode()))
-        return f"{quotation.rule}\n\n{head}\n{quotation.of(quote_slice(shown))}{rest}"
+        frame = "\n\n".join((quotation.rule, head, quotation.of("")))
+        max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
+        excerpt = _cut(text, max(max_tokens, LEAST_TOKENS // 4), "")
+        continuation = "" if excerpt == text else end.format(start + len(excerpt.encode()))
+        return f"{quotation.rule}\n\n{head}\n{quotation.of(quote_slice(excerpt))}{continuation}"
 
     def overview(self, prefix: str = "", after: str = "") -> str:
         """What there is."""
         condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._and_where()
         values = (prefix, prefix, after)
         ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
-        listed = self._query(f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_LISTED}", values)
+        rows = self._query(f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_LISTED}", values)
         lines = [f"{language.counted(documents, 'document')}, {language.counted(int(chunks), 'passage')}."]
         if not prefix and not after:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
@@ -378,32 +383,32 @@ class StoreTools:
             if self._where is None:
                 tables = (f"{t.name}({', '.join(c.name for c in t.columns)})" for t in self._store.tables()[:5])
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
-        if not listed:
+        if not rows:
             return "\n".join(lines)
         lines.append("Documents:")
-        unlisted = documents - len(listed)
+        num_unlisted = documents - len(rows)
         return self._render_lines(
-            [_source(key, title) for key, title in listed],
-            lambda left: f"({left + unlisted:,} more; ask on with after)",
+            [_source(key, title) for key, title in rows],
+            lambda left: f"({left + num_unlisted:,} more; ask on with after)",
             heading="\n".join(lines),
-            always=unlisted > 0,
+            always=num_unlisted > 0,
         )
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
         """Store a document."""
         key = _key_of(key)
         with self._store.transaction() as transaction:
-            known = key in transaction
-            free = not known or self._is_allowed(transaction, key)
+            exists = key in transaction
+            is_free = not exists or self._is_allowed(transaction, key)
             changed = transaction.put(key, text, title=title, meta=meta)
             # One error, after the same checks, for a taken key and for a document outside the condition. It does not
             # have the condition, which may name documents. It undoes the transaction.
-            if not free or not self._is_allowed(transaction, key):
+            if not is_free or not self._is_allowed(transaction, key):
                 raise InputError(
                     f"document {_shown(key)} cannot be stored here: its key is taken, or this server does not give such"
                     " documents; choose another key"
                 )
-        return f"{_key_text(key)}: {('changed' if known else 'stored') if changed else 'unchanged'}"
+        return f"{_key_text(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
 
     def delete(self, key: str) -> str:
         """Delete a document."""
@@ -415,8 +420,8 @@ class StoreTools:
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
         """State an edge."""
-        stated = self._store.put_edge(child, parent, tree=tree)
-        return to_one_line(f"{child} under {parent} in tree {tree}: {'stated' if stated else 'known already'}")
+        is_new = self._store.put_edge(child, parent, tree=tree)
+        return to_one_line(f"{child} under {parent} in tree {tree}: {'stated' if is_new else 'known already'}")
 
     def alias(self, name: str, entity: str) -> str:
         """State an alias."""
@@ -455,13 +460,13 @@ class StoreTools:
     ) -> tuple[str, list[Any]]:
         """A statement with its values; a condition is one, and adds no clause."""
         clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
-        given = {name: value for name, value in clauses.items() if value is not None}
-        statement = f"{verb} ?" + "".join(f" {name} ?" for name in given)
+        set_clauses = {name: value for name, value in clauses.items() if value is not None}
+        statement = f"{verb} ?" + "".join(f" {name} ?" for name in set_clauses)
         condition = self._where or where
         if condition is not None:
             language.check_condition(condition)
             statement += f" WHERE (\n{condition}\n)"
-        return statement, [question, *given.values()]
+        return statement, [question, *set_clauses.values()]
 
     def _titles(self, keys: Sequence[str]) -> dict[str, str | None]:
         rows = self._query(
@@ -474,9 +479,9 @@ class StoreTools:
 
     def _allowed(self, keys: Iterable[str | None]) -> set[str]:
         """Those of some keys whose documents are there and may be given."""
-        wanted = json.dumps(sorted({key for key in keys if key is not None}))
-        among = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._and_where()}"
-        return {key for (key,) in self._query(among, [wanted])}
+        keys_json = json.dumps(sorted({key for key in keys if key is not None}))
+        query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._and_where()}"
+        return {key for (key,) in self._query(query, [keys_json])}
 
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
         return self._where is None or transaction.count(f"key = ?{self._and_where()}", (key,)) > 0
@@ -488,25 +493,25 @@ class StoreTools:
     def _render(self, pieces: Sequence[_ResultPart], between: str, note: Callable[[int], str]) -> str:
         """Return as many pieces as a result has room for, the first at least in part, and a note on those left out."""
         quotation = Quotation(text for piece in pieces for text in (piece.head, piece.quoted or ""))
-        room = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{note(10**9)}") - 2
+        max_tokens = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{note(10**9)}") - 2
         texts = [piece.to_text(quotation) for piece in pieces]
-        count = _count_fitting(texts, between, room)
-        fitting = texts[:count] or [pieces[0].cut(quotation, room)]
-        left = len(pieces) - len(fitting)
-        return f"{quotation.rule}\n\n" + between.join([*fitting, note(left)] if left else fitting)
+        count = _count_fitting(texts, between, max_tokens)
+        fitting = texts[:count] or [pieces[0].cut(quotation, max_tokens)]
+        num_left = len(pieces) - len(fitting)
+        return f"{quotation.rule}\n\n" + between.join([*fitting, note(num_left)] if num_left else fitting)
 
     def _render_lines(
         self, lines: Iterable[str], note: Callable[[int], str], *, heading: str = "", always: bool = False
     ) -> str:
         """Return a heading, as many lines as a result has room for, quoted together, and a note on those left out."""
-        every = list(lines)
-        quotation = Quotation([heading, *every])
-        before = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-        room = self._tokens - kvstore.token_estimate(before + quotation.of("") + note(10**9)) - 2
-        fitting = every[: _count_fitting(every, "\n", room)] or [_cut(every[0], room)]
-        left = len(every) - len(fitting)
-        end = f"\n{note(left)}" if left or always else ""
-        return before + quotation.of("\n".join(fitting)) + end
+        all_lines = list(lines)
+        quotation = Quotation([heading, *all_lines])
+        header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
+        max_tokens = self._tokens - kvstore.token_estimate(header + quotation.of("") + note(10**9)) - 2
+        fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [_cut(all_lines[0], max_tokens)]
+        num_left = len(all_lines) - len(fitting)
+        footer = f"\n{note(num_left)}" if num_left or always else ""
+        return header + quotation.of("\n".join(fitting)) + footer
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,16 +551,16 @@ def _check(tool: StoreTool, given: Mapping[str, Any]) -> None:
         if name not in given:
             raise InputError(f"{tool.name} needs {name}")
     for name, value in given.items():
-        about = tool.arguments[name]
-        kind, wanted = _KINDS[about["type"]]
+        schema = tool.arguments[name]
+        kind, expected = _KINDS[schema["type"]]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{name} is {wanted}, not {_shown(json.dumps(value))}")
+            raise InputError(f"{name} is {expected}, not {_shown(json.dumps(value))}")
         if isinstance(value, str):
             _check_text(name, value, LONGEST_DOCUMENT if name == "text" else LONGEST_ARGUMENT)
-        if "enum" in about and value not in about["enum"]:
-            raise InputError(f"{name} is one of {', '.join(about['enum'])}, not {_shown(str(value))}")
-        if kind is int and not about["minimum"] <= value <= about["maximum"]:
-            raise InputError(f"{name} is from {about['minimum']} to {about['maximum']:,}, not {_shown(str(value))}")
+        if "enum" in schema and value not in schema["enum"]:
+            raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {_shown(str(value))}")
+        if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
+            raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {_shown(str(value))}")
 
 
 def _check_text(name: str, value: str, longest: int = LONGEST_ARGUMENT) -> None:
@@ -568,9 +573,9 @@ def _cut(text: str, tokens: int, mark: str = " ... (cut)") -> str:
     size = kvstore.token_estimate(text)
     if size <= tokens:
         return text
-    room = tokens - kvstore.token_estimate(mark)
-    while (size := kvstore.token_estimate(text)) > room:
-        text = text[: min(len(text) - 1, len(text) * room // size)]
+    max_size = tokens - kvstore.token_estimate(mark)
+    while (size := kvstore.token_estimate(text)) > max_size:
+        text = text[: min(len(text) - 1, len(text) * max_size // size)]
     return text + mark
 
 

@@ -21,8 +21,8 @@ def _done(kind: str, changed: bool, message: str) -> Cursor:
 
 def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
     with context.writing() as transaction:
-        changed = transaction.put_edge(statement.child, statement.parent, **given(tree=statement.tree))
-    return _done("INSERT", changed, "1 edge inserted")
+        is_changed = transaction.put_edge(statement.child, statement.parent, **given(tree=statement.tree))
+    return _done("INSERT", is_changed, "1 edge inserted")
 
 
 def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
@@ -38,8 +38,8 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
 
 def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
     with context.writing() as transaction:
-        changed = transaction.alias(statement.name, statement.entity)
-    return _done("ALIAS", changed, f"{literal(statement.name)} stands for {literal(statement.entity)}")
+        is_changed = transaction.alias(statement.name, statement.entity)
+    return _done("ALIAS", is_changed, f"{literal(statement.name)} stands for {literal(statement.entity)}")
 
 
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
@@ -51,8 +51,8 @@ def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
     with context.writing() as transaction:
-        changed = transaction.merge(statement.name, statement.into)
-    return _done("MERGE", changed, f"{literal(statement.name)} is read as {literal(statement.into)}")
+        is_changed = transaction.merge(statement.name, statement.into)
+    return _done("MERGE", is_changed, f"{literal(statement.name)} is read as {literal(statement.into)}")
 
 
 def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:

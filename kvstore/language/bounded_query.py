@@ -51,10 +51,10 @@ class BoundedQueries:
         """The rows of the one reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
         _check("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
         _check("max_rows", max_rows, "a whole number above 0, or None")
-        asked = _one_reading(sql, parameters)
+        parsed = _one_reading(sql, parameters)
         if database.in_transaction:
             raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
-        return self.call(lambda: _read(run(database, sql, asked), max_rows), timeout)
+        return self.call(lambda: _read(run(database, sql, parsed), max_rows), timeout)
 
     def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
         """Return what ``read`` returns, run in a thread of its own.
@@ -104,7 +104,7 @@ class _AskedQuery:
         def wait() -> float | None:
             return None if until is None else max(0.0, until - time.monotonic())
 
-        late = f"it took longer than its limit of {timeout} seconds; ask for less"
+        timeout_reason = f"it took longer than its limit of {timeout} seconds; ask for less"
         with self._fewer:
             if not self._fewer.wait_for(lambda: _AskedQuery._left < MOST_LEFT, wait()):
                 raise QueryInterruptedError(f"{MOST_LEFT} queries that were stopped are still ending; ask again later")
@@ -112,7 +112,7 @@ class _AskedQuery:
         try:
             with self._over:
                 if not self._over.wait_for(lambda: self._ended or self._reason is not None, wait()):
-                    self._reason = late
+                    self._reason = timeout_reason
         finally:  # Ctrl-C too leaves it
             self._leave()
         error, self._error = self._error, None
@@ -156,8 +156,8 @@ def _one_reading(sql: str, parameters: Parameters) -> Parsed:
             f"query() takes exactly one statement, and there are {len(parsed)}; execute() runs several"
         )
     asked = parsed[0].statement
-    reads = asked.statement if isinstance(asked, s.Explain) else asked
-    if not isinstance(reads, _READING):
+    read_statement = asked.statement if isinstance(asked, s.Explain) else asked
+    if not isinstance(read_statement, _READING):
         raise StatementError(f"query() takes a statement that reads: {_EXPLAINED}; execute() runs this one")
     return parsed[0]
 
@@ -166,17 +166,17 @@ def _read(cursor: Cursor, most: int | None) -> Cursor:
     """The rows of a cursor, at most so many."""
     rows: list[Row] = []
     size = 0
-    more = False
+    has_more = False
     with cursor:
         for row in cursor:
             if most is not None and len(rows) == most:
-                more = True
+                has_more = True
                 break
             size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
             if size > MOST_BYTES:
                 raise KvstoreError(f"the rows have more than {MOST_BYTES >> 20} MB; ask for fewer, or shorter")
             rows.append(row)
-    message = f"the first {most:,} rows; there are more" if more else cursor.message
+    message = f"the first {most:,} rows; there are more" if has_more else cursor.message
     return Cursor(
         cursor.kind,
         cursor.columns,
@@ -189,8 +189,8 @@ def _read(cursor: Cursor, most: int | None) -> Cursor:
 
 
 def _check(name: str, value: Any, wanted: str) -> None:
-    whole = name == "max_rows"
-    fits = isinstance(value, int) if whole else isinstance(value, (int, float))
-    most = math.inf if whole else threading.TIMEOUT_MAX
-    if value is not None and (not fits or isinstance(value, bool) or not 0 < value <= most):
+    is_integer = name == "max_rows"
+    is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
+    max_value = math.inf if is_integer else threading.TIMEOUT_MAX
+    if value is not None and (not is_valid or isinstance(value, bool) or not 0 < value <= max_value):
         raise InputError(f"{name} is {wanted}, not {value!r}")

@@ -106,11 +106,13 @@ class Builder:
             assert isinstance(child, Tree)  # statements keep no terminals
             if child.data in _STATEMENTS:
                 # What draws an EXPLAIN stands among the clauses of what it explains.
-                drawn = [clause for clause in child.children if isinstance(clause, Tree) and clause.data == "as_svg"]
-                for clause in drawn:
+                svg_clauses = [
+                    clause for clause in child.children if isinstance(clause, Tree) and clause.data == "as_svg"
+                ]
+                for clause in svg_clauses:
                     self._add_clause(clauses, clause)
-                plain = [clause for clause in child.children if clause not in drawn]
-                arguments.append(self.statement(Tree(child.data, plain, child.meta)))
+                own_clauses = [clause for clause in child.children if clause not in svg_clauses]
+                arguments.append(self.statement(Tree(child.data, own_clauses, child.meta)))
             elif child.data in ("text", "name", "kind", "count", "value"):
                 arguments.append(self._value(child))
             else:
@@ -131,8 +133,8 @@ class Builder:
             return True  # a word that is there or not
         child = tree.children[0]
         if isinstance(child, Tree):
-            found = self._value(child)
-            return found.lower() if tree.data == "other_format" else found
+            value = self._value(child)
+            return value.lower() if tree.data == "other_format" else value
         return str(child) if child.type == "CONDITION" else child.lower()
 
     def _options(self, tree: Tree[Terminal]) -> dict[str, Value]:
@@ -164,20 +166,22 @@ class Builder:
     def _parameter(self, rule: str, terminal: Terminal) -> SqlValue:
         value = self._parameters[_place(terminal)].value
         if rule == "count":
-            wanted = _COUNT
-            fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_COUNT_DIGITS
+            expectation = _COUNT
+            is_valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_COUNT_DIGITS
         elif rule == "value":
-            wanted, fits = "text, a number, true, false or NULL", not isinstance(value, bytes)
+            expectation, is_valid = "text, a number, true, false or NULL", not isinstance(value, bytes)
         else:
-            wanted, fits = "text", isinstance(value, str)
-        if not fits:
-            raise failure(self._text, _place(terminal), f"expected {wanted}, the value given is {shown(value)}")
+            expectation, is_valid = "text", isinstance(value, str)
+        if not is_valid:
+            raise failure(self._text, _place(terminal), f"expected {expectation}, the value given is {shown(value)}")
         return value
 
     def _select(self, query: Terminal) -> s.Select:
-        inside = [p for place, p in self._parameters.items() if _place(query) <= place < (query.end_pos or 0)]
-        named = {parameter.name: parameter.value for parameter in inside if parameter.name}
-        return s.Select(str(query), named or tuple(parameter.value for parameter in inside))
+        query_parameters = [
+            p for offset, p in self._parameters.items() if _place(query) <= offset < (query.end_pos or 0)
+        ]
+        values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
+        return s.Select(str(query), values_by_name or tuple(parameter.value for parameter in query_parameters))
 
 
 def _place(terminal: Terminal) -> int:

@@ -29,8 +29,8 @@ def types_of(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str |
 
 
 def _type_of(values: Iterable[Any]) -> str | None:
-    found = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
-    return "REAL" if found == {"INTEGER", "REAL"} else found.pop() if len(found) == 1 else None
+    type_names = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
+    return "REAL" if type_names == {"INTEGER", "REAL"} else type_names.pop() if len(type_names) == 1 else None
 
 
 class Cursor(Columnar):
@@ -81,8 +81,8 @@ class Cursor(Columnar):
 
         The codes of types are those of ``types``; :mod:`kvstore.dbapi` has objects that compare equal to them.
         """
-        named = zip(self.columns, self.types, strict=True)
-        return tuple((name, kind, None, None, None, None, None) for name, kind in named) or None
+        typed_columns = zip(self.columns, self.types, strict=True)
+        return tuple((name, kind, None, None, None, None, None) for name, kind in typed_columns) or None
 
     def __iter__(self) -> Iterator[Row]:
         return self

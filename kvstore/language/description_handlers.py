@@ -46,8 +46,8 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
 
 
 def _listed(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
-    found = list(rows)
-    return Cursor(kind, columns, found, rowcount=len(found))
+    row_list = list(rows)
+    return Cursor(kind, columns, row_list, rowcount=len(row_list))
 
 
 def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cursor:

@@ -39,11 +39,11 @@ def counted(number: int, noun: str) -> str:
 def reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
     """The options of INGEST that are for the reader; a name that is near one of its own is a StatementError."""
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
-    known = [field.name for field in fields(ReadOptions)]
-    for name in options.keys() - known:
-        near = get_close_matches(name, [*INGEST_OPTIONS, *known], 1)
-        if near and near[0] in INGEST_OPTIONS:
-            raise context.failure(f"INGEST has no option {name}; did you mean {near[0]}?")
+    reader_option_names = [field.name for field in fields(ReadOptions)]
+    for name in options.keys() - reader_option_names:
+        suggestions = get_close_matches(name, [*INGEST_OPTIONS, *reader_option_names], 1)
+        if suggestions and suggestions[0] in INGEST_OPTIONS:
+            raise context.failure(f"INGEST has no option {name}; did you mean {suggestions[0]}?")
     return options
 
 
@@ -58,12 +58,14 @@ def included(context: StatementContext, statement: s.Ingest) -> list[str]:
 def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
     context.require_no_transaction("INGEST commits batch by batch")
     options = reader_options(context, statement)
-    how: dict[str, Any] = {name: value for name, value in statement.options.items() if name in INGEST_OPTIONS}
-    if not isinstance(how.get("prune", False), bool):
+    ingest_options: dict[str, Any] = {
+        name: value for name, value in statement.options.items() if name in INGEST_OPTIONS
+    }
+    if not isinstance(ingest_options.get("prune", False), bool):
         raise context.failure("the option prune is true or false")
-    how["include"] = included(context, statement)
+    ingest_options["include"] = included(context, statement)
     report = context.database.ingest(
-        statement.path, format=statement.format, options=options, progress=context.progress, **how
+        statement.path, format=statement.format, options=options, progress=context.progress, **ingest_options
     )
     columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "left_out", "seconds")
     row = (
@@ -78,8 +80,8 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
         round(report.seconds, 3),
     )
     problems = tuple(report.problems)
-    told = [f"skipped: {by_reason(report.skipped_by)}"] if report.skipped else []
-    message = "; ".join([*told, *report.remarks]) or None
+    skip_remarks = [f"skipped: {by_reason(report.skipped_by)}"] if report.skipped else []
+    message = "; ".join([*skip_remarks, *report.remarks]) or None
     return Cursor("INGEST", columns, [row], rowcount=report.documents, message=message, problems=problems)
 
 
@@ -90,17 +92,19 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
             raise DocumentExistsError(
                 f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it"
             )
-        about = given(title=statement.title, source=statement.source, format=statement.format)
+        properties = given(title=statement.title, source=statement.source, format=statement.format)
         chunks = "whole" if statement.whole else None
-        transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **about)
+        transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **properties)
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 
 def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
     meta = _meta(context, statement.meta)
     with context.writing(models=True) as transaction:
-        changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
-    return Cursor("UPDATE", rowcount=int(changed), message="1 document updated" if changed else "nothing to change")
+        is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
+    return Cursor(
+        "UPDATE", rowcount=int(is_changed), message="1 document updated" if is_changed else "nothing to change"
+    )
 
 
 def _meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
@@ -154,9 +158,9 @@ def _ending(context: StatementContext) -> Transaction:
     transaction, context.database._begun = context.database._begun, None
     if transaction is not None:
         return transaction
-    elsewhere = context.database._begun_elsewhere
-    if elsewhere is not None:
+    other_thread = context.database._begun_elsewhere
+    if other_thread is not None:
         raise TransactionError(
-            f"this thread has no transaction open; thread {elsewhere!r} has, and it alone can COMMIT or ROLLBACK it"
+            f"this thread has no transaction open; thread {other_thread!r} has, and it alone can COMMIT or ROLLBACK it"
         )
     raise TransactionError("no transaction is open; BEGIN opens one")

@@ -90,8 +90,8 @@ def execute(
     if not parsed:
         raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
 
-    for one in parsed[:-1]:
-        run(database, sql, one, progress, on_text).close()
+    for parsed_statement in parsed[:-1]:
+        run(database, sql, parsed_statement, progress, on_text).close()
     return run(database, sql, parsed[-1], progress, on_text)
 
 

@@ -52,12 +52,12 @@ def _picture(context: StatementContext, statement: s.Explain) -> str:
         DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
         for step in way_taken.steps
     ]
-    whole = steps.pop().milliseconds if statement.analyze else None
+    total_milliseconds = steps.pop().milliseconds if statement.analyze else None
     hits = [
         DrawnHit(hit.document if hit.title is None else f"{hit.title} ({hit.document})", hit.path, hit.score)
         for hit in way_taken.hits
     ]
-    return way(str(statement.statement), steps, hits, whole=whole)
+    return way(str(statement.statement), steps, hits, whole=total_milliseconds)
 
 
 class _ExplainedSteps(NamedTuple):
@@ -75,13 +75,13 @@ def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bo
 def _way(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     # Only ANALYZE runs the statement; without it a statement that is explained leaves nothing behind.
     recording = nullcontext() if analyze else context.database._context.record_nothing()
-    with recording, _measured(context) as (measuring, measured):
+    with recording, _measured(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
-            return _ExplainedSteps(_select_steps(measuring, statement, analyze))
+            return _ExplainedSteps(_select_steps(measured_context, statement, analyze))
         start = time.perf_counter()
-        found = _steps(measuring, statement, analyze)
-        whole = round(1000 * (time.perf_counter() - start), 3)
-    return _ExplainedSteps([*found.steps, _whole(None, whole, measured)], found.hits) if analyze else found
+        found = _steps(measured_context, statement, analyze)
+        milliseconds = round(1000 * (time.perf_counter() - start), 3)
+    return _ExplainedSteps([*found.steps, _whole(None, milliseconds, measured_view)], found.hits) if analyze else found
 
 
 def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
@@ -96,11 +96,11 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
             return _ExplainedSteps(_expand_steps(context, statement))
         case s.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
-            found = evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
-            return _ExplainedSteps(found.steps, found.hits)
+            retrieved = evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
+            return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case s.Retrieve():
-            found = context.target.weigh(statement.question, **retrieval_clauses(context, statement))[0]
-            return _ExplainedSteps(found.steps, found.hits)
+            retrieved = context.target.weigh(statement.question, **retrieval_clauses(context, statement))[0]
+            return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case s.Ask():
             return _ask_steps(context, statement, analyze)
         case s.Ingest() if not analyze:
@@ -116,26 +116,26 @@ def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     """Return what would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     context.require_writable("files are not looked at then")
     options = reader_options(context, statement)
-    found = context.database.forecast_ingest(
+    forecast = context.database.forecast_ingest(
         statement.path, format=statement.format, include=included(context, statement), options=options
     )
-    sample = f"about, from {found.sampled:,} of the files; nothing is ingested"
-    embedder = f"{found.embedder}: about {found.tokens:,} tokens"
-    passed_over = f"skipped: {by_reason(found.skipped_by)}" if found.skipped else "none skipped"
-    if found.calls:
-        embedder += f" in {found.calls:,} requests to an endpoint; none is sent now"
+    sample = f"about, from {forecast.sampled:,} of the files; nothing is ingested"
+    embedder = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
+    skip_text = f"skipped: {by_reason(forecast.skipped_by)}" if forecast.skipped else "none skipped"
+    if forecast.calls:
+        embedder += f" in {forecast.calls:,} requests to an endpoint; none is sent now"
     steps = [
-        Step("find files", f"{found.bytes:,} bytes to read; {passed_over}", found.files, None),
-        Step("pass over", "ingested before, and as they were", found.known, None),
-        Step("read and extract", sample, found.documents, None),
-        Step("embed", embedder, found.chunks, None),
+        Step("find files", f"{forecast.bytes:,} bytes to read; {skip_text}", forecast.files, None),
+        Step("pass over", "ingested before, and as they were", forecast.known, None),
+        Step("read and extract", sample, forecast.documents, None),
+        Step("embed", embedder, forecast.chunks, None),
     ]
-    if found.seconds is not None:
-        steps.append(Step("take", f"about {found.seconds:,.0f} seconds of one processor", None, None))
-    for part in found.left_out[:MOST_LEFT_OUT]:
-        told = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
-        steps.append(Step("leave out", told, part.pages, None))
-    return [*steps, *(Step("fail", failure, None, None) for failure in found.failures)]
+    if forecast.seconds is not None:
+        steps.append(Step("take", f"about {forecast.seconds:,.0f} seconds of one processor", None, None))
+    for part in forecast.left_out[:MOST_LEFT_OUT]:
+        detail = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
+        steps.append(Step("leave out", detail, part.pages, None))
+    return [*steps, *(Step("fail", failure, None, None) for failure in forecast.failures)]
 
 
 def _ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
@@ -146,9 +146,9 @@ def _ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _E
         return _ExplainedSteps(found.steps, found.hits)
     prompt = context.target.prompt(statement.question, **retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
-    not_sent = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
+    request_detail = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
     return _ExplainedSteps(
-        [*prompt.evidence.steps, Step("ask model", not_sent, None, None), *messages], prompt.evidence.hits
+        [*prompt.evidence.steps, Step("ask model", request_detail, None, None), *messages], prompt.evidence.hits
     )
 
 
@@ -173,16 +173,19 @@ def _lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
             with trace.step("probe filter") as step:
                 entry = view.filter.find(key) if key else None
                 step.count = int(entry is not None)
-                known = entry and f"known, temperature {entry.temperature}"
-                step.detail = known or "not known: its fingerprint, or its key behind it, is not there"
+                entry_detail = entry and f"known, temperature {entry.temperature}"
+                step.detail = entry_detail or "not known: its fingerprint, or its key behind it, is not there"
             identity = view.resolve(key) if entry else None
             if identity is not None and len(identity.names) > 1:
                 with trace.step("follow aliases") as step:
                     step.detail, step.count = "; ".join(form for form, _ in identity.names), len(identity.names)
             with trace.step("read block list") as step:
-                found = [] if identity is None else view.addresses_of(identity).tolist()
-                nodes = sum(1 for address in found if addresses.split(address)[0] == addresses.NODE)
-                step.detail, step.count = f"{nodes} tree nodes, {len(found) - nodes} abstracts", len(found)
+                entity_addresses = [] if identity is None else view.addresses_of(identity).tolist()
+                nodes = sum(1 for address in entity_addresses if addresses.split(address)[0] == addresses.NODE)
+                step.detail, step.count = (
+                    f"{nodes} tree nodes, {len(entity_addresses) - nodes} abstracts",
+                    len(entity_addresses),
+                )
             with trace.step("read locations") as step:
                 limit = {} if statement.limit is None else {"limit": statement.limit}
                 step.detail, step.count = "the most telling first", len(context.target.lookup(name, **limit))
@@ -193,37 +196,37 @@ def _expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
     with context.target.state() as view:
         trace = Trace(view.lmdb)
         with trace.step("walk trees") as step:
-            found = expand(context, statement).fetchall()
-            trees = sorted({str(row[1]) for row in found})
-            step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(found)
+            rows = expand(context, statement).fetchall()
+            trees = sorted({str(row[1]) for row in rows})
+            step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(rows)
     return trace.steps
 
 
 def _select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
     """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
-    found: list[Step] = []
+    steps: list[Step] = []
     depth = {0: -1}
     with context.target.state() as view:
-        planned = Reader(view, context.database.settings_table)
-        for row in selected(context, statement, planned, "EXPLAIN QUERY PLAN "):
+        plan_reader = Reader(view, context.database.settings_table)
+        for row in selected(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
             depth[number] = depth.get(parent, -1) + 1
-            found.append(Step("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
+            steps.append(Step("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
         if analyze:
             reader = Reader(view, context.database.settings_table)
             start = time.perf_counter()
             count = sum(1 for _ in selected(context, statement, reader))
-            whole = round(1000 * (time.perf_counter() - start), 3)
+            milliseconds = round(1000 * (time.perf_counter() - start), 3)
             for table, cost in sorted(reader.costs.items()):
-                spent = (None, None) if reader.measured is None else (round(1000 * cost.seconds, 3), cost.pages)
-                found.append(Step("read", table, cost.rows, *spent))
-            found.append(_whole(count, whole, reader.measured))
-    return found
+                table_cost = (None, None) if reader.measured is None else (round(1000 * cost.seconds, 3), cost.pages)
+                steps.append(Step("read", table, cost.rows, *table_cost))
+            steps.append(_whole(count, milliseconds, reader.measured))
+    return steps
 
 
 def _plan(detail: str) -> str:
     """SQLite's words for a step, with the way into a table named: what went straight to LMDB's keys."""
-    table, virtual, way = detail.partition(" VIRTUAL TABLE INDEX 0:")
+    table, virtual, constraints = detail.partition(" VIRTUAL TABLE INDEX 0:")
     if not virtual:
         return detail
-    return f"{table} BY {way}" if way else f"{table} FULLY"
+    return f"{table} BY {constraints}" if constraints else f"{table} FULLY"

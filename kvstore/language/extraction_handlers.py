@@ -41,21 +41,30 @@ def extract(context: StatementContext, statement: s.Extract) -> Cursor:
 
 def extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
     """What would be written and sent; nothing is."""
-    found = context.database.forecast_extract(statement.kind, **_limits(statement))
+    forecast = context.database.forecast_extract(statement.kind, **_limits(statement))
     model = context.database.language_model(statement.model)
-    done = f"{found.written:,} are written already, {found.copied:,} for another document that has the same"
-    room = "without a limit" if found.room is None else f"at most {found.room:,} tokens to send"
-    by = f"by {statement.by or 'confusability'}, " if found.left or statement.by else ""
-    asked = "no language model is set: name one with MODEL, or SET model" if model is None else f"POST {model.url}"
+    written_detail = (
+        f"{forecast.written:,} are written already, {forecast.copied:,} for another document that has the same"
+    )
+    limit_detail = "without a limit" if forecast.room is None else f"at most {forecast.room:,} tokens to send"
+    chooser_detail = f"by {statement.by or 'confusability'}, " if forecast.left or statement.by else ""
+    address_detail = (
+        "no language model is set: name one with MODEL, or SET model" if model is None else f"POST {model.url}"
+    )
     name = "" if model is None else f"{model.name}: "
-    about = written_fact_named(statement.kind).about
+    purpose = written_fact_named(statement.kind).about
     return [
-        Step("find passages", f"of {found.documents:,} documents; {done}", found.passages + found.left, None),
-        Step("choose", f"{by}{room}", found.passages, None),
+        Step(
+            "find passages",
+            f"of {forecast.documents:,} documents; {written_detail}",
+            forecast.passages + forecast.left,
+            None,
+        ),
+        Step("choose", f"{chooser_detail}{limit_detail}", forecast.passages, None),
         Step(
             "ask model",
-            f"{name}{about}; about {found.tokens:,} tokens to send, none is sent now: {asked}",
-            found.calls,
+            f"{name}{purpose}; about {forecast.tokens:,} tokens to send, none is sent now: {address_detail}",
+            forecast.calls,
             None,
         ),
     ]

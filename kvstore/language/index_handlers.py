@@ -23,8 +23,8 @@ OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 def index_kinds() -> Mapping[str, Sequence[str]]:
     """The kinds of index that a statement may name, and the options of each."""
-    beside = (kind for kind in INDEXES.values() if getattr(kind, "beside", ""))
-    hidden = {kind.name for kind in beside}
+    companions = (kind for kind in INDEXES.values() if getattr(kind, "beside", ""))
+    hidden = {kind.name for kind in companions}
     return {kind.name: list(kind.options) for kind in INDEXES.values() if kind.name not in hidden}
 
 
@@ -47,21 +47,23 @@ def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
 
 def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
     context.require_no_transaction("REFRESH commits by itself")
-    written = given(model=statement.model, within=statement.within)
-    kinds = context.database.refresh(statement.index, progress=context.progress, **written)
+    model_clauses = given(model=statement.model, within=statement.within)
+    kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
     message = None if kinds else "nothing to refresh"
-    if written:
+    if model_clauses:
         details = {index.kind: index.detail for index in context.database.indexes()}
-        asked = [statement.index.lower()] if statement.index is not None else kinds
-        message = "\n".join(f"{kind}: {details[kind]}" for kind in asked if details.get(kind)) or message
+        named_kinds = [statement.index.lower()] if statement.index is not None else kinds
+        message = "\n".join(f"{kind}: {details[kind]}" for kind in named_kinds if details.get(kind)) or message
     return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
 
 
 def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
     if statement.kind.lower() not in outlined_kinds():
         kinds = " or ".join(kind.upper() for kind in outlined_kinds())
-        what = f"expected {kinds}" if kinds else "there is no index that EXPAND draws"
-        raise context.failure(f"{what}, met {statement.kind}; text stands in single quotes: {literal(statement.kind)}")
+        problem = f"expected {kinds}" if kinds else "there is no index that EXPAND draws"
+        raise context.failure(
+            f"{problem}, met {statement.kind}; text stands in single quotes: {literal(statement.kind)}"
+        )
     rows = context.target.outline(statement.kind, **given(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
 
@@ -71,12 +73,12 @@ def refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]
     model = context.database.language_model(statement.model)
     name = "a model, of which none is named" if model is None else model.name
     steps = []
-    for kind, found in context.database.forecast_refresh(statement.index).items():
-        steps.append(Step("group", f"{kind}: {found.described}", None, None))
-        if found.texts:
-            steps.append(Step("keep", "texts that are written, of what is as it was", found.written, None))
-            asked = f"{name}: about {found.tokens:,} tokens to send"
-            if statement.within is not None and statement.within < found.tokens:
-                asked += f", of which this sends at most {statement.within:,}, for the largest groups"
-            steps.append(Step("ask model", f"{asked}; none is sent now", found.calls, None))
+    for kind, forecast in context.database.forecast_refresh(statement.index).items():
+        steps.append(Step("group", f"{kind}: {forecast.described}", None, None))
+        if forecast.texts:
+            steps.append(Step("keep", "texts that are written, of what is as it was", forecast.written, None))
+            request_detail = f"{name}: about {forecast.tokens:,} tokens to send"
+            if statement.within is not None and statement.within < forecast.tokens:
+                request_detail += f", of which this sends at most {statement.within:,}, for the largest groups"
+            steps.append(Step("ask model", f"{request_detail}; none is sent now", forecast.calls, None))
     return steps or [Step("refresh", "no index has texts that a model may write", 0, None)]

@@ -140,27 +140,29 @@ def _unexpected(text: str, token: Token | None, expected: set[str], script: Sequ
     """``token`` of a statement (None: the end) stands where only the terminals of ``expected`` may."""
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED]
     names.sort(key=lambda name: (not name.isupper(), name))
-    wanted = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
-        return failure(text, len(text.rstrip()), f"the statement ends too early; expected {wanted}")
-    other = _find_other_database(script, token)
+        return failure(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
+    other_remedy = _find_other_database(script, token)
     if "QUERY" in expected:
-        near = nearest(token.text, _words(expected))
-        remedy = other or (f"did you mean {near}?" if near else f"a statement begins with {wanted}")
+        suggestion = nearest(token.text, _words(expected))
+        remedy = other_remedy or (
+            f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
+        )
         return failure(text, token.start, f"no statement begins with {_shown(token)}; {remedy}")
-    reason = f"expected {wanted}, met {_shown(token)}"
-    if other is not None:
-        return failure(text, token.start, f"{reason}; {other}")
+    reason = f"expected {expectation}, met {_shown(token)}"
+    if other_remedy is not None:
+        return failure(text, token.start, f"{reason}; {other_remedy}")
     statement = _STATEMENT_WORD.search(text, 0, token.start)
     question = None if statement is None else find_unquoted_question(text[statement.start() :])
     if "STRING" in expected and statement is not None and question is not None:
         word = statement.group().strip().upper()
         reason = f"the text after {word} is not in single quotes; write {word} {literal(question)}"
     elif "STRING" in expected and token.kind in ("word", "quoted"):
-        plain = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text stands in single quotes: {literal(plain)}"
-    elif token.kind == "word" and (near := nearest(token.text, _words(expected))):
-        reason += f"; did you mean {near}?"
+        unquoted = token.text if token.kind == "word" else unquote(token.text)
+        reason += f"; text stands in single quotes: {literal(unquoted)}"
+    elif token.kind == "word" and (suggestion := nearest(token.text, _words(expected))):
+        reason += f"; did you mean {suggestion}?"
     return failure(text, token.start, reason)
 
 
@@ -222,12 +224,14 @@ def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Pa
     """The parameters by the place where each stands."""
     if isinstance(parameters, (str, bytes)):
         raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
-    named = isinstance(parameters, Mapping)
+    is_named = isinstance(parameters, Mapping)
     bound: dict[int, Parameter] = {}
     for position, token in enumerate(found):
         name = token.text[1:]
-        if named != (token.text[0] == ":") or (name and not named):
-            remedy = "give the values as a mapping" if token.text[0] == ":" else "write :name" if named else "write ?"
+        if is_named != (token.text[0] == ":") or (name and not is_named):
+            remedy = (
+                "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
+            )
             raise failure(text, token.start, f"{token.text} does not fit the values given; {remedy}")
         if isinstance(parameters, Mapping):
             if name not in parameters:
@@ -244,7 +248,7 @@ def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Pa
         if isinstance(value, str) and not _is_unicode(value):
             raise failure(text, token.start, "the value given holds a character that is not Unicode")
         bound[token.start] = Parameter(name, value)
-    if not named and len(found) != len(parameters):
+    if not is_named and len(found) != len(parameters):
         raise StatementError(f"as many values as parameters are needed: {len(found)}, not {len(parameters)}")
     return bound
 
@@ -260,15 +264,15 @@ def _is_unicode(value: str) -> bool:
 def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> Parsed:
     parser: Any = _grammar().parse_interactive()
     position = 0
-    places: conditions.Places = ()
+    offset_map: conditions.Places = ()
     while position < len(script):
-        position, found = _feed(parser, text, script, position, values)
-        places = places or found
+        position, condition_offsets = _feed(parser, text, script, position, values)
+        offset_map = offset_map or condition_offsets
     try:
         tree = parser.feed_eof(_terminal("$END", script[-1]))
     except UnexpectedToken:
         raise _unexpected(text[: script[-1].end], None, parser.accepts()) from None
-    return Parsed(Builder(text, values).statement(tree), script[0].start, places)
+    return Parsed(Builder(text, values).statement(tree), script[0].start, offset_map)
 
 
 def expected(text: str) -> frozenset[str]:
@@ -281,19 +285,19 @@ def expected(text: str) -> frozenset[str]:
     script = next(split(text), [])
     values = {token.start: Parameter("", None) for token in script}
     position = 0
-    inside: frozenset[str] = frozenset()
+    condition_terminals: frozenset[str] = frozenset()
     while position < len(script):
         choices = parser.choices()
         if _begins_query(script[position], choices):
             return frozenset({"QUERY_TEXT"})
-        inside = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
+        condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         try:
             position, _ = _feed(parser, text, script, position, values)
         except StatementError:
-            return inside  # of a condition, a parenthesis may yet be closed
+            return condition_terminals  # of a condition, a parenthesis may yet be closed
     # AS SVG is a clause of the EXPLAIN around a statement.
-    drawn = script and script[0].text.upper() == "EXPLAIN"
-    return (inside | frozenset(parser.accepts())) - (frozenset() if drawn else {"SVG"})
+    is_explain = script and script[0].text.upper() == "EXPLAIN"
+    return (condition_terminals | frozenset(parser.accepts())) - (frozenset() if is_explain else {"SVG"})
 
 
 def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
@@ -309,27 +313,27 @@ def _feed(
     token = script[position]
     conditions.refuse_damaged(text, token)
     choices = parser.choices()
-    after = position + 1
-    places: conditions.Places = ()
+    next_position = position + 1
+    offset_map: conditions.Places = ()
     if _begins_query(token, choices):
-        after = len(script)
+        next_position = len(script)
         for part in script[position:]:
             conditions.refuse_damaged(text, part)
         terminal = _terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
     elif "CONDITION" in choices:
-        after = conditions.end(text, script, position)
-        if after == position:
+        next_position = conditions.end(text, script, position)
+        if next_position == position:
             raise _unexpected(text, token, {"CONDITION"})
-        given = {place: parameter.value for place, parameter in values.items()}
-        source, places = conditions.inlined(script[position:after], given)
-        terminal = _terminal("CONDITION", token, text=source, end=script[after - 1].end)
+        parameter_values = {offset: parameter.value for offset, parameter in values.items()}
+        source, offset_map = conditions.inlined(script[position:next_position], parameter_values)
+        terminal = _terminal("CONDITION", token, text=source, end=script[next_position - 1].end)
     else:
         terminal = _terminal(_kind(token, choices), token)
     try:
         parser.feed_token(terminal)
     except UnexpectedToken:
         raise _unexpected(text, token, parser.accepts(), script) from None
-    return after, places
+    return next_position, offset_map
 
 
 def _begins_query(token: Token, choices: Mapping[str, Any]) -> bool:

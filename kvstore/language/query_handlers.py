@@ -170,29 +170,29 @@ def answer(context: StatementContext, statement: s.Ask) -> Answer:
 
 
 def select(context: StatementContext, statement: s.Select) -> Cursor:
-    begun = context.database._begun
-    if begun is not None:  # its state changes with the next statement, so nothing may be read later
-        with begun.state() as view:
+    transaction = context.database._begun
+    if transaction is not None:  # its state changes with the next statement, so nothing may be read later
+        with transaction.state() as view:
             selection = selected(context, statement, Reader(view, context.database.settings_table))
             rows = list(selection)
         return Cursor("SELECT", selection.columns, rows, types=types_of(rows, selection.types), rowcount=len(rows))
     snapshot = context.database.snapshot()
     try:
         selection = selected(context, statement, Reader(snapshot._view, context.database.settings_table))
-        first = list(islice(selection, _READ_AT_ONCE))
+        first_rows = list(islice(selection, _READ_AT_ONCE))
     except BaseException:
         snapshot.close()
         raise
-    types = types_of(first, selection.types)
-    if len(first) < _READ_AT_ONCE:
+    types = types_of(first_rows, selection.types)
+    if len(first_rows) < _READ_AT_ONCE:
         snapshot.close()
-        return Cursor("SELECT", selection.columns, first, types=types, rowcount=len(first))
+        return Cursor("SELECT", selection.columns, first_rows, types=types, rowcount=len(first_rows))
 
     def release() -> None:
         selection.close()
         snapshot.close()
 
-    return Cursor("SELECT", selection.columns, chain(first, selection), types=types, release=release)
+    return Cursor("SELECT", selection.columns, chain(first_rows, selection), types=types, release=release)
 
 
 def selected(context: StatementContext, statement: s.Select, reader: Reader, before: str = "") -> Selection:

@@ -86,52 +86,52 @@ def complete_statement(before: str, catalog: StatementCatalog) -> list[Completio
 
 def _place(before: str) -> tuple[int, Token | None]:
     """Where the statement begins, and the token that the cursor is in the middle of."""
-    begin, last = 0, None
+    statement_start, last_token = 0, None
     for token in tokens(before):
         if token.kind == "semicolon":
-            begin = token.end
-        last = token
+            statement_start = token.end
+        last_token = token
     if (
-        last is None
-        or last.kind in ("space", "semicolon", "operator", "number")
-        or (last.kind == "string" and last.closed)
+        last_token is None
+        or last_token.kind in ("space", "semicolon", "operator", "number")
+        or (last_token.kind == "string" and last_token.closed)
     ):
-        return begin, None
-    return begin, last
+        return statement_start, None
+    return statement_start, last_token
 
 
 def _statement_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
-    may = language.expected(statement) - _used(words)
+    allowed = language.expected(statement) - _used(words)
     if typed.startswith("'"):
-        yield from _strings(words, may, typed[1:].replace("''", "'"), catalog)
+        yield from _strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
-    if typed.startswith('"') and may & {"QUERY_TEXT", "CONDITION", "CONDITION_TEXT"}:
+    if typed.startswith('"') and allowed & {"QUERY_TEXT", "CONDITION", "CONDITION_TEXT"}:
         columns = dict.fromkeys(column for names in catalog.tables().values() for column in names)
         yield from ((f'"{column}"', "column") for column in columns if column.startswith(typed[1:]))
         return
-    plain = typed.lstrip('"')
-    if "QUERY_TEXT" in may:
-        yield from _matching(_query_words(words, catalog), plain)
+    name_prefix = typed.lstrip('"')
+    if "QUERY_TEXT" in allowed:
+        yield from _matching(_query_words(words, catalog), name_prefix)
         return
-    if may & {"CONDITION", "CONDITION_TEXT"}:
-        yield from _matching(((column, "column") for column in catalog.tables()["documents"]), plain)
-        yield from _matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), plain)
-    yield from _matching(((word, "keyword") for word in sorted(may & language.keywords())), plain)
-    if "QUERY" in may:
-        yield from _matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), plain)
-    if "NAME" in may:
-        yield from _matching(_names(words, catalog), plain)
-    if "STRING" in may and "NAME" not in may:
-        yield from _strings(words, may, plain, catalog)
+    if allowed & {"CONDITION", "CONDITION_TEXT"}:
+        yield from _matching(((column, "column") for column in catalog.tables()["documents"]), name_prefix)
+        yield from _matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
+    yield from _matching(((word, "keyword") for word in sorted(allowed & language.keywords())), name_prefix)
+    if "QUERY" in allowed:
+        yield from _matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), name_prefix)
+    if "NAME" in allowed:
+        yield from _matching(_names(words, catalog), name_prefix)
+    if "STRING" in allowed and "NAME" not in allowed:
+        yield from _strings(words, allowed, name_prefix, catalog)
 
 
 def _used(words: Sequence[str]) -> frozenset[str]:
     """Keywords of clauses that stand in the statement already; each may stand once."""
-    used = _CLAUSES.intersection(words)
-    return used | _DIRECTIONS if used & _DIRECTIONS else used
+    used_clauses = _CLAUSES.intersection(words)
+    return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
 
 def _matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
@@ -162,10 +162,10 @@ def _names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[st
     """Names that may stand after ``words``, a statement so far."""
     last = words[-1] if words else ""
     if last in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
-        wanted = [
+        strategy_names = [
             word for word in catalog.strategies() if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
         ]
-        yield from ((strategy, "strategy") for strategy in wanted)
+        yield from ((strategy, "strategy") for strategy in strategy_names)
     elif last == "TABLE":
         yield from ((table, "table") for table in catalog.tables())
     elif last == "DESCRIBE":
@@ -191,9 +191,9 @@ def _options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
     if words[:2] == ["CREATE", "INDEX"]:
         return language.index_kinds().get(words[2].lower(), ())
     strategies = catalog.strategies()
-    named = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
-    if named in strategies:
-        return [*strategies[named], "reranker"]
+    strategy_name = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
+    if strategy_name in strategies:
+        return [*strategies[strategy_name], "reranker"]
     return sorted({"reranker", *(option for options in strategies.values() for option in options)})
 
 
@@ -202,8 +202,8 @@ def _query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tu
     if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _after_from(words)):
         yield from ((table, "table") for table in tables)
         return
-    named = [table for table in tables if table.upper() in words] or list(tables)
-    columns = dict.fromkeys(column for table in named for column in tables[table])
+    named_tables = [table for table in tables if table.upper() in words] or list(tables)
+    columns = dict.fromkeys(column for table in named_tables for column in tables[table])
     yield from ((_column(column), "column") for column in columns)
     yield from ((word, "keyword") for word in SQL_WORDS)
     yield from ((table, "table") for table in tables)

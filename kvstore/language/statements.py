@@ -48,8 +48,8 @@ class Expand:
 
     def __str__(self) -> str:
         entity = "" if self.entity is None else " " + literal(self.entity)
-        rest = _clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
-        return f"EXPAND{entity} {self.direction.upper()}{rest}"
+        clauses = _clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
+        return f"EXPAND{entity} {self.direction.upper()}{clauses}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class ExpandIndex:
 
     def __str__(self) -> str:
         # These words go on with the EXPAND of an entity.
-        bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
-        return f"EXPAND {name(self.kind) if bare else quoted(self.kind)}" + _clauses(("DEPTH", self.depth))
+        is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
+        return f"EXPAND {name(self.kind) if is_bare else quoted(self.kind)}" + _clauses(("DEPTH", self.depth))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ class InsertDocument:
 
     def __str__(self) -> str:
         form = "" if self.format is None else f" AS {self.format}"
-        before, meta = _clauses(("SOURCE", self.source), ("TITLE", self.title)), _clauses(("META", self.meta))
+        source_and_title, meta = _clauses(("SOURCE", self.source), ("TITLE", self.title)), _clauses(("META", self.meta))
         whole = " WHOLE" if self.whole else ""
-        return f"INSERT DOCUMENT {literal(self.key)}{form}{before} TEXT {literal(self.text)}{meta}{whole}"
+        return f"INSERT DOCUMENT {literal(self.key)}{form}{source_and_title} TEXT {literal(self.text)}{meta}{whole}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +192,8 @@ class UpdateDocument:
 
     def __str__(self) -> str:
         changes = (("TEXT", self.text), ("TITLE", self.title), ("META", self.meta))
-        listed = ", ".join(f"{column} = {literal(value)}" for column, value in changes if value is not None)
-        return f"UPDATE DOCUMENT {literal(self.key)} SET {listed}"
+        assignments = ", ".join(f"{column} = {literal(value)}" for column, value in changes if value is not None)
+        return f"UPDATE DOCUMENT {literal(self.key)} SET {assignments}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +340,8 @@ class DescribeTable:
 
     def __str__(self) -> str:
         # These three words begin another statement.
-        bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
-        return f"DESCRIBE {name(self.table) if bare else quoted(self.table)}"
+        is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
+        return f"DESCRIBE {name(self.table) if is_bare else quoted(self.table)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,25 +42,25 @@ def write_bert(model: Path, folder: Path) -> None:
             raise EmbedderError(f"it has a module of a kind that is not known here: {unknown[0]}")
         network = parts["Transformer"]
         config = _json(network / "config.json")
-        for name, known in _KNOWN.items():
-            if config.get(name, known) != known:
-                raise EmbedderError(f"its {name} is {config[name]!r}, and only {known!r} is known here")
+        for name, expected in _KNOWN.items():
+            if config.get(name, expected) != expected:
+                raise EmbedderError(f"its {name} is {config[name]!r}, and only {expected!r} is known here")
         graph = _BertGraph(_safetensors(network / "model.safetensors"))
         graph.add_bert(config, mean=_takes_mean(_json(parts["Pooling"] / "config.json")))
         tokenizer = _tokenizer(network)
         limits = _json(network / "sentence_bert_config.json")
         if limits.get("do_lower_case"):
             raise EmbedderError("its letters are made small before its tokenizer sees them")
-        longest = limits.get("max_seq_length") or _json(network / "tokenizer_config.json")["model_max_length"]
-        longest = min(int(longest), int(config["max_position_embeddings"]))
-        described = _json(model / "config_sentence_transformers.json")
+        max_tokens = limits.get("max_seq_length") or _json(network / "tokenizer_config.json")["model_max_length"]
+        max_tokens = min(int(max_tokens), int(config["max_position_embeddings"]))
+        description = _json(model / "config_sentence_transformers.json")
         width = int(config["hidden_size"])
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise EmbedderError(f"{model} is no BERT that can be read: {error!r}") from error
     graph.save(folder / MODEL, width)
-    save_tokenizer(folder, tokenizer, longest)
-    prompts = described.get("prompts") or {}
-    save_description(folder, width, ["input_ids"], prompts, described.get("default_prompt_name"))
+    save_tokenizer(folder, tokenizer, max_tokens)
+    prompts = description.get("prompts") or {}
+    save_description(folder, width, ["input_ids"], prompts, description.get("default_prompt_name"))
 
 
 def _json(path: Path) -> Any:
@@ -118,11 +118,15 @@ class _BertGraph:
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
         # A text is of type 0 in every place.
-        places = self._taken("embeddings.position_embeddings") + self._taken("embeddings.token_type_embeddings")[0]
+        position_table = (
+            self._taken("embeddings.position_embeddings") + self._taken("embeddings.token_type_embeddings")[0]
+        )
         words = self._constant("words", self._taken("embeddings.word_embeddings"))
         count = self._operation("Shape", ["input_ids"], "count", start=1)
-        here = self._operation("Slice", [self._constant("places", places), self._integers("zero", [0]), count], "here")
-        tokens = self._sum(self._operation("Gather", [words, "input_ids"], "tokens"), here, "embedded")
+        positions = self._operation(
+            "Slice", [self._constant("places", position_table), self._integers("zero", [0]), count], "here"
+        )
+        tokens = self._sum(self._operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
         tokens = self._normalised(tokens, "embeddings.LayerNorm", epsilon)
         for number in range(int(config["num_hidden_layers"])):
             layer = f"encoder.layer.{number}"
@@ -137,33 +141,37 @@ class _BertGraph:
             self._operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
         else:
             self._operation("Gather", [tokens, self._integers("first", 0)], "vectors", axis=1)
-        if left := [name for name in self._weights if not name.startswith("pooler.")]:
-            raise EmbedderError(f"it has weights that are not known here: {left[0]}")
+        if unused := [name for name in self._weights if not name.startswith("pooler.")]:
+            raise EmbedderError(f"it has weights that are not known here: {unused[0]}")
 
     def save(self, path: Path, width: int) -> None:
         """Write the graph to ``path``."""
         import onnx
 
         integers, floats = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
-        taken = self._helper.make_tensor_value_info("input_ids", integers, ["texts", "tokens"])
-        given = self._helper.make_tensor_value_info("vectors", floats, ["texts", width])
-        graph = self._helper.make_graph(self._nodes, "bert", [taken], [given], list(self._constants.values()))
+        input_info = self._helper.make_tensor_value_info("input_ids", integers, ["texts", "tokens"])
+        output_info = self._helper.make_tensor_value_info("vectors", floats, ["texts", width])
+        graph = self._helper.make_graph(
+            self._nodes, "bert", [input_info], [output_info], list(self._constants.values())
+        )
         opset = self._helper.make_opsetid("", _OPSET)
         onnx.save(self._helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION), str(path))
 
     def _attention(self, tokens: str, name: str, width: int, heads: int) -> str:
         """Each token sees all others, by each of the heads: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula 1)."""
         # In a dimension of 0 stands what stood there before.
-        parted = self._integers("heads", [0, -1, heads, width // heads])
+        head_shape = self._integers("heads", [0, -1, heads, width // heads])
         parts = {}
         for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
-            rows = self._operation("Reshape", [self._linear(tokens, f"{name}.{part}"), parted], f"{name}.{part}.heads")
+            rows = self._operation(
+                "Reshape", [self._linear(tokens, f"{name}.{part}"), head_shape], f"{name}.{part}.heads"
+            )
             parts[part] = self._operation("Transpose", [rows], f"{name}.{part}.turned", perm=order)
         products = self._operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
         scaled = self._operation("Mul", [products, self._number("scale", math.sqrt(heads / width))], f"{name}.scaled")
         weights = self._operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
-        seen = self._operation("MatMul", [weights, parts["value"]], f"{name}.seen")
-        turned = self._operation("Transpose", [seen], f"{name}.turned", perm=(0, 2, 1, 3))
+        attended = self._operation("MatMul", [weights, parts["value"]], f"{name}.seen")
+        turned = self._operation("Transpose", [attended], f"{name}.turned", perm=(0, 2, 1, 3))
         return self._operation("Reshape", [turned, self._integers("together", [0, -1, width])], f"{name}.together")
 
     def _linear(self, rows: str, name: str) -> str:

@@ -127,9 +127,9 @@ def _data(parts: Iterator[bytes]) -> Iterator[bytes]:
     lines: list[bytes] = []
     for part in parts:
         buffer += part
-        *whole, rest = buffer.replace(b"\r\n", b"\n").split(b"\n")
-        buffer = bytearray(rest)
-        for line in whole:
+        *complete_lines, remainder = buffer.replace(b"\r\n", b"\n").split(b"\n")
+        buffer = bytearray(remainder)
+        for line in complete_lines:
             if line.startswith(b"data:"):
                 lines.append(bytes(line[5:].removeprefix(b" ")))
             elif not line and lines:
@@ -155,8 +155,8 @@ def _usage(event: dict[str, Any]) -> tuple[int, int] | None:
     usage = event.get("usage")
     if not isinstance(usage, dict):
         return None
-    sent, written = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    return (sent, written) if isinstance(sent, int) and isinstance(written, int) else None
+    sent, answer_tokens = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
+    return (sent, answer_tokens) if isinstance(sent, int) and isinstance(answer_tokens, int) else None
 
 
 class _ReceivedText:
@@ -170,18 +170,18 @@ class _ReceivedText:
 
     def feed(self, text: str) -> str:
         """Return what is settled by some more text."""
-        text, shown = self._end + text, self._shown
+        text, num_shown = self._end + text, self._shown
         if self._secret:
             start = text.find(self._secret)
-            if 0 <= start < shown:
-                text = text[:shown] + _STARS + text[start + len(self._secret) :]
+            if 0 <= start < num_shown:
+                text = text[:num_shown] + _STARS + text[start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
         overlap = _tail(text, self._secret)
-        unsettled = overlap if overlap > _MAX_SHOWN else int("\ud800" <= text[-1:] <= "\udbff")
-        end = max(shown, len(text) - unsettled)
-        start = len(text) - max(overlap, unsettled)
+        num_unsettled = overlap if overlap > _MAX_SHOWN else int("\ud800" <= text[-1:] <= "\udbff")
+        end = max(num_shown, len(text) - num_unsettled)
+        start = len(text) - max(overlap, num_unsettled)
         self._end, self._shown = text[start:], end - start
-        return join_surrogates(text[shown:end])
+        return join_surrogates(text[num_shown:end])
 
     def rest(self) -> str:
         """Return what was held back, once the text has ended."""
@@ -199,20 +199,20 @@ class _Thinking:
         """What is settled by some more text."""
         self._held += text
         if self._state == "before":
-            begun = self._held.lstrip()
-            if begun.startswith(_OPENING):
-                self._state, self._held = "inside", begun.removeprefix(_OPENING)
-            elif not _OPENING.startswith(begun):
+            stripped = self._held.lstrip()
+            if stripped.startswith(_OPENING):
+                self._state, self._held = "inside", stripped.removeprefix(_OPENING)
+            elif not _OPENING.startswith(stripped):
                 self._state = "after"
         if self._state == "inside":
-            thought, closing, after = self._held.partition(_CLOSING)
+            reasoning, closing, answer = self._held.partition(_CLOSING)
             if closing:
-                self._state, self._held = "between", after
+                self._state, self._held = "between", answer
             else:
-                kept = _tail(thought, _CLOSING)
-                thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
-            if thought:
-                yield Piece(thought, True)
+                overlap = _tail(reasoning, _CLOSING)
+                reasoning, self._held = reasoning[: len(reasoning) - overlap], reasoning[len(reasoning) - overlap :]
+            if reasoning:
+                yield Piece(reasoning, True)
         if self._state == "between":
             self._held = self._held.lstrip()
             if self._held:

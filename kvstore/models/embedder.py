@@ -43,17 +43,17 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     Further names, ``KIND`` or ``KIND:REST``, are those of installed packages, whose options are their own.
     Raises EmbedderError for a name or an option that is unknown, PluginError for a package that is broken.
     """
-    kind, _, rest = name.partition(":")
+    kind, _, argument = name.partition(":")
     form = _find_form(kind)
     make = EMBEDDERS.get(kind) if form is None else None
     if make is not None:
         return make(name, options)
-    if form is None or (":" in name and (not rest or ":" not in form)):
-        near = difflib.get_close_matches(name, EMBEDDER_FORMS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near else ""
-        known = ", ".join(EMBEDDER_FORMS)
+    if form is None or (":" in name and (not argument or ":" not in form)):
+        suggestions = difflib.get_close_matches(name, EMBEDDER_FORMS, n=1, cutoff=0.5)
+        hint = f"did you mean {suggestions[0]}? " if suggestions else ""
+        forms = ", ".join(EMBEDDER_FORMS)
         raise EmbedderError(
-            f"embedder {name!r} is unknown; {hint}Use one of: {known}; or install the package that brings it, or "
+            f"embedder {name!r} is unknown; {hint}Use one of: {forms}; or install the package that brings it, or "
             "pass an embedder of your own, an object"
         )
     unknown = sorted(options.keys() - EMBEDDER_FORMS[form])
@@ -68,18 +68,18 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     if kind.removesuffix("-int8") == "sentence-transformers":
         from .sentence_transformer import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(_required(name, rest), int8=kind.endswith("-int8"), **options)
+        return SentenceTransformerEmbedder(_required(name, argument), int8=kind.endswith("-int8"), **options)
     if kind == "openai":
         from .openai_embedder import OpenAIEmbedder
 
-        return OpenAIEmbedder(_required(name, rest), **options)
+        return OpenAIEmbedder(_required(name, argument), **options)
     if kind == "hashing":
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
-        return HashingEmbedder(_dimension(name, rest) if rest else DEFAULT_DIMENSION)
+        return HashingEmbedder(_dimension(name, argument) if argument else DEFAULT_DIMENSION)
     from .given import GivenVectors
 
-    return GivenVectors(_dimension(name, rest))
+    return GivenVectors(_dimension(name, argument))
 
 
 def is_named_embedder(name: str) -> bool:

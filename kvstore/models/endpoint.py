@@ -140,24 +140,26 @@ class Endpoint:
         deadline = time.monotonic() + self.patience.total
         pause = FIRST_PAUSE
         for attempt in range(1, self.patience.attempts + 1):
-            asked: float | None = None
-            final = None  # raised outside of the except clauses: what it came from may hold what the server repeated
+            requested_wait: float | None = None
+            final_error = (
+                None  # raised outside of the except clauses: what it came from may hold what the server repeated
+            )
             try:
                 reply = self._sent(url, payload, min(deadline, time.monotonic() + seconds))
                 if 200 <= reply.status < 300:
                     return self._taken(reply, take)
-                said = self.said(reply.beginning().decode("utf-8", "replace")) or self.said(reply.reason)
-                reason = f"status {reply.status}: {said}"
-                asked = _seconds(reply.headers.get("Retry-After"))
+                message = self.said(reply.beginning().decode("utf-8", "replace")) or self.said(reply.reason)
+                reason = f"status {reply.status}: {message}"
+                requested_wait = _seconds(reply.headers.get("Retry-After"))
                 if reply.status not in RETRIED:
-                    final = self._error(f"{url}: {reason}{self._hint(reply.status)}")
+                    final_error = self._error(f"{url}: {reason}{self._hint(reply.status)}")
             except OSError as problem:
                 reason = self.said(str(problem)) or type(problem).__name__
             except ValueError as problem:
-                final = self._error(f"{url}: {self.said(str(problem))}; is this the right address?")
-            if final is not None:
-                raise final
-            wait = pause if asked is None else asked
+                final_error = self._error(f"{url}: {self.said(str(problem))}; is this the right address?")
+            if final_error is not None:
+                raise final_error
+            wait = pause if requested_wait is None else requested_wait
             if wait > LONGEST_PAUSE:
                 reason += f" (the server asks to wait {wait:.0f} s)"
                 break
@@ -203,8 +205,8 @@ class Endpoint:
         """Where the address was given, and the address."""
         if given:
             return name, given.strip()
-        found = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
-        return next((pair for pair in found if pair[1]), ("base_url", DEFAULT_BASE_URL))
+        candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
+        return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
     def _hint(self, status: int) -> str:
         if status in (401, 403):

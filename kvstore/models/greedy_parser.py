@@ -40,9 +40,9 @@ class GreedyParser:
         self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
         upper = self.model.get_ref("upper")
         weights, bias = upper.get_param("W"), upper.get_param("b")
-        filled = -(-len(weights) // _MOVES_TOGETHER) * _MOVES_TOGETHER - len(weights)
-        self._upper = np.ascontiguousarray(np.pad(weights, ((0, filled), (0, 0))).T, np.float32)
-        self._upper_bias = np.pad(bias, (0, filled)).astype(np.float32)
+        padding = -(-len(weights) // _MOVES_TOGETHER) * _MOVES_TOGETHER - len(weights)
+        self._upper = np.ascontiguousarray(np.pad(weights, ((0, padding), (0, 0))).T, np.float32)
+        self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
 
     def __call__(self, doc: Doc) -> Doc:
         """Parse a document."""
@@ -50,8 +50,8 @@ class GreedyParser:
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = TOGETHER) -> Iterator[Doc]:
         """Parse documents, in order, so many at a time."""
-        waiting = iter(docs)
-        while batch := list(islice(waiting, batch_size)):
+        remaining = iter(docs)
+        while batch := list(islice(remaining, batch_size)):
             self._parse([doc for doc in batch if len(doc)])
             yield from batch
 
@@ -66,9 +66,9 @@ class GreedyParser:
         )
         ends = lengths.cumsum()
         for doc, start, end in zip(docs, ends - lengths, ends, strict=True):
-            places = np.arange(end - start)
-            above = np.where(heads[start:end] < 0, places, heads[start:end])
-            values: Any = np.stack(((above - places).astype(np.uint64), self._labels[moves[start:end]]), axis=1)
+            indexes = np.arange(end - start)
+            head_indexes = np.where(heads[start:end] < 0, indexes, heads[start:end])
+            values: Any = np.stack(((head_indexes - indexes).astype(np.uint64), self._labels[moves[start:end]]), axis=1)
             deprojectivize(doc.from_array(["HEAD", "DEP"], values))
 
 

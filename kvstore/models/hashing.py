@@ -54,10 +54,10 @@ class HashingEmbedder:
             weights = [
                 (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) for word, count in counts.items()
             ]
-            of_each = np.repeat(weights, [len(places) for places, _ in features])
-            values = of_each * np.concatenate([values for _, values in features])
-            places = np.concatenate([places for places, _ in features])
-            row[:] = np.bincount(places, weights=values, minlength=self.dimension)
+            feature_weights = np.repeat(weights, [len(positions) for positions, _ in features])
+            values = feature_weights * np.concatenate([values for _, values in features])
+            positions = np.concatenate([positions for positions, _ in features])
+            row[:] = np.bincount(positions, weights=values, minlength=self.dimension)
         return normalised(rows)
 
     def embed_query(self, text: str) -> Embeddings:
@@ -73,10 +73,10 @@ def _features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDAr
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     hashes = [_hash(f"word {word}"), *map(_trigram_hash, trigrams)]
     weight = math.sqrt(TRIGRAM_WEIGHT / len(trigrams))
-    places = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
+    positions = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
     weights = [weight if number & 1 else -weight for number in hashes]
     weights[0] = 1.0 if hashes[0] & 1 else -1.0
-    return places, np.array(weights)
+    return positions, np.array(weights)
 
 
 @lru_cache(maxsize=1 << 15)  # many words are made of few trigrams

@@ -58,10 +58,10 @@ class Reply:
 
     def read(self, seconds: float) -> bytes:
         """What comes next, nothing at the end; raises TimeoutError where nothing comes within ``seconds``."""
-        left = min(seconds, self._deadline - time.monotonic())
-        if left <= 0:
+        remaining = min(seconds, self._deadline - time.monotonic())
+        if remaining <= 0:
             raise TimeoutError("timed out")
-        return self._connections.run(self._next(), left)
+        return self._connections.run(self._next(), remaining)
 
     async def _next(self) -> bytes:
         async for part in self._parts:
@@ -81,14 +81,14 @@ class Reply:
 
     def json(self) -> Any:
         """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON, or too long."""
-        whole = bytearray()
+        data = bytearray()
         with self:
             while part := self.read(self._patience.between):
-                whole += part
-                if len(whole) > LARGEST:
+                data += part
+                if len(data) > LARGEST:
                     raise ValueError(f"the answer is longer than {LARGEST >> 20} MiB")
         try:
-            return json.loads(whole)
+            return json.loads(data)
         except (ValueError, RecursionError) as problem:
             raise ValueError(f"the answer is not JSON ({problem})") from None
 
@@ -123,20 +123,20 @@ def post(
     """
     httpx = required("httpx", "llm", "to ask an endpoint", error=error)
     connections = _connections()
-    left = deadline - time.monotonic()
+    remaining = deadline - time.monotonic()
     # What is sent must not be compressed: a part of a stream would wait for more of it.
-    told = {"Accept-Encoding": "identity", **headers}
-    connect, first = min(patience.connect, left), min(patience.first, left)
-    timeout = httpx.Timeout(connect=connect, pool=connect, read=first, write=first)
+    all_headers = {"Accept-Encoding": "identity", **headers}
+    connect, first_part = min(patience.connect, remaining), min(patience.first, remaining)
+    timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
 
     async def send() -> Any:
         client = connections.client(httpx)
         return await client.send(
-            client.build_request("POST", url, headers=told, content=body, timeout=timeout), stream=True
+            client.build_request("POST", url, headers=all_headers, content=body, timeout=timeout), stream=True
         )
 
     # Within the timeouts of each wait, those of all together.
-    return Reply(connections.run(send(), min(connect + first, left)), connections, patience, deadline)
+    return Reply(connections.run(send(), min(connect + first_part, remaining)), connections, patience, deadline)
 
 
 #: The thread of all requests. What httpx logs there is what servers say, in which a key may be repeated.
@@ -179,16 +179,16 @@ async def _timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
     except (OSError, ValueError):
         raise
     except Exception as problem:
-        broken = _broken(problem)
-    raise broken
+        error = _broken(problem)
+    raise error
 
 
 def _new_client(httpx: Any) -> Any:
-    named = ", ".join(_CERTIFICATES)
+    variable_names = ", ".join(_CERTIFICATES)
     try:
         context = httpx.create_ssl_context()
     except (OSError, ValueError) as problem:
-        raise ValueError(f"the certificates that {named} name cannot be read: {_reason(problem)}") from None
+        raise ValueError(f"the certificates that {variable_names} name cannot be read: {_reason(problem)}") from None
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     try:
         return httpx.AsyncClient(verify=context, cookies=cookies, follow_redirects=False)
@@ -218,12 +218,12 @@ def _broken(problem: Exception) -> Exception:
 
 def _causes(problem: BaseException | None) -> list[BaseException]:
     """An exception, and those that it came of, in order."""
-    found: list[BaseException] = []
-    while problem is not None and problem not in found:
-        found.append(problem)
-        below = problem.__cause__ or problem.__context__
-        problem = below.exceptions[0] if isinstance(below, BaseExceptionGroup) else below
-    return found
+    causes: list[BaseException] = []
+    while problem is not None and problem not in causes:
+        causes.append(problem)
+        cause = problem.__cause__ or problem.__context__
+        problem = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+    return causes
 
 
 def _reason(problem: BaseException) -> str:

@@ -40,21 +40,21 @@ def object_of(**properties: Any) -> dict[str, Any]:
 
 def parsed(text: str) -> Any:
     """The JSON object or array that a model wrote, whether or not it put words around it; raises ValueError."""
-    fenced = _FENCE.match(text)
-    body = (fenced.group(1) if fenced else text).strip()
-    start = min((place for place in (body.find("{"), body.find("[")) if place >= 0), default=-1)
+    fence_match = _FENCE.match(text)
+    body = (fence_match.group(1) if fence_match else text).strip()
+    start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)
     if start < 0:
         raise ValueError("there is no JSON in the answer")
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     try:
         value, _ = decoder.raw_decode(body, start)
-        written = json.dumps(value, ensure_ascii=False)
+        encoded = json.dumps(value, ensure_ascii=False)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as problem:
         raise ValueError(f"the answer is not JSON: {problem.msg} at character {problem.pos}") from None
-    joined = join_surrogates(written)  # an escape in a string may be half of a surrogate pair
-    return value if joined == written else json.loads(joined)
+    joined = join_surrogates(encoded)  # an escape in a string may be half of a surrogate pair
+    return value if joined == encoded else json.loads(joined)
 
 
 def _no_constant(name: str) -> None:
@@ -74,10 +74,10 @@ def require_known(schema: Mapping[str, Any]) -> None:
 
 def require(value: Any, schema: Mapping[str, Any], place: str = "the answer") -> None:
     """Raise ValueError naming the first place where a value is not as its schema says."""
-    kinds = schema.get("type", ())
-    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    if kinds and not any(_is(value, kind) for kind in kinds):
-        raise ValueError(f"{place} is of type {' or '.join(kinds)}, not {_kind(value)}")
+    type_names = schema.get("type", ())
+    type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
+    if type_names and not any(_is(value, kind) for kind in type_names):
+        raise ValueError(f"{place} is of type {' or '.join(type_names)}, not {_kind(value)}")
     if "enum" in schema and value not in schema["enum"]:
         raise ValueError(f"{place} is one of {', '.join(map(str, schema['enum']))}")
     if isinstance(value, dict):

@@ -98,10 +98,10 @@ class LanguagePipeline:
         if not texts:
             return []
         with self._lock:
-            nlp, together = self._pipeline()
+            nlp, pipe_options = self._pipeline()
             # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
             with nlp.memory_zone() if len(nlp.vocab) >= KEPT_WORDS else nullcontext():
-                docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **together)
+                docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **pipe_options)
                 return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
 
     def _pipeline(self) -> _Loaded:
@@ -133,8 +133,8 @@ def language_version(name: str) -> str:
             digest.update(path.relative_to(_PACKAGED).as_posix().encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()[:12]
     try:
-        described = json.loads((Path(name) / "meta.json").read_text(encoding="utf-8"))
-        return str(described["version"])
+        description = json.loads((Path(name) / "meta.json").read_text(encoding="utf-8"))
+        return str(description["version"])
     except (OSError, ValueError, KeyError):
         pass
     # Loaded for pipelines of spaCy only: with what it needs it takes as long as a tenth of opening a store.
@@ -186,15 +186,15 @@ def _load(name: str) -> _Loaded:
             f"language {name!r}: this pipeline has no parser, which names and relations are read from; use another, "
             f"{ENGLISH!r} or {RULES!r}"
         )
-    together: dict[str, Any] = {"batch_size": 1}
+    pipe_options: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
         from .greedy_parser import TOGETHER, use_greedy_parser
         from .row_ops import use_row_ops
 
         use_row_ops(nlp)
         use_greedy_parser(nlp)
-        together = {"component_cfg": {"parser": {"batch_size": TOGETHER}}}
+        pipe_options = {"component_cfg": {"parser": {"batch_size": TOGETHER}}}
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
         # spaCy's stub promises spans; its code reads bounds and labels.
         nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]
-    return nlp, together
+    return nlp, pipe_options

@@ -128,17 +128,21 @@ class LanguageModel:
         try:
             return next(pieces, None)
         except (OSError, StreamError, ValueError) as problem:
-            said = self._endpoint.said(str(problem)) or type(problem).__name__
+            message = self._endpoint.said(str(problem)) or type(problem).__name__
         # Outside of the except clause: what it was raised from may hold what the server repeated.
-        broken = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({said})"
+        failure = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({message})"
         remedy = "SET token_timeout or answer_timeout where it was too slow"
-        raise self._named(ModelUnavailableError(f"{broken}; ask again, or {remedy}"))
+        raise self._named(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
 
     def _begun(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
     ) -> tuple[ChatStream, Iterator[Piece]]:
         """The stream of the answer, its first piece having come: until then a broken connection is tried again."""
-        payload: dict[str, Any] = {"model": self.name, "messages": [dict(one) for one in messages], "stream": True}
+        payload: dict[str, Any] = {
+            "model": self.name,
+            "messages": [dict(message) for message in messages],
+            "stream": True,
+        }
         if response_format is not None:
             payload["response_format"] = response_format
         if self._temperature is not None:
@@ -159,8 +163,8 @@ class LanguageModel:
         try:
             return stream, chain(list(islice(pieces, 1)), pieces)
         except StreamError as problem:
-            said = self._endpoint.said(str(problem))
-        raise ModelError(f"{self.url}: {said}")
+            message = self._endpoint.said(str(problem))
+        raise ModelError(f"{self.url}: {message}")
 
     def _named(self, problem: KvstoreError) -> KvstoreError:
         return type(problem)(f"language model {self.name!r}: {problem}")
@@ -171,14 +175,14 @@ def language_model(name: str | None, session: SessionSettings) -> LanguageModel 
 
     Raises ModelError for an address that is none.
     """
-    wanted = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
-    if wanted.lower() == NO_MODEL:
+    model_name = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
+    if model_name.lower() == NO_MODEL:
         return None
-    patience = Patience(
+    timeouts = Patience(
         session.connect_timeout,
         session.first_token_timeout,
         session.token_timeout,
         session.answer_timeout,
         session.attempts,
     )
-    return LanguageModel(wanted, patience=patience, base_url=session.base_url)
+    return LanguageModel(model_name, patience=timeouts, base_url=session.base_url)

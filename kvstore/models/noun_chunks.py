@@ -54,8 +54,8 @@ def _start(head: Token) -> int:
     """The first word of the phrase: modifiers, nearest first, as long as nothing else stands between."""
     start = head.i
     for child in reversed(list(head.lefts)):
-        owner = child.dep_ == "nmod:poss" and child.pos_ != "PRON"
-        if child.dep_ not in BEFORE or owner or child.right_edge.i != start - 1:
+        is_owner = child.dep_ == "nmod:poss" and child.pos_ != "PRON"
+        if child.dep_ not in BEFORE or is_owner or child.right_edge.i != start - 1:
             break
         start = child.left_edge.i
     return start

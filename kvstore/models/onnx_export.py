@@ -29,21 +29,21 @@ PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("docum
 def export(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
     """Make ``folder``, or leave another process's; raises EmbedderError, or OSError where it cannot be written."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    temporary_folder = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
-        write(made)
+        write(temporary_folder)
         if int8:
-            _quantise(made)
-        for path in made.iterdir():
-            with path.open("rb") as written:
-                os.fsync(written.fileno())
-        made.rename(folder)
+            _quantise(temporary_folder)
+        for path in temporary_folder.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        temporary_folder.rename(folder)
     except OSError:
         # Of two processes that export at once, one comes second; what the first made is as good.
         if not (folder / DESCRIPTION).is_file():
             raise
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary_folder, ignore_errors=True)
 
 
 def save_tokenizer(folder: Path, tokenizer: dict[str, Any], most_tokens: int) -> None:
@@ -57,11 +57,11 @@ def save_description(
     folder: Path, dimension: int, inputs: Sequence[str], prompts: Mapping[str, str], default: str | None
 ) -> None:
     """Write what the runtime must know; ``prompts`` are the model's, by name, and ``default`` the name of one."""
-    chosen = {}
+    prompt_by_kind = {}
     for kind, names in PROMPTS.items():
         name = next((name for name in names if name in prompts), default)
-        chosen[kind] = str(prompts.get(name or "") or "")
-    _describe(folder, {"dimension": dimension, "inputs": list(inputs), "prompts": chosen})
+        prompt_by_kind[kind] = str(prompts.get(name or "") or "")
+    _describe(folder, {"dimension": dimension, "inputs": list(inputs), "prompts": prompt_by_kind})
 
 
 def _describe(folder: Path, described: dict[str, Any]) -> None:
@@ -76,23 +76,23 @@ def _quantise(folder: Path) -> None:
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-    full = folder / "full.onnx"
-    (folder / MODEL).rename(full)
+    description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    full_model = folder / "full.onnx"
+    (folder / MODEL).rename(full_model)
     with quiet():
-        quantize_dynamic(full, folder / MODEL, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
-    full.unlink()
-    _describe(folder, described)
+        quantize_dynamic(full_model, folder / MODEL, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+    full_model.unlink()
+    _describe(folder, description)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep what exporters warn about out of our output."""
-    before = logging.root.manager.disable
+    previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(before)
+        logging.disable(previous)

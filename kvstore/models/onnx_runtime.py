@@ -51,13 +51,13 @@ class OnnxRuntime:
         options.intra_op_num_threads = 1
         self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
         try:
-            described: dict[str, Any] = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-            for name, size in described["sizes"].items():
+            description: dict[str, Any] = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+            for name, size in description["sizes"].items():
                 if (folder / name).stat().st_size != size:
                     raise ValueError(f"{name} has not the {size:,} bytes that it was written with")
-            self.dimension = int(described["dimension"])
-            self._prompts: dict[str, str] = described["prompts"]
-            self._inputs: list[str] = described["inputs"]
+            self.dimension = int(description["dimension"])
+            self._prompts: dict[str, str] = description["prompts"]
+            self._inputs: list[str] = description["inputs"]
             # Truncation is part of the tokenizer as it was saved.
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._session = onnxruntime.InferenceSession(
@@ -84,13 +84,13 @@ class OnnxRuntime:
     def _run(self, tokens: Sequence[int]) -> Embeddings:
         """The vector of one text."""
         ids = np.array([tokens], dtype=np.int64)
-        given: dict[str, npt.NDArray[np.int64]] = {
+        inputs: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,
             "attention_mask": np.ones_like(ids),
             "token_type_ids": np.zeros_like(ids),
         }
         try:
-            found: Embeddings = self._session.run(None, {name: given[name] for name in self._inputs})[0][0]
+            found: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
         except Exception as error:  # The library's errors have no class in common.
             _refuse_shortage(error)
             raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
@@ -105,13 +105,13 @@ def _refuse_shortage(error: Exception) -> None:
 def _onnxruntime() -> Any:
     """The library, with the reports to its makers turned off: it would write an identifier of this machine to the
     cache directory and send what it runs over the network."""
-    before = os.environ.get(NO_REPORTS)
+    previous = os.environ.get(NO_REPORTS)
     os.environ[NO_REPORTS] = "1"
     try:
         import onnxruntime
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[NO_REPORTS]
         else:
-            os.environ[NO_REPORTS] = before
+            os.environ[NO_REPORTS] = previous
     return onnxruntime

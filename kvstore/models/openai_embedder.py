@@ -40,8 +40,8 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        patience = Patience(timeout, timeout, timeout, attempts=attempts)
-        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, patience=patience)
+        timeouts = Patience(timeout, timeout, timeout, attempts=attempts)
+        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, patience=timeouts)
         self._timeout = timeout
         self._model = model
         self._asked_dimension = dimension
@@ -86,12 +86,12 @@ class OpenAIEmbedder:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            wrong = self._endpoint.said(repr(error))
+            reason = self._endpoint.said(repr(error))
         else:
-            wrong = ""
-        if wrong:
+            reason = ""
+        if reason:
             raise EmbedderError(
-                f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({wrong}); is this an "
+                f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({reason}); is this an "
                 "OpenAI-compatible endpoint?"
             )
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():

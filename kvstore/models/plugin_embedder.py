@@ -29,8 +29,8 @@ def making(plugin: Plugin, make: Any) -> MakeEmbedder:
         raise PluginError(f"it is no class or function that makes an embedder, but {make!r:.80}")
 
     def made(name: str, options: Mapping[str, Any]) -> Embedder:
-        rest = name.partition(":")[2]
-        return _attempted(plugin, lambda: PluginEmbedder(plugin, make(*[rest] if rest else [], **options)))
+        argument = name.partition(":")[2]
+        return _attempted(plugin, lambda: PluginEmbedder(plugin, make(*[argument] if argument else [], **options)))
 
     return made
 

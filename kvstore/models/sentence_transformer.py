@@ -122,10 +122,13 @@ class SentenceTransformerEmbedder:
             reason = f"{folder} cannot be written ({error.strerror}); name another directory in XDG_CACHE_HOME"
         except (EmbedderError, ValueError) as error:
             return self._unexported(str(error))
-        with contextlib.suppress(OSError, EmbedderError), tempfile.TemporaryDirectory(prefix="kvstore-model-") as made:
+        with (
+            contextlib.suppress(OSError, EmbedderError),
+            tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder,
+        ):
             # A BERT is exported in less than a second; tracing anew in each process takes longer than it saves.
-            export(self._write_bert, Path(made) / "model", int8=self._int8)
-            return OnnxRuntime(Path(made) / "model")
+            export(self._write_bert, Path(temporary_folder) / "model", int8=self._int8)
+            return OnnxRuntime(Path(temporary_folder) / "model")
         return self._unexported(reason)
 
     def _write(self, folder: Path) -> None:

@@ -92,23 +92,23 @@ class StructuredModel:
                 f"language model {self.model.name!r}: {self.sent:,} of {self.limit:,} tokens are sent, and the next "
                 f"request has about {prompt.tokens:,}; allow more TOKENS, or go on another time"
             )
-        text, cut = self._write(prompt, [])
+        text, is_truncated = self._write(prompt, [])
         try:
-            return _checked(text, cut, prompt)
+            return _checked(text, is_truncated, prompt)
         except ValueError as problem:
-            wrong = str(problem)
-        again: list[Message] = [
+            reason = str(problem)
+        retry_messages: list[Message] = [
             {"role": "assistant", "content": text[:_SHOWN] or "(nothing)"},
-            {"role": "user", "content": f"That cannot be used: {wrong}. Answer again, with JSON of the schema."},
+            {"role": "user", "content": f"That cannot be used: {reason}. Answer again, with JSON of the schema."},
         ]
-        if self._affords(prompt.tokens + message_tokens(again)):
-            text, cut = self._write(prompt, again)
+        if self._affords(prompt.tokens + message_tokens(retry_messages)):
+            text, is_truncated = self._write(prompt, retry_messages)
             try:
-                return _checked(text, cut, prompt)
+                return _checked(text, is_truncated, prompt)
             except ValueError as problem:
-                wrong = str(problem)
+                reason = str(problem)
         raise InvalidAnswerError(
-            f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({wrong}); ask another model"
+            f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({reason}); ask another model"
         )
 
     def _affords(self, tokens: int) -> bool:
@@ -117,26 +117,29 @@ class StructuredModel:
     def _write(self, prompt: StructuredPrompt[Any], more: Sequence[Message]) -> tuple[str, bool]:
         """What the model writes, and whether its limit of tokens cut it, asked in the first form that its server
         takes."""
-        refused: ModelError | None = None
+        first_refusal: ModelError | None = None
         for form in list(self._forms):
             messages = [*prompt.messages, *more]
             if form != "json_schema":
-                first, *rest = messages
-                messages = [{**first, "content": f"{first['content']}\n\n{prompt.schema_text}"}, *rest]
+                first_message, *other_messages = messages
+                messages = [
+                    {**first_message, "content": f"{first_message['content']}\n\n{prompt.schema_text}"},
+                    *other_messages,
+                ]
             try:
-                written = self.model.write(messages, response_format=_response_format(form, prompt), may_be_empty=True)
+                answer = self.model.write(messages, response_format=_response_format(form, prompt), may_be_empty=True)
             except ModelError as problem:
                 if not any(status in str(problem) for status in _REFUSALS):
                     raise
-                refused = refused or problem
+                first_refusal = first_refusal or problem
                 continue
             self._forms = self._forms[self._forms.index(form) :]
             self.calls += 1
-            self.sent += max(prompt.tokens + message_tokens(more), written.sent_tokens)
-            self.written += max(token_estimate(written.text + written.reasoning), written.written_tokens)
-            return written.text, written.cut
-        assert refused is not None  # there is a form left, and it was refused
-        raise refused
+            self.sent += max(prompt.tokens + message_tokens(more), answer.sent_tokens)
+            self.written += max(token_estimate(answer.text + answer.reasoning), answer.written_tokens)
+            return answer.text, answer.cut
+        assert first_refusal is not None  # there is a form left, and it was refused
+        raise first_refusal
 
 
 def _response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
@@ -154,5 +157,5 @@ def _checked(text: str, cut: bool, prompt: StructuredPrompt[Result]) -> Result:
         require(value, prompt.schema)
         return prompt.check(value)
     except ValueError as problem:
-        short = ", and a limit of tokens cut the answer off: answer in fewer words" if cut else ""
-        raise ValueError(f"{problem}{short}") from None
+        hint = ", and a limit of tokens cut the answer off: answer in fewer words" if cut else ""
+        raise ValueError(f"{problem}{hint}") from None

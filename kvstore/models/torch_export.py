@@ -43,11 +43,11 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
     if tokenizer is None:
         raise EmbedderError("its tokenizer is none that runs without transformers")
     features = getattr(model, "preprocess", None) or model.tokenize
-    given = features(SAMPLES[:2])
-    inputs = [name for name, value in given.items() if isinstance(value, torch.Tensor)]
+    sample_inputs = features(SAMPLES[:2])
+    inputs = [name for name, value in sample_inputs.items() if isinstance(value, torch.Tensor)]
     if unknown := set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
         raise EmbedderError(f"it takes inputs that are not made from text here: {', '.join(sorted(unknown))}")
-    constants = {name: value for name, value in given.items() if name not in inputs}
+    constants = {name: value for name, value in sample_inputs.items() if name not in inputs}
 
     class Pipeline(torch.nn.Module):
         """All modules of the model, from tokens to vectors."""
@@ -64,7 +64,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
         with quiet():
             torch.onnx.export(
                 Pipeline(),
-                tuple(given[name].to("cpu") for name in inputs),
+                tuple(sample_inputs[name].to("cpu") for name in inputs),
                 str(folder / MODEL),
                 input_names=inputs,
                 output_names=["vectors"],
@@ -82,8 +82,8 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
 def _compare(original: TorchRuntime, exported: OnnxRuntime) -> None:
     for kind in PROMPTS:
         expected = original.encode(kind, SAMPLES)
-        together = exported.encode(kind, SAMPLES)
-        alone = np.concatenate([exported.encode(kind, [text]) for text in SAMPLES])
-        furthest = float(max(np.abs(found - expected).max() for found in (together, alone)))
-        if not furthest <= TOLERANCE:
-            raise EmbedderError(f"its export gives other vectors (a {kind} differs by {furthest:.1e})")
+        batched = exported.encode(kind, SAMPLES)
+        single = np.concatenate([exported.encode(kind, [text]) for text in SAMPLES])
+        max_difference = float(max(np.abs(found - expected).max() for found in (batched, single)))
+        if not max_difference <= TOLERANCE:
+            raise EmbedderError(f"its export gives other vectors (a {kind} differs by {max_difference:.1e})")

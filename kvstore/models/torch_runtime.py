@@ -30,8 +30,10 @@ class TorchRuntime:
             self.model = _load(name, model, device)
         # On the processor every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
         self._batch = 1 if self.model.device.type == "cpu" else BATCH
-        size = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
-        self.dimension = int(size())
+        get_dimension = (
+            getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
+        )
+        self.dimension = int(get_dimension())
 
     def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
@@ -43,8 +45,8 @@ class TorchRuntime:
     def token_vectors(self, texts: Sequence[str]) -> list[Embeddings]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
         out; raises EmbedderError."""
-        found = self._checked(self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)
-        return [normalised(rows.cpu().numpy()[1:-1]) for rows in found]
+        token_rows = self._checked(self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)
+        return [normalised(rows.cpu().numpy()[1:-1]) for rows in token_rows]
 
     def _checked(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
         try:
@@ -70,24 +72,24 @@ def without_bars() -> Iterator[None]:
 
     logging: Any = transformers_logging
 
-    bars = logging.is_progress_bar_enabled()
+    were_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if bars:
+        if were_enabled:
             logging.enable_progress_bar()
 
 
 @contextmanager
 def _hub_offline() -> Iterator[None]:
     """Keep the model hub's library from asking the network while it is first imported and loads."""
-    before = os.environ.get("HF_HUB_OFFLINE")
+    previous = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ["HF_HUB_OFFLINE"]
         else:
-            os.environ["HF_HUB_OFFLINE"] = before
+            os.environ["HF_HUB_OFFLINE"] = previous

@@ -44,48 +44,52 @@ class BlockBorders:
 
     def around(self, record: DocumentRecord, outline: Sequence[Section], at: int) -> PlacedBlock | None:
         """The block that byte ``at`` of a document is inside of: neither where it begins nor where it ends."""
-        number = bisect_right(outline, at, key=lambda section: section.start)
-        start = outline[number - 1].start if number else 0
-        end = outline[number].start if number < len(outline) else record.size
+        section_index = bisect_right(outline, at, key=lambda section: section.start)
+        start = outline[section_index - 1].start if section_index else 0
+        end = outline[section_index].start if section_index < len(outline) else record.size
         if end - start > 4 * _AROUND:
             start, end = self._nearby(record.id, start, end, at)
         if (record.id, start, end) not in self._read:
             self._read[record.id, start, end] = self._blocks(record.id, start, end)
-        found = self._read[record.id, start, end]
-        return next((block for block in found if block.start < at < block.end), None)
+        blocks = self._read[record.id, start, end]
+        return next((block for block in blocks if block.start < at < block.end), None)
 
     def _nearby(self, document: int, start: int, end: int, at: int) -> tuple[int, int]:
         """Where to read of a long section: from a blank line, outside of code."""
         text = self._documents.text(document)
-        first = text.rfind(b"\n\n", start, max(start, at - _AROUND)) + 2
-        if first > start + 1:
-            fence, opened = b"", start
-            for match in _FENCE.finditer(text, start, first):
+        blank_line_before = text.rfind(b"\n\n", start, max(start, at - _AROUND)) + 2
+        if blank_line_before > start + 1:
+            fence, fence_start = b"", start
+            for match in _FENCE.finditer(text, start, blank_line_before):
                 if not fence:
-                    fence, opened = match[1], match.start()
+                    fence, fence_start = match[1], match.start()
                 elif match[1].startswith(fence):
                     fence = b""
-            start = opened if fence else first
-        last = text.find(b"\n\n", at + _AROUND, end)
-        return start, end if last < 0 else last
+            start = fence_start if fence else blank_line_before
+        blank_line_after = text.find(b"\n\n", at + _AROUND, end)
+        return start, end if blank_line_after < 0 else blank_line_after
 
     def _blocks(self, document: int, start: int, end: int) -> list[PlacedBlock]:
         text = self._documents.text_slice(document, start, end)
         if _OPENS.search(text) is None:
             return []
         spans: list[tuple[int, int]] = []
-        before = ""
+        previous_kind = ""
         for part in parts(text):
-            goes_on = part.kind == before == "item" and after_marker(text, part.start, part.end) == part.start
-            if goes_on:  # another paragraph of the same item
+            continues_item = (
+                part.kind == previous_kind == "item" and after_marker(text, part.start, part.end) == part.start
+            )
+            if continues_item:  # another paragraph of the same item
                 spans[-1] = (spans[-1][0], part.end)
             elif part.kind in _KINDS:
                 spans.append((part.start, part.end))
-            before = part.kind
+            previous_kind = part.kind
         return [self._placed(text, first, last, start) for first, last in spans]
 
     def _placed(self, text: str, first: int, last: int, start: int) -> PlacedBlock:
         """A block at some characters of a text that begins at byte ``start``."""
-        outer = len(text[:first].rstrip()), len(text) - len(text[last:].lstrip())
-        begin, stop, before, after = (start + len(text[:at].encode()) for at in (first, last, *outer))
-        return PlacedBlock(begin, stop, before, after)
+        outer_chars = len(text[:first].rstrip()), len(text) - len(text[last:].lstrip())
+        block_start, block_end, previous_end, next_start = (
+            start + len(text[:char_offset].encode()) for char_offset in (first, last, *outer_chars)
+        )
+        return PlacedBlock(block_start, block_end, previous_end, next_start)

@@ -43,7 +43,7 @@ class CoverSentence(NamedTuple):
 
 def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
     """The sentences of chunks, by document key and place; headings, tables and code have none."""
-    found = []
+    candidates = []
     chunks = in_order(view, chunks)
     formats: dict[int, str] = {}
     for chunk, record in zip(chunks, view.chunks.get_many(chunks), strict=True):
@@ -51,27 +51,29 @@ def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
         if document not in formats:
             formats[document] = "text" if view.documents.get(document).format == "text" else "markdown"
         text = view.documents.text_slice(document, record.start, record.end)
-        for start, end, told, words in told_sentences(text, formats[document]):
-            found.append(CoverSentence(document, chunk, record.start + start, record.start + end, told, words))
-    return found
+        for start, end, text_shown, words in told_sentences(text, formats[document]):
+            candidates.append(
+                CoverSentence(document, chunk, record.start + start, record.start + end, text_shown, words)
+            )
+    return candidates
 
 
 def told_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
     """The sentences of the paragraphs and list items of a text: their bytes, how they read, and what they may add."""
-    plain = text.isascii()
+    is_ascii = text.isascii()
     for part in parts(text, format):
         if part.kind not in ("prose", "item"):
             continue
-        inside = after_marker(text, part.start, part.end)
-        for first, last in sentences(text[inside : part.end]):
-            begin, stop = inside + first, inside + last
-            told = summary_sentence(text[begin:stop])
-            words = sentence_words(told)
+        content_start = after_marker(text, part.start, part.end)
+        for first, last in sentences(text[content_start : part.end]):
+            begin, stop = content_start + first, content_start + last
+            text_shown = summary_sentence(text[begin:stop])
+            words = sentence_words(text_shown)
             if words.length >= _FEWEST:
                 start, length = (
-                    (begin, stop - begin) if plain else (len(text[:begin].encode()), len(text[begin:stop].encode()))
+                    (begin, stop - begin) if is_ascii else (len(text[:begin].encode()), len(text[begin:stop].encode()))
                 )
-                yield start, start + length, told, words
+                yield start, start + length, text_shown, words
 
 
 def sentence_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()) -> dict[str, float]:
@@ -80,8 +82,8 @@ def sentence_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()
     chunks: dict[int, set[str]] = {}
     for sentence in found:
         chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
-    spread = Counter(word for words in chunks.values() for word in words)
-    weights = cover_weights((sentence.words for sentence in found), spread, len(chunks))
+    chunk_counts = Counter(word for words in chunks.values() for word in words)
+    weights = cover_weights((sentence.words for sentence in found), chunk_counts, len(chunks))
     return weights | {word: _ASKED * weights[word] for word in asked if word in weights}
 
 
@@ -106,7 +108,7 @@ def cover(
         owners=[sentence.document for sentence in found] if most_of_one is not None else (),
         most_of_one=most_of_one,
     )
-    return [found[number] for number in sorted(chosen)]
+    return [found[index] for index in sorted(chosen)]
 
 
 def words_asked(question: str) -> frozenset[str]:

@@ -32,26 +32,26 @@ class Decomposition:
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
-        asks = f"asks {self.rest!r}"
-        return f"compares {', '.join(self.compared)}; {asks}" if self.compared else asks
+        remainder_text = f"asks {self.rest!r}"
+        return f"compares {', '.join(self.compared)}; {remainder_text}" if self.compared else remainder_text
 
 
 def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     """The parts of a question in which some entities were recognised."""
     data = question.encode()
-    named = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
-    of_both = _YES_OR_NO.match(question) or _OF_BOTH.search(question)
-    compared: list[str] = []
-    rest: list[bytes] = []
+    name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
+    asks_of_both = _YES_OR_NO.match(question) or _OF_BOTH.search(question)
+    compared_keys: list[str] = []
+    remainder_parts: list[bytes] = []
     last_end, last_key = 0, None
-    for start, end, key in named:
-        between = data[last_end:start]
-        rest.append(between)
-        joined = _JOINED.fullmatch(between.decode())
-        if last_key is not None and joined and (of_both or joined["word"].lower() == "or"):
-            compared += [last_key, key]
+    for start, end, key in name_spans:
+        text_between = data[last_end:start]
+        remainder_parts.append(text_between)
+        conjunction = _JOINED.fullmatch(text_between.decode())
+        if last_key is not None and conjunction and (asks_of_both or conjunction["word"].lower() == "or"):
+            compared_keys += [last_key, key]
         last_end, last_key = end, key
-    rest.append(data[last_end:])
-    left = " ".join(b" ".join(rest).decode().split())
-    spoken = any(character.isalnum() for character in left)
-    return Decomposition(tuple(dict.fromkeys(compared)), left if spoken else question)
+    remainder_parts.append(data[last_end:])
+    remainder = " ".join(b" ".join(remainder_parts).decode().split())
+    has_word = any(character.isalnum() for character in remainder)
+    return Decomposition(tuple(dict.fromkeys(compared_keys)), remainder if has_word else question)

@@ -47,16 +47,16 @@ class Cosines(ReadRequest[npt.NDArray[np.float32]]):
 
 def cosines_of(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
     """The cosines of some chunks that a state has with a unit vector; vectors are read that are not in memory."""
-    held = None if state.open_indexes is None else state.open_indexes.vectors.held
-    if held is None:
+    vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.held
+    if vector_cache is None:
         return cosines(_read(state, chunks), vector)
-    matrix, known = held.of(chunks)
-    if known.all():
+    matrix, is_cached = vector_cache.of(chunks)
+    if is_cached.all():
         return cosines(matrix, vector)
-    found = np.empty(len(chunks), np.float32)
-    found[known] = cosines(matrix, vector)
-    found[~known] = cosines(_read(state, chunks[~known]), vector)
-    return found
+    values = np.empty(len(chunks), np.float32)
+    values[is_cached] = cosines(matrix, vector)
+    values[~is_cached] = cosines(_read(state, chunks[~is_cached]), vector)
+    return values
 
 
 def _read(state: State, chunks: Ids) -> Matrix:
@@ -71,8 +71,8 @@ def nearest_to(query: Query, top: int, *, exact: bool = False) -> Nearest:
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
     """The ``top`` chunks nearest to the question, best first; ``exact`` compares all, whether or not there is an
     index."""
-    wanted = nearest_to(query, top, exact=exact)
+    request = nearest_to(query, top, exact=exact)
     with query.trace.step("vector search") as step:
-        ranking, step.detail = query.reading.fetch(wanted)
+        ranking, step.detail = query.reading.fetch(request)
         step.count = len(ranking)
     return ranking

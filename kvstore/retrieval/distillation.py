@@ -80,8 +80,10 @@ class Distilling(Protocol):
 
 def distilled(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evidence:
     """Evidence made of points, best first: their sources as hits, each once, and what they say as points."""
-    order = sorted(points, key=lambda point: -point.score)
-    sources = list(dict.fromkeys(source for point in order for source in point.sources))
+    ranked_points = sorted(points, key=lambda point: -point.score)
+    sources = list(dict.fromkeys(source for point in ranked_points for source in point.sources))
     hits = [replace(hit, rank=rank) for rank, hit in enumerate(sources, 1)]
-    told = [f"{point.description} (importance {point.score})" for point in order]
-    return replace(evidence, hits=hits, points=told, groups=[], segments=[], steps=[*evidence.steps, *trace.steps])
+    point_texts = [f"{point.description} (importance {point.score})" for point in ranked_points]
+    return replace(
+        evidence, hits=hits, points=point_texts, groups=[], segments=[], steps=[*evidence.steps, *trace.steps]
+    )

@@ -150,8 +150,8 @@ class Evidence(Columnar):
 
         columns = ("rank", "score", "document", "ordinal", "text", "path")
         rows = [(hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in self.hits]
-        found = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
-        return table(columns, rows, remarks=[found, *([] if self.hint is None else [self.hint])])
+        summary = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
+        return table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
 
     def _rows_by_name(self) -> NamedRows:
         rows = [[*(getattr(hit, name) for name in _HIT_FIELDS), hit.ordinal] for hit in self.hits]
@@ -184,8 +184,8 @@ class Trace:
         finally:
             reading.answered = None
         times = [*times[: len(names)], *[self._now()] * len(names)]
-        for name, its, start, end in zip(names, notes, times, times[1:], strict=False):
-            self._add(name, its, start, end)
+        for name, step_notes, start, end in zip(names, notes, times, times[1:], strict=False):
+            self._add(name, step_notes, start, end)
 
     def _now(self) -> tuple[float, int]:
         return time.perf_counter(), 0 if self._measured is None else self._measured.pages

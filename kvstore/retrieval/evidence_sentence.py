@@ -21,8 +21,8 @@ def best_assertions(view: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]
 
 
 def _surest(view: State, assertions: Sequence[Assertion]) -> Assertion:
-    most = max(assertion.confidence for assertion in assertions)
-    surest = [assertion for assertion in assertions if assertion.confidence == most]
+    max_confidence = max(assertion.confidence for assertion in assertions)
+    surest = [assertion for assertion in assertions if assertion.confidence == max_confidence]
     if len(surest) == 1:  # then no document's key is read
         return surest[0]
     keys = view.documents.keys_of(one.document for one in surest if one.document != USER)

@@ -32,44 +32,44 @@ def expand(view: State, name: str, *, direction: str, depth: int, tree: str | No
     if direction not in DIRECTIONS:
         raise InputError(f"a direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if tree is not None and view.forest.tree(tree) is None and view.documents.identify(tree) is None:
-        known = ", ".join(name for _, name in islice(view.forest.trees(), 5)) or "none"
-        raise InputError(f"there is no tree {tree!r}; trees are {known}, and every document is one under its key")
+        known_trees = ", ".join(name for _, name in islice(view.forest.trees(), 5)) or "none"
+        raise InputError(f"there is no tree {tree!r}; trees are {known_trees}, and every document is one under its key")
     key = entity_key(name)
     identity = view.resolve(key) if key else None
     if identity is None:
         return []
-    shown = view.entities.get(identity.entry.entity).name
-    ups = direction in ("up", "both")
-    downs = direction in ("down", "both")
+    display_name = view.entities.get(identity.entry.entity).name
+    go_up = direction in ("up", "both")
+    go_down = direction in ("down", "both")
     rows: list[Relative] = []
-    cut = False
-    places, abstracts = ordered_addresses(view, identity, limit)
-    for tree_name, nodes in _nodes_of(view, places, tree).items():
-        rows.append(Relative(shown, tree_name, 0, shown, "", ""))
-        for wanted, up in ((ups, True), (downs, False)):
-            if wanted:
-                steps, more = _steps(view.forest, nodes, up, depth, limit - len(rows))
-                rows += _forest_relatives(view, shown, tree_name, dict.fromkeys(nodes, shown), steps, up)
-                cut = cut or more
-    for row in _abstract_relatives(view, abstracts, shown, ups, downs, depth, tree):
+    is_truncated = False
+    entity_nodes, abstracts = ordered_addresses(view, identity, limit)
+    for tree_name, nodes in _nodes_of(view, entity_nodes, tree).items():
+        rows.append(Relative(display_name, tree_name, 0, display_name, "", ""))
+        for is_wanted, up in ((go_up, True), (go_down, False)):
+            if is_wanted:
+                steps, has_more = _steps(view.forest, nodes, up, depth, limit - len(rows))
+                rows += _forest_relatives(view, display_name, tree_name, dict.fromkeys(nodes, display_name), steps, up)
+                is_truncated = is_truncated or has_more
+    for row in _abstract_relatives(view, abstracts, display_name, go_up, go_down, depth, tree):
         if len(rows) >= limit:
-            cut = True
+            is_truncated = True
             break
         rows.append(row)
-    if cut:
-        rows[limit:] = [Relative(shown, rows[0].tree, 0, "…", "", f"cut at {limit} rows; LIMIT n shows more")]
+    if is_truncated:
+        rows[limit:] = [Relative(display_name, rows[0].tree, 0, "…", "", f"cut at {limit} rows; LIMIT n shows more")]
     return rows
 
 
 def _nodes_of(view: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
     """Nodes by the name of their tree, that of relations found in prose last."""
-    nodes_of: dict[str, list[int]] = {}
+    nodes_by_tree: dict[str, list[int]] = {}
     for node, name in tree_names(view, nodes).items():
         if tree is None or tree == name:
-            nodes_of.setdefault(name, []).append(node)
-    if RELATIONS_TREE in nodes_of:
-        nodes_of[RELATIONS_TREE] = nodes_of.pop(RELATIONS_TREE)
-    return nodes_of
+            nodes_by_tree.setdefault(name, []).append(node)
+    if RELATIONS_TREE in nodes_by_tree:
+        nodes_by_tree[RELATIONS_TREE] = nodes_by_tree.pop(RELATIONS_TREE)
+    return nodes_by_tree
 
 
 def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
@@ -78,31 +78,31 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
     Of several roots that are as near the first by name is taken.
     """
     steps: list[WalkStep] = []
-    first: dict[int, WalkStep] = {}
+    first_steps: dict[int, WalkStep] = {}
     roots: list[WalkStep] = []
     for step in forest.walk(nodes, up=up, depth=depth):
         if step.node in nodes:
             continue  # names of one entity, one of them above the other: it is not its own relative
-        met = roots and step.distance > roots[0].distance
-        if len(steps) >= limit and (met or not up or len(steps) >= _SEARCHED):
+        is_past_root = roots and step.distance > roots[0].distance
+        if len(steps) >= limit and (is_past_root or not up or len(steps) >= _SEARCHED):
             break
         steps.append(step)
-        first.setdefault(step.node, step)
-        if up and not met and next(forest.parents(step.node), None) is None:
+        first_steps.setdefault(step.node, step)
+        if up and not is_past_root and next(forest.parents(step.node), None) is None:
             roots.append(step)
     else:
         if len(steps) <= limit:
             return steps, False
-    line: set[WalkStep] = set()
+    root_path: set[WalkStep] = set()
     root = min(roots, key=lambda step: forest.key(step.node), default=None)
     while root is not None:
-        line.add(root)
-        root = first.get(root.via)
-    if len(line) > limit:
+        root_path.add(root)
+        root = first_steps.get(root.via)
+    if len(root_path) > limit:
         return steps[: max(0, limit)], True
-    others = [step for step in steps if step not in line][: limit - len(line)]
-    kept = line.union(others)
-    return [step for step in steps if step in kept], True
+    other_steps = [step for step in steps if step not in root_path][: limit - len(root_path)]
+    selected = root_path.union(other_steps)
+    return [step for step in steps if step in selected], True
 
 
 def _forest_relatives(
@@ -110,13 +110,13 @@ def _forest_relatives(
 ) -> Iterator[Relative]:
     """The rows of some steps; ``names`` are those of the nodes they begin at."""
     forest = view.forest
-    met = list(dict.fromkeys(step.node for step in steps if step.node not in names))
-    records = view.entities.get_many([forest.node(node).entity for node in met])
-    names |= {node: record.name for node, record in zip(met, records, strict=True)}
+    new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in names))
+    records = view.entities.get_many([forest.node(node).entity for node in new_nodes])
+    names |= {node: record.name for node, record in zip(new_nodes, records, strict=True)}
     edges = [(step.via, step.node) if up else (step.node, step.via) for step in steps]
-    stated = best_assertions(view, edges)
+    assertions = best_assertions(view, edges)
     for step, (child, parent) in zip(steps, edges, strict=True):
-        text = evidence_sentence(view, stated[child, parent], (names[child], names[parent]))
+        text = evidence_sentence(view, assertions[child, parent], (names[child], names[parent]))
         level = -step.distance if up else step.distance
         yield Relative(shown, tree, level, names[step.node], names[step.via], text)
 
@@ -127,8 +127,8 @@ def _abstract_relatives(
     """The abstract tree around the best places of the entity, a few documents' at most."""
     seen: set[int] = set()
     documents: set[int] = set()
-    for _, place, record in places:
-        if place in seen:
+    for _, entity_abstract, record in places:
+        if entity_abstract in seen:
             continue
         document = view.documents.get(record.document)
         if tree is not None and tree != document.key:
@@ -137,23 +137,23 @@ def _abstract_relatives(
             if len(documents) == _DOCUMENTS:
                 continue
             documents.add(document.id)
-        start = label(view, place)
-        seen.add(place)
-        yield Relative(shown, document.key, 0, start, "", view.abstracts.text(record))
-        queue = [(record.parent, -1, start)] if ups and record.parent is not None else []
-        queue += [(child, 1, start) for child in record.children] if downs else []
+        start_label = label(view, entity_abstract)
+        seen.add(entity_abstract)
+        yield Relative(shown, document.key, 0, start_label, "", view.abstracts.text(record))
+        queue = [(record.parent, -1, start_label)] if ups and record.parent is not None else []
+        queue += [(child, 1, start_label) for child in record.children] if downs else []
         while queue:
             abstract, level, via = queue.pop(0)
             if abs(level) > depth or abstract in seen:
                 continue
             seen.add(abstract)
-            other = view.abstracts.get(abstract)
+            related_record = view.abstracts.get(abstract)
             name = label(view, abstract)
-            yield Relative(shown, document.key, level, name, via, view.abstracts.text(other))
-            if level < 0 and other.parent is not None:
-                queue.append((other.parent, level - 1, name))
+            yield Relative(shown, document.key, level, name, via, view.abstracts.text(related_record))
+            if level < 0 and related_record.parent is not None:
+                queue.append((related_record.parent, level - 1, name))
             elif level > 0:
-                queue += [(child, level + 1, name) for child in other.children]
+                queue += [(child, level + 1, name) for child in related_record.children]
 
 
 def label(view: State, abstract: int) -> str:

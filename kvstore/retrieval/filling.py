@@ -20,29 +20,33 @@ def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     They are chunks, none of which stands above already. No score is greater than the one before it, so that the order
     of the hits is that of their scores.
     """
-    missing = query.top - len(evidence.hits)
-    within = None
+    num_missing = query.top - len(evidence.hits)
+    tokens_left = None
     if query.within is not None:
-        within = query.within - sum(token_count(hit.text) for hit in evidence.hits)
-    if missing <= 0 or (within is not None and within < 1):
+        tokens_left = query.within - sum(token_count(hit.text) for hit in evidence.hits)
+    if num_missing <= 0 or (tokens_left is not None and tokens_left < 1):
         return evidence
-    shown = _chunks_of(evidence.hits)
+    shown_chunks = _chunks_of(evidence.hits)
     with query.trace.step("fill") as step:
         # Of so many chunks, enough are others.
-        plain = replace(query, options={}, top=query.top + len(shown), within=within, segments="no", abstracts=False)
+        filler_query = replace(
+            query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="no", abstracts=False
+        )
         if "vector" in vars(query):  # embedded once is enough
-            plain.given = query.vector
-        found = [hit for hit in filler.retrieve(plain).hits if (hit.document, hit.ordinal) not in shown][:missing]
+            filler_query.given = query.vector
+        filler_hits = [
+            hit for hit in filler.retrieve(filler_query).hits if (hit.document, hit.ordinal) not in shown_chunks
+        ][:num_missing]
         step.detail = f"{filler.name}, since {evidence.strategy} found {len(evidence.hits)} of {query.top}"
-        step.count = len(found)
+        step.count = len(filler_hits)
     hits = list(evidence.hits)
-    for rank, hit in enumerate(found, len(hits) + 1):
+    for rank, hit in enumerate(filler_hits, len(hits) + 1):
         score = min(hit.score, hits[-1].score) if hits else hit.score
         hits.append(replace(hit, rank=rank, score=score, path=f"fill: {filler.name}, {hit.path}"))
     segments = list(evidence.segments)
     if segments:
-        read = _chunks_of(segments)
-        segments += [hit for hit in hits[len(evidence.hits) :] if (hit.document, hit.ordinal) not in read]
+        segment_chunks = _chunks_of(segments)
+        segments += [hit for hit in hits[len(evidence.hits) :] if (hit.document, hit.ordinal) not in segment_chunks]
     return replace(evidence, hits=hits, segments=segments)
 
 

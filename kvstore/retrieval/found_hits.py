@@ -34,27 +34,27 @@ def chunk_hits(
     """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out. As many passages
     are asked for at once as there are places left."""
     hits: list[Hit] = []
-    chosen: list[int] = []
-    read = 0
-    while read < len(ranking) and len(hits) < top:
-        some = ranking[read : read + top - len(hits)]
-        read += len(some)
-        for passage, (chunk, score) in zip(passages([chunk for chunk, _ in some]), some, strict=True):
+    chunk_ids: list[int] = []
+    num_read = 0
+    while num_read < len(ranking) and len(hits) < top:
+        batch = ranking[num_read : num_read + top - len(hits)]
+        num_read += len(batch)
+        for passage, (chunk, score) in zip(passages([chunk for chunk, _ in batch]), batch, strict=True):
             if within is not None:
                 size = token_count(passage.text)
                 if size > within:
                     continue
                 within -= size
             hits.append(_chunk_hit(len(hits) + 1, score, passage, _path(paths, passage)))
-            chosen.append(chunk)
-    return FoundHits(hits, chosen)
+            chunk_ids.append(chunk)
+    return FoundHits(hits, chunk_ids)
 
 
 def _chunk_hit(rank: int, score: float, passage: ChunkPassage, path: str) -> Hit:
     stored, document = passage.record, passage.document
     heading = " > ".join(passage.headings)
-    place = (document.key, stored.ordinal, passage.text, path, stored.start, stored.end, heading)
-    return Hit(rank, score, *place, document.title)
+    fields = (document.key, stored.ordinal, passage.text, path, stored.start, stored.end, heading)
+    return Hit(rank, score, *fields, document.title)
 
 
 def segment_hits(passages: Sequence[ChunkPassage], found: Sequence[Segment], paths: Why) -> FoundHits:
@@ -66,14 +66,14 @@ def segment_hits(passages: Sequence[ChunkPassage], found: Sequence[Segment], pat
         heading = " > ".join(passage.headings_of(chunks[0].section))
         path, kind = _path(paths, passage), _kind(segment)
         if kind == "segment":
-            many = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
-            path = f"segment of {many} around chunk {passage.record.ordinal}: {path}"
+            chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
+            path = f"segment of {chunk_count} around chunk {passage.record.ordinal}: {path}"
         spans = tuple(
             TextSpan(record.key, chunk.ordinal, max(chunk.start, segment.start), min(chunk.end, segment.end))
             for chunk in chunks
         )
-        place = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
-        hits.append(Hit(rank, segment.score, *place, kind, spans))
+        fields = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
+        hits.append(Hit(rank, segment.score, *fields, kind, spans))
     return FoundHits(hits, [segment.best for segment in found])
 
 

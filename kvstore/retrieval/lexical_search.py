@@ -43,21 +43,21 @@ class QuestionWords(NamedTuple):
     def looked_up(self, counts: Mapping[str, int]) -> list[str]:
         """The terms that are looked up, each once: the parts of joined words too that no chunk has as a whole, by the
         ``counts`` of the terms of ``joined``."""
-        parts = (part for whole, parts in self.joined if not counts[whole] for part in parts)
+        parts = (part for compound, parts in self.joined if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts)))
 
 
 def question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
     """The words and technical tokens of a question, as terms."""
-    joined = [(stem(word), list(map(stem, parts))) for word in segments(text) if (parts := joined_parts(word))]
-    return QuestionWords([*technical_tokens(text), *content_terms(text, stem)], joined)
+    compounds = [(stem(word), list(map(stem, parts))) for word in segments(text) if (parts := joined_parts(word))]
+    return QuestionWords([*technical_tokens(text), *content_terms(text, stem)], compounds)
 
 
 def question_terms(view: State, text: str) -> list[str]:
     """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
     that no chunk has as a whole."""
     found = question_words(text, stemmer(view.settings.stemmer))
-    return found.looked_up(view.postings.counts([whole for whole, _ in found.joined]))
+    return found.looked_up(view.postings.counts([compound for compound, _ in found.joined]))
 
 
 class TermWeights(NamedTuple):
@@ -93,7 +93,7 @@ def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed 
     search = WordScores(weights.k1, weights.b, weights.average, top, None if allowed is None else allowed.groups)
     terms = _rarest_first(weights)
     sizes = view.postings.sizes(terms)
-    listed = [
+    block_lists = [
         view.postings.blocks(term) if size.blocks <= _LONG else None for term, size in zip(terms, sizes, strict=True)
     ]
     try:
@@ -101,15 +101,15 @@ def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed 
             search.bound_of_any(weights.rarities[term])
             if blocks is None
             else search.bound(weights.rarities[term], blocks)
-            for term, blocks in zip(terms, listed, strict=True)
+            for term, blocks in zip(terms, block_lists, strict=True)
         ]
-        for place, (term, size, blocks) in enumerate(zip(terms, sizes, listed, strict=True)):
-            bound, rest = bounds[place], sum(bounds[place + 1 :])
-            if blocks is None and search.takes(bound + rest):
+        for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
+            bound, remaining_bound = bounds[index], sum(bounds[index + 1 :])
+            if blocks is None and search.takes(bound + remaining_bound):
                 blocks = view.postings.blocks(term)
             elif blocks is None:
                 blocks = view.postings.blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
-            search.add(weights.rarities[term], blocks, bound, rest)
+            search.add(weights.rarities[term], blocks, bound, remaining_bound)
         return _arrays(search)
     except ValueError as error:
         raise damaged(error) from error

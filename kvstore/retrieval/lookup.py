@@ -33,26 +33,33 @@ def lookup(view: State, name: str, limit: int) -> Iterator[Location]:
     identity = view.resolve(key) if key else None
     if identity is None:
         return
-    shown = view.entities.get(identity.entry.entity).name
-    nodes, places = ordered_addresses(view, identity, limit + _AHEAD)
-    stated, told = _parted(view, nodes)
-    most = max(limit - len(places), (limit + 1) // 2)
-    above = list(islice((row for node in stated for row in _tree_locations(view, node, shown, identity)), most))
-    beside = (row for node in told for row in _tree_locations(view, node, shown, identity))
-    related = list(islice(beside, most - len(above)))
-    places = places[: limit - len(above) - len(related)]
-    headed = [place for place in places if place[0] < addresses.BODY_FIRST]
-    yield from above
-    yield from (_abstract_location(view, place, shown, identity) for place in headed)
-    yield from related
-    yield from (_abstract_location(view, place, shown, identity) for place in places[len(headed) :])
+    display_name = view.entities.get(identity.entry.entity).name
+    nodes, abstract_addresses = ordered_addresses(view, identity, limit + _AHEAD)
+    stated_nodes, prose_nodes = _parted(view, nodes)
+    max_tree_rows = max(limit - len(abstract_addresses), (limit + 1) // 2)
+    stated_locations = list(
+        islice(
+            (row for node in stated_nodes for row in _tree_locations(view, node, display_name, identity)), max_tree_rows
+        )
+    )
+    prose_rows = (row for node in prose_nodes for row in _tree_locations(view, node, display_name, identity))
+    prose_locations = list(islice(prose_rows, max_tree_rows - len(stated_locations)))
+    abstract_addresses = abstract_addresses[: limit - len(stated_locations) - len(prose_locations)]
+    heading_addresses = [address for address in abstract_addresses if address[0] < addresses.BODY_FIRST]
+    yield from stated_locations
+    yield from (_abstract_location(view, address, display_name, identity) for address in heading_addresses)
+    yield from prose_locations
+    yield from (
+        _abstract_location(view, address, display_name, identity)
+        for address in abstract_addresses[len(heading_addresses) :]
+    )
 
 
 def _parted(view: State, nodes: list[int]) -> tuple[list[int], list[int]]:
     """Nodes of the trees that somebody stated, and those of the tree of relations found in prose."""
     trees = tree_names(view, nodes)
-    stated = [node for node in nodes if trees[node] != RELATIONS_TREE]
-    return stated, [node for node in nodes if trees[node] == RELATIONS_TREE]
+    stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
+    return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _tree_locations(view: State, node: int, shown: str, identity: Identity) -> Iterator[Location]:
@@ -60,12 +67,12 @@ def _tree_locations(view: State, node: int, shown: str, identity: Identity) -> I
     tree = forest.tree_name(forest.node(node).tree)
     level = forest.level(node)
     children = _node_names(view, forest.by_name(forest.children(node))[:4])
-    below = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
+    children_text = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
     parents: list[str | None] = [*_node_names(view, forest.by_name(forest.parents(node)))] or [None]
-    for above in parents:
-        text = f"{shown} is under {above}" if above else f"{shown} is a root"
-        text += f"; above {below}" if below else ""
-        yield Location(shown, identity.entry.temperature, tree, level, above, None, None, text)
+    for parent in parents:
+        text = f"{shown} is under {parent}" if parent else f"{shown} is a root"
+        text += f"; above {children_text}" if children_text else ""
+        yield Location(shown, identity.entry.temperature, tree, level, parent, None, None, text)
 
 
 def _node_names(view: State, nodes: Sequence[int]) -> list[str]:
@@ -75,10 +82,12 @@ def _node_names(view: State, nodes: Sequence[int]) -> list[str]:
 def _abstract_location(view: State, place: AbstractAddress, shown: str, identity: Identity) -> Location:
     rank, abstract, record = place
     document = view.documents.get(record.document)
-    above = None if record.parent is None else view.abstracts.get(record.parent)
-    parent = None if above is None else view.abstracts.heading(above)
-    named = rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER
-    text = (_sentence_with(view, abstract, identity.entities) if named else None) or view.abstracts.text(record)
+    parent_record = None if record.parent is None else view.abstracts.get(record.parent)
+    parent = None if parent_record is None else view.abstracts.heading(parent_record)
+    is_leaf_mention = rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER
+    text = (_sentence_with(view, abstract, identity.entities) if is_leaf_mention else None) or view.abstracts.text(
+        record
+    )
     ordinal = document.abstract_ordinal(abstract)
     return Location(shown, identity.entry.temperature, None, record.level, parent, document.key, ordinal, text)
 
@@ -93,9 +102,9 @@ def _sentence_with(view: State, leaf: int, entities: list[int]) -> str | None:
             continue
         text = view.chunk_text(chunk)
         encoded = text.encode()
-        places = [len(encoded[:start].decode()) for start in starts]
+        offsets = [len(encoded[:start].decode()) for start in starts]
         for first, last in sentences(text):
-            if any(first <= place < last for place in places):
+            if any(first <= offset < last for offset in offsets):
                 if not text.startswith("#", first):
                     return plain(text[first:last])
                 heading = heading or plain(text[first:last].lstrip("#"))

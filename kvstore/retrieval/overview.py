@@ -63,11 +63,11 @@ def asks_overview(question: str) -> bool:
     if _SHORT_FORM.search(question):
         return True
     words = (word for word in segments(question) if len(word) > 1 and not word.isdecimal())
-    asked = {_STEM(word) for word in words if word not in FUNCTION_WORDS}
-    if _MEANING.match(question) or asked - (_SUMMARIES | _POINTS | _WHOLES | _MEASURES | _ASKING):
+    stems = {_STEM(word) for word in words if word not in FUNCTION_WORDS}
+    if _MEANING.match(question) or stems - (_SUMMARIES | _POINTS | _WHOLES | _MEASURES | _ASKING):
         return False
-    if asked & _SUMMARIES:
+    if stems & _SUMMARIES:
         return True
-    if asked & _POINTS and asked & (_WHOLES | _MEASURES | _SPOKEN):
+    if stems & _POINTS and stems & (_WHOLES | _MEASURES | _SPOKEN):
         return True
-    return bool(asked & _WHOLES and (_ABOUT.search(question) or asked & _SHOWN))
+    return bool(stems & _WHOLES and (_ABOUT.search(question) or stems & _SHOWN))

@@ -62,15 +62,17 @@ class ChunkPassage:
     @staticmethod
     def notes(passages: Sequence[ChunkPassage]) -> list[AbstractNote]:
         """The leaf abstracts above some passages, each once, in order of the passages."""
-        first: dict[int, ChunkPassage] = {}
+        first_passages: dict[int, ChunkPassage] = {}
         for passage in passages:
-            first.setdefault(passage.chunk // GROUP, passage)
-        if not first:
+            first_passages.setdefault(passage.chunk // GROUP, passage)
+        if not first_passages:
             return []
         abstracts = passages[0]._state.abstracts
         return [
-            AbstractNote(passage.document.abstract_ordinal(leaf), passage.document.key, one.level, abstracts.text(one))
-            for (leaf, passage), one in zip(first.items(), abstracts.get_many(first), strict=True)
+            AbstractNote(
+                passage.document.abstract_ordinal(leaf), passage.document.key, record.level, abstracts.text(record)
+            )
+            for (leaf, passage), record in zip(first_passages.items(), abstracts.get_many(first_passages), strict=True)
         ]
 
 

@@ -53,36 +53,40 @@ class BestWithPhrases(ReadRequest[Ranking]):
     allowed: Allowed | None = None
 
     def fetch(self, state: State) -> Ranking:
-        found = dict(best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top))
-        least = min(found.values()) if len(found) == self.top else 0.0
+        scores_by_chunk = dict(best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top))
+        min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         stem = stemmer(state.settings.stemmer)
         rarities = [
             self.share * sum(self.weights.rarities.get(stem(word), 0.0) for word in _term_words(phrase))
             for phrase in self.phrases
         ]
-        weighed = [(phrase, rarity) for phrase, rarity in zip(self.phrases, rarities, strict=True) if rarity > 0]
-        having = [chunks_with_all(state, phrase) for phrase, _ in weighed]
+        weighted_phrases = [
+            (phrase, rarity) for phrase, rarity in zip(self.phrases, rarities, strict=True) if rarity > 0
+        ]
+        matching_chunks = [chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
         if self.allowed is not None:
-            having = [chunks[self.allowed.mask(chunks)] for chunks in having]
-        chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *having]))
+            matching_chunks = [chunks[self.allowed.mask(chunks)] for chunks in matching_chunks]
+        chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
         scores = scores_by_words(state, self.weights, chunks)
-        most = np.zeros(len(chunks))
-        for ids, (_, rarity) in zip(having, weighed, strict=True):
-            most[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
-        read = np.flatnonzero(scores + most >= least)
-        for place, passage in zip(read.tolist(), ChunkPassages(chunks[read].tolist()).fetch(state), strict=True):
+        max_bonuses = np.zeros(len(chunks))
+        for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
+            max_bonuses[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
+        candidates = np.flatnonzero(scores + max_bonuses >= min_score)
+        for index, passage in zip(
+            candidates.tolist(), ChunkPassages(chunks[candidates].tolist()).fetch(state), strict=True
+        ):
             texts = dict.fromkeys([passage.document.title or "", *passage.headings, passage.text])
-            score = float(scores[place])
-            for phrase, rarity in weighed:
-                times = sum(occurrences(phrase, text, stem) for text in texts)
-                score += rarity * self._counted(times, passage.record.words)
-            found[passage.chunk] = score
-        return best(state, list(found), np.array(list(found.values())), self.top)
+            score = float(scores[index])
+            for phrase, rarity in weighted_phrases:
+                num_occurrences = sum(occurrences(phrase, text, stem) for text in texts)
+                score += rarity * self._counted(num_occurrences, passage.record.words)
+            scores_by_chunk[passage.chunk] = score
+        return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
 
     def _counted(self, times: int, words: int) -> float:
         """How much of its rarity a run counts that a chunk of so many words has so many times."""
-        k1, b, average = self.weights.k1, self.weights.b, max(self.weights.average, 1e-9)
-        return times * (k1 + 1) / (times + k1 * (1 - b + b * words / average)) if times else 0.0
+        k1, b, average_length = self.weights.k1, self.weights.b, max(self.weights.average, 1e-9)
+        return times * (k1 + 1) / (times + k1 * (1 - b + b * words / average_length)) if times else 0.0
 
     def placed(self, answer: Ranking) -> Iterable[int]:
         return (chunk for chunk, _ in answer)

@@ -146,17 +146,17 @@ class Query:
     @property
     def wanted(self) -> int:
         """How many chunks may be needed: more than ``top`` where hits may be left out for their length, or moved."""
-        wanted = self.top if self.within is None else 4 * self.top + 20
-        return wanted if self.rerank is None else max(wanted, CANDIDATES)
+        count = self.top if self.within is None else 4 * self.top + 20
+        return count if self.rerank is None else max(count, CANDIDATES)
 
     def passages(self, chunks: Iterable[int]) -> list[ChunkPassage]:
         """The passages of chunks; those that were not read before in one round."""
-        wanted = list(chunks)
-        missing = [chunk for chunk in wanted if chunk not in self._passages]
+        chunk_ids = list(chunks)
+        missing = [chunk for chunk in chunk_ids if chunk not in self._passages]
         if missing:
             found = self.reading.fetch(ChunkPassages(missing))
             self._passages.update(zip(missing, found, strict=True))
-        return [self._passages[chunk] for chunk in wanted]
+        return [self._passages[chunk] for chunk in chunk_ids]
 
     def keep_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer."""
@@ -204,16 +204,16 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
         return
     from .segments import SEGMENT_OPTIONS
 
-    every = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL}
+    all_options = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL}
     for name, value in options.items():
         if name == RERANKER:
             continue
-        known = every.get(name)
+        known = all_options.get(name)
         if known is None:
-            has = ", ".join([*every, RERANKER])
+            option_names = ", ".join([*all_options, RERANKER])
             if name in SEGMENT_OPTIONS:
-                has += "; AS SEGMENTS has that one"
-            raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
+                option_names += "; AS SEGMENTS has that one"
+            raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {option_names}")
         if isinstance(known, Choice):
             known.chosen(f"{strategy.name}: option {name}", value)
             continue
@@ -236,10 +236,10 @@ def get_reranker(options: Mapping[str, Any]) -> str | None:
 
 def split_options(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], str, str | None]:
     """Split options into the strategy's own, ``fill`` and ``reranker``; raise InputError for an invalid value."""
-    own = dict(options or {})
-    reranker = get_reranker(own)
-    own.pop(RERANKER, None)
-    return own, FILL.chosen("option fill", own.pop("fill", FILL.default)), reranker
+    own_options = dict(options or {})
+    reranker = get_reranker(own_options)
+    own_options.pop(RERANKER, None)
+    return own_options, FILL.chosen("option fill", own_options.pop("fill", FILL.default)), reranker
 
 
 def evidence_of(
@@ -257,25 +257,25 @@ def evidence_of(
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
-    beside: list[Hit] = []
+    extra_segments: list[Hit] = []
     if as_segments or query.segments == "instead":
-        found = _segments(query, ranking, paths, query.within)
+        ranked_hits = _segments(query, ranking, paths, query.within)
     else:
         with query.trace.step("read chunks") as step:
-            found = chunk_hits(query.passages, ranking, paths, query.top, query.within)
-            step.detail, step.count = f"top {query.top}", len(found.hits)
+            ranked_hits = chunk_hits(query.passages, ranking, paths, query.top, query.within)
+            step.detail, step.count = f"top {query.top}", len(ranked_hits.hits)
         if query.segments == "beside":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
-            beside = _segments(query, ranking, paths, min(limits, default=None)).hits
-    notes = ChunkPassage.notes(query.passages(found.best)) if query.abstracts else []
-    return Evidence(query.question, strategy, found.hits, notes, query.trace.steps, pool, segments=beside)
+            extra_segments = _segments(query, ranking, paths, min(limits, default=None)).hits
+    notes = ChunkPassage.notes(query.passages(ranked_hits.best)) if query.abstracts else []
+    return Evidence(query.question, strategy, ranked_hits.hits, notes, query.trace.steps, pool, segments=extra_segments)
 
 
 def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) -> FoundHits:
     """The first segments of a ranking, within so many tokens."""
     from .segments import SEGMENT_OPTIONS, SegmentPlan, segments, told
 
-    values = {name: float(query.options.get(name, known.default)) for name, known in SEGMENT_OPTIONS.items()}
+    values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         query.top,
         query.top if query.within is None else query.within / query.view.settings.chunk_tokens,

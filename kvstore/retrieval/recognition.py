@@ -58,8 +58,8 @@ class Recognised(ReadRequest[list[Seed]]):
                 spans.setdefault(identity.key, []).append((folded.original(start), folded.original(end)))
         seeds = []
         for key, identity in identities.items():
-            single = len(identity.names) == 1
-            count = identity.entry.count if single else len(state.addresses_of(identity))
+            has_one_name = len(identity.names) == 1
+            count = identity.entry.count if has_one_name else len(state.addresses_of(identity))
             if count:
                 seeds.append(Seed(key, identity, count, tuple(spans[key])))
         return sorted(seeds, key=lambda seed: (seed.count, seed.key))
@@ -93,8 +93,8 @@ def written_as_name(question: str, seed: Seed, proper: bool) -> bool:
 
 def _opens(question: str, form: str) -> int:
     """1 where a form opens a question with a function word, else 0."""
-    first = words(form)[:1]
-    return int(question.lstrip().startswith(form) and bool(first) and first[0] in FUNCTION_WORDS)
+    first_words = words(form)[:1]
+    return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
 
 
 def _key(folded: Folded, start: int, end: int) -> str:
@@ -108,10 +108,10 @@ def _as_written(question: str, folded: Folded, matches: Matches) -> Matches:
         return matches
     data = question.encode()
     spans = zip(matches.start.tolist(), matches.end.tolist(), strict=True)
-    kept: npt.NDArray[np.bool_] = np.array(
+    mask: npt.NDArray[np.bool_] = np.array(
         [_stands_out(data[folded.original(start) : folded.original(end)].decode()) for start, end in spans], np.bool_
     )
-    return Matches(matches.start[kept], matches.end[kept], matches.entity[kept]) if kept.any() else matches
+    return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches
 
 
 def _stands_out(form: str) -> bool:

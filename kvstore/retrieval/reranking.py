@@ -43,8 +43,8 @@ def reranker_named(name: str) -> Rerank | None:
     if name == COMBINATION:
         return combined
     if "/" not in name and not _is_there(name):
-        near = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        suggestions = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
+        hint = f"did you mean {suggestions[0]}? " if suggestions else ""
         raise RerankerError(
             f"there is no reranker {name!r}; {hint}there are none, combination, and cross-encoders by their name "
             "(ORGANISATION/MODEL) or the path of their folder"
@@ -70,12 +70,12 @@ def combined(query: Query, ranking: Ranking) -> Ranking:
         return []
     vector = query.vector
     with query.trace.step("rerank") as step:
-        view = query.view
+        state = query.view
         chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
-        cosines = cosines_of(view, chunks, vector)
-        words = word_scores_of(view, question_terms(view, query.question), chunks)
-        ranks = 1 / np.array([rank for _, rank in shared_ranks(candidates)])
-        scores = DENSE * _spread(cosines) + LEXICAL * _spread(words) + RANK * ranks
+        cosines = cosines_of(state, chunks, vector)
+        word_scores = word_scores_of(state, question_terms(state, query.question), chunks)
+        rank_scores = 1 / np.array([rank for _, rank in shared_ranks(candidates)])
+        scores = DENSE * _spread(cosines) + LEXICAL * _spread(word_scores) + RANK * rank_scores
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
     return best(query.view, chunks, scores, len(chunks))
 
@@ -108,7 +108,7 @@ class ReadTogether:
 def _text(query: Query, chunk: int) -> str:
     """A chunk with the title and the headings above it."""
     documents = query.view.documents
-    stored = query.view.chunks.get(chunk)
-    record = documents.get(stored.document)
-    above = dict.fromkeys([record.title or "", *heading_path(documents.outline(record.id), stored.section)])
-    return "\n".join([*filter(None, above), documents.text_slice(record.id, stored.start, stored.end)])
+    chunk_record = query.view.chunks.get(chunk)
+    record = documents.get(chunk_record.document)
+    above = dict.fromkeys([record.title or "", *heading_path(documents.outline(record.id), chunk_record.section)])
+    return "\n".join([*filter(None, above), documents.text_slice(record.id, chunk_record.start, chunk_record.end)])

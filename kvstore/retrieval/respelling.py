@@ -40,21 +40,21 @@ def respelled(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     stem = stemmer(state.settings.stemmer)
     terms = {word: stem(word) for word in _WORD.findall(question) if _PERHAPS.search(word)}
     counts = state.postings.counts(list(dict.fromkeys(terms.values())))
-    ways = {word: _other_spellings(word) for word, term in terms.items() if not counts[term]}
-    others = {other: stem(other) for spellings in ways.values() for other in spellings}
-    if not others:
+    variants_by_word = {word: _other_spellings(word) for word, term in terms.items() if not counts[term]}
+    variant_terms = {variant: stem(variant) for spellings in variants_by_word.values() for variant in spellings}
+    if not variant_terms:
         return question, []
-    found = state.postings.counts(list(dict.fromkeys(others.values())))
-    changed: dict[str, str] = {}
-    for word, spellings in ways.items():
-        there = [other for other in spellings if found[others[other]]]
-        if there:
-            changed[word] = max(there, key=lambda other: (found[others[other]], other))
-    return _WORD.sub(lambda match: changed.get(match.group(), match.group()), question), list(changed.items())
+    variant_counts = state.postings.counts(list(dict.fromkeys(variant_terms.values())))
+    replacements: dict[str, str] = {}
+    for word, spellings in variants_by_word.items():
+        known_variants = [variant for variant in spellings if variant_counts[variant_terms[variant]]]
+        if known_variants:
+            replacements[word] = max(known_variants, key=lambda other: (variant_counts[variant_terms[other]], other))
+    return _WORD.sub(lambda match: replacements.get(match.group(), match.group()), question), list(replacements.items())
 
 
 @lru_cache(maxsize=1024)
 def _other_spellings(word: str) -> list[str]:
     """A word as others spell it; what tells it is compiled when it is first needed, which is seldom."""
-    spelled = (re.sub(pattern, other, word) for pattern, other in _WAYS)
-    return [other for other in spelled if other != word]
+    variants = (re.sub(pattern, other, word) for pattern, other in _WAYS)
+    return [other for other in variants if other != word]

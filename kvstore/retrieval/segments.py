@@ -98,11 +98,11 @@ def relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     """What each chunk of a ranking is worth, before the penalty."""
     if not ranking:
         return []
-    reach = plan.decay * plan.room
-    least = min(0.0, ranking[-1][1])
-    most = max(ranking[0][1] - least, sys.float_info.min)
+    decay_chunks = plan.decay * plan.room
+    min_score = min(0.0, ranking[-1][1])
+    score_range = max(ranking[0][1] - min_score, sys.float_info.min)
     return [
-        _BEST * math.exp(-(rank - 1) / reach) * ((score - least) / most) ** _SHARE
+        _BEST * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SHARE
         for (_, score), (_, rank) in zip(ranking, shared_ranks(ranking), strict=True)
     ]
 
@@ -115,54 +115,54 @@ def best_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[
     """
     numbers = sorted(values)
     runs: list[tuple[float, int, int]] = []
-    for at, first in enumerate(numbers):
+    for index, first in enumerate(numbers):
         if values[first] < 0:
             continue
         stop = min([first + plan.longest, *(border for border in borders if border > first)])
-        worth, before = 0.0, first - 1
-        for last in numbers[at:]:
+        worth, previous = 0.0, first - 1
+        for last in numbers[index:]:
             if last >= stop:
                 break
-            worth += values[last] - plan.penalty * (last - before - 1)
-            before = last
+            worth += values[last] - plan.penalty * (last - previous - 1)
+            previous = last
             if values[last] >= 0:
                 runs.append((-worth, first, last))
-    taken: set[int] = set()
-    found = []
+    used: set[int] = set()
+    selected = []
     for _, first, last in sorted(runs):
-        if taken.isdisjoint(range(first, last + 1)):
-            taken.update(range(first, last + 1))
-            found.append((first, last))
-    return found + [(number, number) for number in numbers if number not in taken]
+        if used.isdisjoint(range(first, last + 1)):
+            used.update(range(first, last + 1))
+            selected.append((first, last))
+    return selected + [(number, number) for number in numbers if number not in used]
 
 
 def segments(view: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
     """The segments of a ranking, in the order of their best-ranked chunks."""
     ranking = ranking[: max(CONSIDERED, plan.top)]
     builder = _SegmentBuilder(view, ranking, plan)
-    found: list[Segment] = []
-    left = plan.within
+    selected: list[Segment] = []
+    tokens_left = plan.within
     for run in builder.runs():
-        if len(found) == plan.top or (left is not None and left < view.settings.chunk_tokens * _LEAST):
+        if len(selected) == plan.top or (tokens_left is not None and tokens_left < view.settings.chunk_tokens * _LEAST):
             break
-        segment = builder.segment(run, left)
+        segment = builder.segment(run, tokens_left)
         if segment is None:
             continue
-        if left is not None:
-            left -= token_count(segment.text)
-        found.append(segment)
-    return found
+        if tokens_left is not None:
+            tokens_left -= token_count(segment.text)
+        selected.append(segment)
+    return selected
 
 
 def told(ranking: Ranking, plan: SegmentPlan, found: Sequence[Segment]) -> str:
     """What EXPLAIN says of segments: how many chunks the shape of the scores lets in, and what came of them."""
     considered = ranking[: max(CONSIDERED, plan.top)]
-    worth = sum(value > plan.penalty for value in relevances(considered, plan))
-    longer = sum(not segment.whole_chunk for segment in found)
-    chunks = sum(len(segment.chunks) for segment in found)
+    num_worthwhile = sum(value > plan.penalty for value in relevances(considered, plan))
+    num_longer = sum(not segment.whole_chunk for segment in found)
+    num_chunks = sum(len(segment.chunks) for segment in found)
     return (
-        f"as the scores fall, {worth} of {len(considered)} chunks are worth more than the penalty {plan.penalty:g}, "
-        f"with room for {plan.room:.3g}; {longer} segments of more than one chunk, {chunks} chunks in all"
+        f"as the scores fall, {num_worthwhile} of {len(considered)} chunks are worth more than the penalty {plan.penalty:g}, "
+        f"with room for {plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
     )
 
 
@@ -182,19 +182,21 @@ class _SegmentBuilder:
         #: Of each document the places of segments that are made, which no other may have.
         self._made: dict[int, list[tuple[int, int]]] = {}
         chunks = view.chunks.get_many(chunk for chunk, _ in ranking)
-        self._places = {(chunk.document, chunk.ordinal): place for place, chunk in enumerate(chunks)}
+        self._places = {(chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks)}
         self._ranked = chunks
 
     def runs(self) -> list[_ChunkRun]:
-        values: dict[int, dict[int, float]] = {}
+        values_by_document: dict[int, dict[int, float]] = {}
         for chunk, worth in zip(self._ranked, relevances(self._ranking, self._plan), strict=True):
-            values.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
+            values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
         found = []
-        for document, its in values.items():
+        for document, chunk_values in values_by_document.items():
             borders = self._section_borders(document) if self._plan.sections else ()
-            for first, last in best_runs(its, self._plan, borders):
-                place = min(self._places[document, number] for number in its if first <= number <= last)
-                found.append(_ChunkRun(place, document, first, last))
+            for first, last in best_runs(chunk_values, self._plan, borders):
+                ranking_index = min(
+                    self._places[document, number] for number in chunk_values if first <= number <= last
+                )
+                found.append(_ChunkRun(ranking_index, document, first, last))
         return sorted(found)
 
     def segment(self, run: _ChunkRun, left: int | None) -> Segment | None:
@@ -203,21 +205,23 @@ class _SegmentBuilder:
         record = self._record(run.document)
         ids = self._chunk_ids(record)
         chunks = self._view.chunks.get_many(ids[run.first : run.last + 1])
-        best = self._ranked[run.place]
+        best_record = self._ranked[run.place]
         if left is not None:
-            chunks = self._fitting(chunks, best.ordinal - run.first, left)
+            chunks = self._fitting(chunks, best_record.ordinal - run.first, left)
             if not chunks:
                 return None
-        made = self._made.setdefault(record.id, [])
+        used_spans = self._made.setdefault(record.id, [])
         start, end = chunks[0].start, chunks[-1].end
-        low = max((stop for begin, stop in made if begin <= best.start), default=0)
-        high = min((begin for begin, _ in made if begin >= best.start), default=record.size)
-        if low > best.start or high < best.end:
+        low = max((stop for begin, stop in used_spans if begin <= best_record.start), default=0)
+        high = min((begin for begin, _ in used_spans if begin >= best_record.start), default=record.size)
+        if low > best_record.start or high < best_record.end:
             return None
-        most = self._plan.longest * self._view.settings.chunk_tokens
-        room = most if left is None else min(most, left)
-        start, end = self._whole_blocks(record, best, (max(start, low), min(end, high)), (low, high), room)
-        made.append((start, end))
+        max_tokens = self._plan.longest * self._view.settings.chunk_tokens
+        token_limit = max_tokens if left is None else min(max_tokens, left)
+        start, end = self._whole_blocks(
+            record, best_record, (max(start, low), min(end, high)), (low, high), token_limit
+        )
+        used_spans.append((start, end))
         chunks = self._covering(ids, chunks, start, end)
         text = self._view.documents.text_slice(record.id, start, end)
         return Segment(record, chunks, start, end, text, *self._ranking[run.place])
@@ -241,18 +245,18 @@ class _SegmentBuilder:
         left -= size(best)
         if left < 0:
             return []
-        sides = {number for number in (best - 1, best + 1) if 0 <= number < len(chunks)}
+        sides = {index for index in (best - 1, best + 1) if 0 <= index < len(chunks)}
         while sides:
-            number = min(sides, key=lambda side: (place(side), -side))
-            sides.discard(number)
-            needed = size(number)
-            if needed > left:
+            index = min(sides, key=lambda side: (place(side), -side))
+            sides.discard(index)
+            num_tokens = size(index)
+            if num_tokens > left:
                 continue  # the other side may have room yet
-            left -= needed
-            first, last = min(first, number), max(last, number)
-            beyond = number - 1 if number < best else number + 1
-            if 0 <= beyond < len(chunks):
-                sides.add(beyond)
+            left -= num_tokens
+            first, last = min(first, index), max(last, index)
+            next_index = index - 1 if index < best else index + 1
+            if 0 <= next_index < len(chunks):
+                sides.add(next_index)
         return chunks[first : last + 1]
 
     def _whole_blocks(
@@ -286,33 +290,33 @@ class _SegmentBuilder:
 
     def _covering(self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int) -> list[ChunkRecord]:
         """The chunks that have some of a place, of which some are at hand."""
-        kept = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
-        for beyond in self._beyond(ids, reversed(range(kept[0].ordinal))):
-            if beyond.end <= start:
+        covering = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
+        for neighbor in self._beyond(ids, reversed(range(covering[0].ordinal))):
+            if neighbor.end <= start:
                 break
-            kept.insert(0, beyond)
-        for beyond in self._beyond(ids, range(kept[-1].ordinal + 1, len(ids))):
-            if beyond.start >= end:
+            covering.insert(0, neighbor)
+        for neighbor in self._beyond(ids, range(covering[-1].ordinal + 1, len(ids))):
+            if neighbor.start >= end:
                 break
-            kept.append(beyond)
-        return kept
+            covering.append(neighbor)
+        return covering
 
     def _beyond(self, ids: Sequence[int], numbers: Iterable[int]) -> Iterator[ChunkRecord]:
-        return (self._view.chunks.get(ids[number]) for number in numbers)
+        return (self._view.chunks.get(ids[ordinal]) for ordinal in numbers)
 
     def _section_borders(self, document: int) -> list[int]:
         """The numbers of the first chunks of a document's sections of the highest level."""
         outline = self._outline(document)
-        tops: list[int] = []
+        top_sections: list[int] = []
         for parent, number in zip((section.parent for section in outline), range(len(outline)), strict=True):
-            tops.append(number if parent < 0 else tops[parent])
-        found, last = [], -1
+            top_sections.append(number if parent < 0 else top_sections[parent])
+        borders, previous = [], -1
         for chunk in self._view.chunks.get_many(self._chunk_ids(self._record(document))):
-            top = tops[chunk.section] if chunk.section >= 0 else -1
-            if top != last:
-                found.append(chunk.ordinal)
-            last = top
-        return found
+            top_section = top_sections[chunk.section] if chunk.section >= 0 else -1
+            if top_section != previous:
+                borders.append(chunk.ordinal)
+            previous = top_section
+        return borders
 
     def _record(self, document: int) -> DocumentRecord:
         if document not in self._records:

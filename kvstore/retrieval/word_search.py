@@ -69,13 +69,13 @@ class BestByWords(ReadRequest[WordSearch]):
 
     def fetch(self, state: State) -> WordSearch:
         ranking = best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top)
-        also = np.empty(0) if self.also is None else scores_by_words(state, self.weights, self.also)
+        other_scores = np.empty(0) if self.also is None else scores_by_words(state, self.weights, self.also)
         cosines = None
         if self.vector is not None:
             from .dense_search import cosines_of
 
             cosines = cosines_of(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
-        return WordSearch(ranking, also, cosines)
+        return WordSearch(ranking, other_scores, cosines)
 
     def placed(self, answer: WordSearch) -> Iterable[int]:
         return (chunk for chunk, _ in answer.ranking)
@@ -100,18 +100,22 @@ class ChunksWithAll(ReadRequest[list[int]]):
 
     def fetch(self, state: State) -> list[int]:
         if state.allowed is not None:
-            together = (state.postings.containing(terms) for terms in self.terms)
-            return [int(state.allowed.mask(chunks).sum()) for chunks in together]
-        single = state.postings.counts([term for terms in self.terms if len(terms) == 1 for term in terms])
+            matching_chunks = (state.postings.containing(terms) for terms in self.terms)
+            return [int(state.allowed.mask(chunks).sum()) for chunks in matching_chunks]
+        single_counts = state.postings.counts([term for terms in self.terms if len(terms) == 1 for term in terms])
         return [
-            single[next(iter(terms))] if len(terms) == 1 else len(state.postings.containing(terms)) if terms else 0
+            single_counts[next(iter(terms))]
+            if len(terms) == 1
+            else len(state.postings.containing(terms))
+            if terms
+            else 0
             for terms in self.terms
         ]
 
 
 def counted(words: QuestionWords) -> CountedTerms:
     """What asks for all counts that tell which terms a question looks up, and how rare each is."""
-    parts = (term for whole, parts in words.joined for term in (whole, *parts))
+    parts = (term for compound, parts in words.joined for term in (compound, *parts))
     return CountedTerms(list(dict.fromkeys((*words.terms, *parts))))
 
 
@@ -136,13 +140,13 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases:
         terms = words.looked_up(counts)
         weights = weighed(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
-        runs = _quoted_runs(query.question) if phrases else []
-        if runs:
+        quoted_phrases = _quoted_runs(query.question) if phrases else []
+        if quoted_phrases:
             from .phrase_search import BestWithPhrases
 
-            ranking = reading.fetch(BestWithPhrases(weights, tuple(runs), phrases, top, query.allowed))
-            told = ('"' + " ".join(pattern.word for pattern in run.words) + '"' for run in runs)
-            step.detail += f"; word for word {', '.join(told)}"
+            ranking = reading.fetch(BestWithPhrases(weights, tuple(quoted_phrases), phrases, top, query.allowed))
+            quotations = ('"' + " ".join(pattern.word for pattern in run.words) + '"' for run in quoted_phrases)
+            step.detail += f"; word for word {', '.join(quotations)}"
         else:
             ranking = reading.fetch(BestByWords(weights, top, query.allowed)).ranking
         step.count = len(ranking)

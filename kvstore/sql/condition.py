@@ -28,8 +28,8 @@ class ConditionError(StatementError):
     """A condition that SQLite refuses, for a ``reason``, at character ``offset`` (None: it does not say where)."""
 
     def __init__(self, condition: str, offset: int | None, reason: str) -> None:
-        shown = StatementError(reason) if offset is None else failure(condition, offset, reason)
-        super().__init__(str(shown), line=shown.line, column=shown.column)
+        located_error = StatementError(reason) if offset is None else failure(condition, offset, reason)
+        super().__init__(str(located_error), line=located_error.line, column=located_error.column)
         self.offset = offset
         self.reason = reason
 
@@ -45,21 +45,21 @@ def refuse_damaged(text: str, token: Token) -> None:
 
 def end(text: str, script: Sequence[Token], position: int) -> int:
     """The position after the condition that begins at ``position``: the next clause's, or the statement's end."""
-    open_at: list[Token] = []
+    open_parentheses: list[Token] = []
     while position < len(script):
         token = script[position]
         refuse_damaged(text, token)
         if token.text == "(":
-            open_at.append(token)
+            open_parentheses.append(token)
         elif token.text == ")":
-            if not open_at:
+            if not open_parentheses:
                 raise failure(text, token.start, "this ')' closes nothing")
-            open_at.pop()
-        elif token.kind == "word" and not open_at and token.text.upper() in _ENDS:
+            open_parentheses.pop()
+        elif token.kind == "word" and not open_parentheses and token.text.upper() in _ENDS:
             break
         position += 1
-    if open_at:
-        raise failure(text, open_at[-1].start, "this '(' is never closed")
+    if open_parentheses:
+        raise failure(text, open_parentheses[-1].start, "this '(' is never closed")
     return position
 
 
@@ -69,22 +69,22 @@ def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple
     With it comes where each of its parts stood.
     """
     pieces: list[str] = []
-    places: list[tuple[int, int]] = []
-    length, last = 0, condition[0].start
+    offsets: list[tuple[int, int]] = []
+    length, previous_end = 0, condition[0].start
     for token in condition:
-        space = " " if token.start > last else ""
+        space = " " if token.start > previous_end else ""
         piece = _sql_literal(values[token.start]) if token.kind == "parameter" else token.text
         pieces += [space, piece]
-        places.append((length + len(space), token.start))
+        offsets.append((length + len(space), token.start))
         length += len(space) + len(piece)
-        last = token.end
-    return "".join(pieces), tuple(places)
+        previous_end = token.end
+    return "".join(pieces), tuple(offsets)
 
 
 def place_of(offset: int, places: Places) -> int:
     """Where in the text the part stood that is at character ``offset`` of the condition."""
-    made, original = max((pair for pair in places if pair[0] <= offset), default=places[0])
-    return original + max(0, offset - made)
+    piece_start, source_start = max((pair for pair in places if pair[0] <= offset), default=places[0])
+    return source_start + max(0, offset - piece_start)
 
 
 def _sql_literal(value: SqlValue) -> str:

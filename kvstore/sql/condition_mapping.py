@@ -78,7 +78,7 @@ def _conditions(where: object, depth: int) -> Condition:
         raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {shown(where)}")
     if depth > _DEEPEST:
         raise InputError(f"a condition is more than {_DEEPEST} deep; say it with less nesting, or in SQL")
-    return _all(_named(name, said, depth) for name, said in where.items())
+    return _all(_named(name, operand, depth) for name, operand in where.items())
 
 
 def _named(name: object, said: Any, depth: int) -> Condition:
@@ -115,10 +115,10 @@ def _of_field(field: Field, name: str, said: Any, depth: int) -> Condition:
     if isinstance(field, ColumnField):
         raise InputError(f"{name} is a column and has no fields; operators begin with '$', such as {{'$like': 'a%'}}")
     parts = []
-    for inner, value in said.items():
-        if not isinstance(inner, str) or not is_text(inner):
-            raise InputError(f"a condition names a field by a text, not {shown(inner)}")
-        parts.append(_of_field(MetaField((*field.names, inner)), f"{name}.{inner}", value, depth + 1))
+    for inner_name, value in said.items():
+        if not isinstance(inner_name, str) or not is_text(inner_name):
+            raise InputError(f"a condition names a field by a text, not {shown(inner_name)}")
+        parts.append(_of_field(MetaField((*field.names, inner_name)), f"{name}.{inner_name}", value, depth + 1))
     return _all(parts)
 
 
@@ -129,8 +129,8 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
         case "$ne":
             return Not(_equal(field, name, value))
         case "$in" | "$nin":
-            found = _any([_equal(field, name, one) for one in _several(operator, value, "values")])
-            return found if operator == "$in" else Not(found)
+            any_equal = _any([_equal(field, name, item) for item in _several(operator, value, "values")])
+            return any_equal if operator == "$in" else Not(any_equal)
         case "$lt" | "$lte" | "$gt" | "$gte":
             if value is None:
                 raise InputError(
@@ -140,8 +140,8 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
         case "$exists" | "$empty":
             if not isinstance(value, bool):
                 raise InputError(f"{name}: {operator} takes True or False, not {shown(value)}")
-            said = Present(field) if operator == "$exists" else _empty(field)
-            return said if value else Not(said)
+            condition = Present(field) if operator == "$exists" else _empty(field)
+            return condition if value else Not(condition)
         case "$match":
             if not isinstance(value, str) or not is_text(value):
                 raise InputError(
@@ -209,9 +209,9 @@ def _plain(name: str, value: Any) -> FieldValue:
             )
         return value
     if hasattr(value, "__index__"):
-        whole = index(value)
-        if whole in _INT64:
-            return whole
+        integer = index(value)
+        if integer in _INT64:
+            return integer
         raise InputError(f"{name}: a value is a whole number of more than 64 bits; give it as text")
     raise InputError(
         f"{name} is compared with texts, numbers, True, False and None, not {shown(value)}; $in takes a list"
@@ -225,8 +225,8 @@ def _several(operator: str, said: Any, what: str) -> Sequence[Any]:
 
 
 def _all(parts: Iterable[Condition]) -> Condition:
-    every = list(parts)
-    return _ALWAYS if not every else every[0] if len(every) == 1 else All(every)
+    conditions = list(parts)
+    return _ALWAYS if not conditions else conditions[0] if len(conditions) == 1 else All(conditions)
 
 
 def _any(parts: Sequence[Condition]) -> Condition:
@@ -234,5 +234,5 @@ def _any(parts: Sequence[Condition]) -> Condition:
 
 
 def _near(word: str, known: Iterable[str]) -> str:
-    found = nearest(word, known)
-    return f" (did you mean {found}?)" if found else ""
+    suggestion = nearest(word, known)
+    return f" (did you mean {suggestion}?)" if suggestion else ""

@@ -70,9 +70,9 @@ def condition_of(text: str, parameters: Parameters = ()) -> Condition:
     if len(scripts) != 1:
         return Untold()
     try:
-        reading = _ConditionReading(text, scripts[0], parameters)
-        found = reading.condition()
-        reading.end()
+        parser = _ConditionReading(text, scripts[0], parameters)
+        found = parser.condition()
+        parser.end()
     except (_Unreadable, _Wrong):
         return Untold()
     return found
@@ -118,31 +118,31 @@ class _ConditionReading:
             return Not(self._negation())
         start = self._place
         try:
-            found = self._part()
+            condition = self._part()
             if not self._ends():
                 raise _Unreadable
         except _Unreadable:
             self._place = start
             self._pass_over()
             return Untold()
-        return found
+        return condition
 
     def _ends(self) -> bool:
         return self._place == len(self._script) or self._is("AND") or self._is("OR") or self._is(")")
 
     def _pass_over(self) -> None:
         """Go to the end of what is not read: the next AND or OR outside of its parentheses, or what closes ours."""
-        open_at = 0
+        nesting = 0
         start = self._place
         while self._place < len(self._script):
             word = self._word()
             if word in ("(", ")"):
-                open_at += 1 if word == "(" else -1
-                if open_at < 0:
+                nesting += 1 if word == "(" else -1
+                if nesting < 0:
                     break
-            elif open_at == 0 and word in ("AND", "OR"):
+            elif nesting == 0 and word in ("AND", "OR"):
                 break
-            elif open_at == 0 and word in _UNSURE:
+            elif nesting == 0 and word in _UNSURE:
                 raise _Unreadable  # its AND is none of ours
             self._place += 1
         if self._place == start:
@@ -200,10 +200,10 @@ class _ConditionReading:
         return names
 
     def _of_field(self, field: Field) -> Condition:
-        token = self._word()
-        if token in _COMPARISONS:
+        operator_word = self._word()
+        if operator_word in _COMPARISONS:
             self._place += 1
-            operator, holds = _COMPARISONS[token]
+            operator, holds = _COMPARISONS[operator_word]
             return _compared(field, operator, self._value(), holds=holds)
         if self._take("ISNULL"):
             return Not(Present(field))
@@ -252,24 +252,24 @@ class _ConditionReading:
 
     def _full_text(self, field: Field) -> Condition:
         """What has to match a query; one that is wrong is refused, whether or not a document is left for SQLite."""
-        place = self._script[self._place].start if self._place < len(self._script) else 0
+        offset = self._script[self._place].start if self._place < len(self._script) else 0
         query = self._value()
         if not isinstance(query, str):
             raise _Unreadable
         try:
             return MatchesText(field, parse_text_query(query))
         except InputError as error:
-            raise ConditionError(self._read_from, place, str(error)) from error
+            raise ConditionError(self._read_from, offset, str(error)) from error
 
     # Values first ----------------------------------------------------------------------------------------------------
 
     def _turned(self) -> Condition:
         """A value, and what it is compared with."""
         value = self._value()
-        token = self._word()
-        if token in _COMPARISONS:
+        operator_word = self._word()
+        if operator_word in _COMPARISONS:
             self._place += 1
-            operator, holds = _COMPARISONS[token]
+            operator, holds = _COMPARISONS[operator_word]
             return _compared(self._field(), _TURNED.get(operator, operator), value, holds=holds)  # type: ignore[arg-type]
         negated = self._take("NOT")
         self._expect("IN")
@@ -292,10 +292,10 @@ class _ConditionReading:
         self._expect("VALUE")
         if self._word() not in _COMPARISONS and not self._is("IN"):
             raise _Unreadable
-        found = self._of_field(field)
+        condition = self._of_field(field)
         self._expect(")")
-        if isinstance(found, (Compare, AnyOf)):
-            return Exists(found)
+        if isinstance(condition, (Compare, AnyOf)):
+            return Exists(condition)
         raise _Unreadable
 
     def _elements(self) -> MetaField:
@@ -315,10 +315,10 @@ class _ConditionReading:
     # Tokens ----------------------------------------------------------------------------------------------------------
 
     def _word(self, ahead: int = 0) -> str:
-        place = self._place + ahead
-        if place >= len(self._script):
+        position = self._place + ahead
+        if position >= len(self._script):
             return ""
-        token = self._script[place]
+        token = self._script[position]
         return token.text.upper() if token.kind in ("word", "operator", "number") else ""
 
     def _is(self, word: str, ahead: int = 0) -> bool:
@@ -391,23 +391,23 @@ class _ParameterValues:
 
     def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
         self._by_place: dict[int, object] = {}
-        named = isinstance(parameters, Mapping)
-        given: Mapping[Any, object] = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
-        greatest = 0
+        is_named = isinstance(parameters, Mapping)
+        values: Mapping[Any, object] = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
+        max_number = 0
         for token in script:
             if token.kind != "parameter":
                 continue
             if token.text[0] == "?":
-                number = int(token.text[1:] or greatest + 1)
-                greatest = max(greatest, number)
-                if named or number not in given:
+                number = int(token.text[1:] or max_number + 1)
+                max_number = max(max_number, number)
+                if is_named or number not in values:
                     raise _Unreadable
-                self._by_place[token.start] = given[number]
-            elif named and token.text[1:] in given:
-                self._by_place[token.start] = given[token.text[1:]]
+                self._by_place[token.start] = values[number]
+            elif is_named and token.text[1:] in values:
+                self._by_place[token.start] = values[token.text[1:]]
             else:
                 raise _Unreadable
-        self._complete = named or greatest == len(parameters)
+        self._complete = is_named or max_number == len(parameters)
 
     def of(self, token: Token) -> Any:
         value = self._by_place[token.start]
@@ -439,10 +439,10 @@ def _is_text(value: str) -> bool:
 
 def _number(text: str) -> float:
     try:
-        whole = int(text)
+        integer = int(text)
     except ValueError:
         return float(text)
-    return whole if -(1 << 63) <= whole < 1 << 63 else float(text)
+    return integer if -(1 << 63) <= integer < 1 << 63 else float(text)
 
 
 def _label(text: str) -> tuple[str, ...]:
@@ -459,13 +459,13 @@ def _path(text: str) -> tuple[str, ...]:
     if not _PATH.fullmatch(text):
         raise _Wrong
     names: list[str] = []
-    place = 1
-    while place < len(text):
-        step = _STEP.match(text, place)
+    position = 1
+    while position < len(text):
+        step = _STEP.match(text, position)
         if step is None:
             raise _Unreadable
         names.append(step[1] or step[2])
-        place = step.end()
+        position = step.end()
     if not names:
         raise _Unreadable
     return tuple(names)
@@ -474,8 +474,8 @@ def _path(text: str) -> tuple[str, ...]:
 def _compared(field: Field, operator: Operator, value: FieldValue | object, *, holds: bool = True) -> Condition:
     if value is _NULL:
         return Unknown()
-    found = Compare(field, operator, value)  # type: ignore[arg-type]
-    return found if holds else Not(found)
+    comparison = Compare(field, operator, value)  # type: ignore[arg-type]
+    return comparison if holds else Not(comparison)
 
 
 def _negated(condition: Condition, negated: bool) -> Condition:

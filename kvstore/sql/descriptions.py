@@ -55,9 +55,9 @@ def _table(table: SqlTable) -> Table:
 
 def _ways_in(table: SqlTable, column: str) -> str | None:
     """Which conditions on a column reach its rows without a scan."""
-    known = (("equality", table.equal), ("range", table.between), ("words", table.matching))
-    ways = [way for way, columns in known if column in columns]
-    return ", ".join(ways) or None
+    columns_by_kind = (("equality", table.equal), ("range", table.between), ("words", table.matching))
+    kinds = [kind for kind, columns in columns_by_kind if column in columns]
+    return ", ".join(kinds) or None
 
 
 def document(view: State, key: str) -> dict[str, Any]:
@@ -80,7 +80,9 @@ def document(view: State, key: str) -> dict[str, Any]:
         "headings": [section.title for section in view.documents.outline(record.id)],
         **{fact.plural: 0 for fact in of_documents()},
         **{fact.plural: fact.described(value) for fact, value in stated_of(view, record)},
-        "introduces": sorted({view.entities.get(entity).name for entity, _, _ in view.entities.introduced(record.id)}),
+        "introduces": sorted(
+            {view.entities.get(entity_id).name for entity_id, _, _ in view.entities.introduced(record.id)}
+        ),
     }
 
 
@@ -98,19 +100,21 @@ def entity(view: State, name: str) -> dict[str, Any]:
         raise no_entity(view, name)
     record = view.entities.get(found)
     entry = view.filter.find(key)
-    places = reader.addresses_of(key)
-    stated = view.aliases.get(key)
+    addresses = reader.addresses_of(key)
+    own_alias = view.aliases.get(key)
     standing = map(view.aliases.get, view.aliases.stated_for(key))
     return {
         "name": record.name,
         "key": record.key,
         "kind": record.kind,
         "forms": sorted(record.forms),
-        "stands for": None if stated is None else stated.entity,
+        "stands for": None if own_alias is None else own_alias.entity,
         "also called": [alias.name for alias in standing if alias is not None],
         "mentions": reader.mention_count(found, key),
-        "abstracts": sum(1 for rank, _ in places if rank != NODE),
-        "trees": sorted({reader.tree_name(view.forest.node(place).tree) for rank, place in places if rank == NODE}),
+        "abstracts": sum(1 for rank, _ in addresses if rank != NODE),
+        "trees": sorted(
+            {reader.tree_name(view.forest.node(address).tree) for rank, address in addresses if rank == NODE}
+        ),
         "temperature": 0 if entry is None else entry.temperature,
         **{name: value for system in SYSTEMS.values() for name, value in system.of_entity(view, found).items()},
     }

@@ -24,10 +24,12 @@ def failure(text: str, offset: int, reason: str) -> StatementError:
     stop = len(text) if stop < 0 else stop
     line, column = text.count("\n", 0, offset) + 1, offset - start + 1
     left, right = max(start, offset - _WINDOW), min(stop, offset + _WINDOW)
-    before = ("…" if left > start else "") + text[left:offset]
-    shown = before + text[offset:right] + ("…" if right < stop else "")
-    pad = "".join(map(_blank, before))
-    return StatementError(f"line {line}, column {column}: {reason}\n  {shown}\n  {pad}^", line=line, column=column)
+    prefix = ("…" if left > start else "") + text[left:offset]
+    excerpt = prefix + text[offset:right] + ("…" if right < stop else "")
+    padding = "".join(map(_blank, prefix))
+    return StatementError(
+        f"line {line}, column {column}: {reason}\n  {excerpt}\n  {padding}^", line=line, column=column
+    )
 
 
 def _blank(character: str) -> str:
@@ -46,5 +48,5 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     ('documents', None)
     """
     folded = {candidate.lower(): candidate for candidate in known}
-    found = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    matches = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None

@@ -73,42 +73,42 @@ def documents_where(state: State, where: str | Mapping[str, Any], parameters: Pa
 
 def _kept(state: State, key: Hashable | None, find: Callable[[], Filtered]) -> Filtered:
     """What a condition left when it was last asked for, else what it leaves now; ``key`` None: that is not kept."""
-    kept = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
-    if kept is None or key is None:
+    cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
+    if cache is None or key is None:
         return find()
-    allowed = kept.get(key)
+    allowed = cache.get(key)
     if allowed is not None:
         return Filtered(allowed, "kept since it was last asked for")
-    found = find()
-    kept.keep(key, found.allowed)
-    return found
+    result = find()
+    cache.keep(key, result.allowed)
+    return result
 
 
 def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] | None], Iterable[int]]) -> Filtered:
     """The documents that fulfil a condition; ``judged`` reads some, or all (None), to say which of them do."""
     index = state.part(METADATA)
     if isinstance(condition, Untold):
-        found = np.array(sorted(judged(None)), np.int64)
-        return Filtered(index.allowed(found), f"{state.counters.documents:,} documents read")
-    least, most = Evaluation(state).bounds(condition)
-    unclear = [] if least is most else np.flatnonzero(most & ~least).tolist()
+        document_ids = np.array(sorted(judged(None)), np.int64)
+        return Filtered(index.allowed(document_ids), f"{state.counters.documents:,} documents read")
+    certain, possible = Evaluation(state).bounds(condition)
+    unclear = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
     if unclear or not is_told(condition):
         # Where nothing is unclear, SQLite still judges what the condition says.
         fulfilling = list(judged(unclear))
         if fulfilling:
-            least = least.copy()
-            least[fulfilling] = True
-    how = "by the postings of words and the index of values" if asks_words(condition) else "by the index of values"
-    how += f", {len(unclear):,} documents read" if unclear else ""
-    return Filtered(index.allowed(np.flatnonzero(least)), how)
+            certain = certain.copy()
+            certain[fulfilling] = True
+    detail = "by the postings of words and the index of values" if asks_words(condition) else "by the index of values"
+    detail += f", {len(unclear):,} documents read" if unclear else ""
+    return Filtered(index.allowed(np.flatnonzero(certain)), detail)
 
 
 def _judged(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
     """Those of some documents that fulfil a condition, by their records."""
-    fulfils, read = judge(condition, state), among or ()
-    for first in range(0, len(read), _READ_TOGETHER):
-        records = state.documents.get_many(read[first : first + _READ_TOGETHER])
-        yield from (document for document, record in records.items() if fulfils(record))
+    is_fulfilled, candidates = judge(condition, state), among or ()
+    for start in range(0, len(candidates), _READ_TOGETHER):
+        records = state.documents.get_many(candidates[start : start + _READ_TOGETHER])
+        yield from (document for document, record in records.items() if is_fulfilled(record))
 
 
 def _key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
@@ -116,10 +116,10 @@ def _key(state: State, condition: str, parameters: Parameters) -> Hashable | Non
     words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
     if words & _FLEETING or words & (sql_tables().keys() - SPINE_TABLES):
         return None
-    given = parameters.values() if isinstance(parameters, Mapping) else parameters
-    if not all(isinstance(value, SqlValue) for value in given):  # SQLite says so when it is given them
+    parameter_values = parameters.values() if isinstance(parameters, Mapping) else parameters
+    if not all(isinstance(value, SqlValue) for value in parameter_values):  # SQLite says so when it is given them
         return None
-    if not all(is_representable(value) for value in given if isinstance(value, int)):
+    if not all(is_representable(value) for value in parameter_values if isinstance(value, int)):
         return None
     values = sorted(parameters.items()) if isinstance(parameters, Mapping) else parameters
     return state.counters.change, condition, tuple(map(repr, values))

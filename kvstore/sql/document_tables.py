@@ -31,8 +31,8 @@ def _documents_with(name: str) -> Callable[[Reader, str], TableRows]:
     """The way in by a column whose values are kept."""
 
     def rows(reader: Reader, text: str) -> TableRows:
-        found = reader.view.part(METADATA).with_text(name, text)
-        return reader.ids(tables.DOCUMENTS) if found is None else iter(found)
+        document_ids = reader.view.part(METADATA).with_text(name, text)
+        return reader.ids(tables.DOCUMENTS) if document_ids is None else iter(document_ids)
 
     return rows
 

@@ -19,7 +19,7 @@ def statements(view: State) -> Iterator[str]:
     yield f"-- embedder {view.settings.embedder}"
     yield "BEGIN;"
     for fact in facts.all_facts():
-        yield from (f"{_written(said)};" for said in fact.said(view))
+        yield from (f"{_written(statement)};" for statement in fact.said(view))
     yield "COMMIT;"
 
 
@@ -32,5 +32,5 @@ def unsaid(view: State) -> Iterator[str]:
 def _written(said: Said) -> str:
     """A statement or sentence with its values in their places."""
     text, values = said
-    first, *rest = text.split("?")
-    return first + "".join(literal(value) + piece for value, piece in zip(values, rest, strict=True))
+    first, *pieces = text.split("?")
+    return first + "".join(literal(value) + piece for value, piece in zip(values, pieces, strict=True))

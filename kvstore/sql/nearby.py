@@ -24,9 +24,9 @@ _ALIKE = 0.75
 def near_keys(view: State, key: str, limit: int = 3) -> list[str]:
     """Keys of documents that look like ``key``."""
     for prefix in (key[: max(1, len(key) // 2)], ""):
-        near = difflib.get_close_matches(key, islice(view.documents.keys(prefix), _COMPARED), limit, _ALIKE)
-        if near:
-            return near
+        matches = difflib.get_close_matches(key, islice(view.documents.keys(prefix), _COMPARED), limit, _ALIKE)
+        if matches:
+            return matches
     return []
 
 
@@ -35,10 +35,10 @@ def near_names(view: State, name: str, limit: int = 3) -> list[str]:
     key = entity_key(name)
     # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
     for length in (max(1, len(key) // 2), 1):
-        nearby = [other for other, _ in islice(view.entities.names(key[:length]), _COMPARED)]
-        near = difflib.get_close_matches(key, nearby, limit, _ALIKE)
-        if near:
-            return [view.entities.get(entity).name for entity in map(view.entities.identify, near) if entity]
+        candidates = [other_key for other_key, _ in islice(view.entities.names(key[:length]), _COMPARED)]
+        matches = difflib.get_close_matches(key, candidates, limit, _ALIKE)
+        if matches:
+            return [view.entities.get(entity).name for entity in map(view.entities.identify, matches) if entity]
     return []
 
 

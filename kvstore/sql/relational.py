@@ -65,7 +65,7 @@ class _TableScan:
         self._reader = connection.open_reader
         self._table = table
         self._kinds = {name: kind for name, (kind, _) in table.every_column.items()}
-        self._reads = [read for _, read in table.every_column.values()]
+        self._reads = [read_column for _, read_column in table.every_column.values()]
         self._rows: TableRows = iter(())
         self._row: TableRow = _END
         self._record: Any = _END
@@ -81,8 +81,8 @@ class _TableScan:
             column, operator, _ = part.split(" ")
             if value is None:
                 return iter(())  # nothing compares with NULL
-            wanted = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
-            if not isinstance(value, wanted):
+            python_type = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
+            if not isinstance(value, python_type):
                 return self._table.scan(self._reader)  # compared after conversion, which is SQLite's business
             bounds[operator[0]] = value
         if "M" in bounds:
@@ -159,17 +159,17 @@ class _VirtualTable:
         self._names = list(table.every_column)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
-        usable = []
+        constraints = []
         for index in range(info.nConstraint):
             operator = _OPERATORS.get(info.get_aConstraint_op(index))
             if operator and info.get_aConstraint_usable(index) and info.get_aConstraint_collation(index) == "BINARY":
                 column = info.get_aConstraint_iColumn(index)
-                usable.append((index, self._names[column] if column >= 0 else "rowid", operator))
+                constraints.append((index, self._names[column] if column >= 0 else "rowid", operator))
         size = self._table.size(self._connection.open_reader)
-        chosen, rows = self._choose(usable, size)
-        for position, (index, _, _) in enumerate(chosen, 1):
+        selected, rows = self._choose(constraints, size)
+        for position, (index, _, _) in enumerate(selected, 1):
             info.set_aConstraintUsage_argvIndex(index, position)
-        info.idxStr = " AND ".join(f"{column} {operator} ?" for _, column, operator in chosen) or None
+        info.idxStr = " AND ".join(f"{column} {operator} ?" for _, column, operator in selected) or None
         info.estimatedRows = max(1, int(rows))
         info.estimatedCost = 10 + rows
         return True
@@ -193,8 +193,8 @@ class _VirtualTable:
         return [], size
 
     def Open(self) -> _TableScan:
-        measured = self._connection.open_reader.measured is not None
-        return (_MeasuredCursor if measured else _TableScan)(self._connection, self._table)
+        is_measured = self._connection.open_reader.measured is not None
+        return (_MeasuredCursor if is_measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
         pass
@@ -358,8 +358,8 @@ class Selection:
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, apsw.Error):
             offset = getattr(error, "error_offset", -1)
-            place = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
-            return self._explained(str(error), place)
+            position = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
+            return self._explained(str(error), position)
         if isinstance(error, KeyError):
             name = f":{error.args[0]}"
             return self._failed(max(0, self._text.find(name)), f"no value was given for {name}")
@@ -382,12 +382,12 @@ class Selection:
         if kind == "no such table":
             place = self._text.lower().find(name.lower()) if place is None else place
             tables = sql_tables()
-            near = nearest(name, tables)
-            remedy = f"did you mean {near}?" if near else f"there are {', '.join(tables)}"
+            suggestion = nearest(name, tables)
+            remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
             return self._failed(max(place, 0), f"there is no table {name}; {remedy}")
-        if kind == "no such column" and (quoted := re.match(r'("[^"]+") - should this be a string', name)):
-            text = literal(unquote(quoted[1]))
-            return self._failed(place, f"there is no column {quoted[1]}; text stands in single quotes: {text}")
+        if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
+            text = literal(unquote(quoted_match[1]))
+            return self._failed(place, f"there is no column {quoted_match[1]}; text stands in single quotes: {text}")
         if kind == "no such column":
             column = name.rpartition(".")[2].split(" ")[0].strip('"')
             return self._failed(place, f"there is no column {name}{_columns_near(column)}")
@@ -395,30 +395,30 @@ class Selection:
             return self._failed(place, "SELECT only reads, and only the store's own tables")
         if kind == "incomplete input":
             return self._failed(len(self._text), "the query ends too early")
-        if met := re.match(r'near "([^\W\d]\w*)": syntax error', message):
-            return self._failed(place, f"{met[1]} may not stand here{self._misspelt(met[1], place)}")
+        if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
+            return self._failed(place, f"{word_match[1]} may not stand here{self._misspelt(word_match[1], place)}")
         return self._failed(place, message)
 
     def _misspelt(self, met: str, place: int | None) -> str:
         """A hint that the word SQLite stumbled over, or else the one before it, was to be another."""
-        before = re.search(r"([^\W\d]\w*)\s+$", self._text if place is None else self._text[:place])
-        for word in (met, before[1]) if before else (met,):
-            near = nearest(word, _WORDS)
-            if near and near.lower() != word.lower():
-                return f"; did you mean {near}" + ("?" if word == met else f" instead of {word}?")
+        preceding = re.search(r"([^\W\d]\w*)\s+$", self._text if place is None else self._text[:place])
+        for word in (met, preceding[1]) if preceding else (met,):
+            suggestion = nearest(word, _WORDS)
+            if suggestion and suggestion.lower() != word.lower():
+                return f"; did you mean {suggestion}" + ("?" if word == met else f" instead of {word}?")
         return ""
 
 
 def _columns_near(column: str) -> str:
     """The tables that have this column, or else the name that it was probably meant to be."""
-    homes: dict[str, list[str]] = {}
+    tables_by_column: dict[str, list[str]] = {}
     for table in sql_tables().values():
         for each in table.every_column:
-            homes.setdefault(each.lower(), []).append(table.name)
-    if there := homes.get(column.lower()):
-        return f"; tables that have it: {', '.join(there)}"
-    near = nearest(column, homes)
-    return f"; did you mean {near}?" if near else ""
+            tables_by_column.setdefault(each.lower(), []).append(table.name)
+    if table_names := tables_by_column.get(column.lower()):
+        return f"; tables that have it: {', '.join(table_names)}"
+    suggestion = nearest(column, tables_by_column)
+    return f"; did you mean {suggestion}?" if suggestion else ""
 
 
 def documents_fulfilling(
@@ -430,14 +430,14 @@ def documents_fulfilling(
     Raises StatementError for a condition that is not one, showing the place.
     """
     table = "documents" if among is None else f"{JUDGED_DOCUMENTS.name} AS documents"
-    before = f"SELECT rowid FROM {table} WHERE (\n"
+    prefix = f"SELECT rowid FROM {table} WHERE (\n"
 
     def failed(place: int | None, reason: str) -> StatementError:
-        offset = None if place is None else max(0, place - len(before))
+        offset = None if place is None else max(0, place - len(prefix))
         if offset is not None and offset > len(condition):  # at the parenthesis that is added here
             offset, reason = len(condition), "the condition ends too early"
         return conditions.ConditionError(condition, offset, reason)
 
     reader = Reader(view, lambda: fixed_settings(view), among or ())
-    rows = Selection(f"{before}{condition}\n)", parameters, reader, failed)
+    rows = Selection(f"{prefix}{condition}\n)", parameters, reader, failed)
     return (int(row[0]) for row in rows)  # type: ignore[arg-type]

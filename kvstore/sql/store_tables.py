@@ -120,13 +120,13 @@ _MENTIONS = SqlTable(
 
 def _tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
     """The document that states a tree's edges; NULL where several do, or the user."""
-    stating: set[int] = set()
+    document_ids: set[int] = set()
     for node, _ in reader.view.forest.nodes(row):
         for parent in reader.view.forest.stated_parents(node):
-            stating.update(reader.view.forest.stated_by(node, parent))
-            if len(stating) > 1:
+            document_ids.update(reader.view.forest.stated_by(node, parent))
+            if len(document_ids) > 1:
                 return None
-    return _stating(reader, stating.pop()) if stating else None
+    return _stating(reader, document_ids.pop()) if document_ids else None
 
 
 def _stating(reader: Reader, document: int) -> str | None:
@@ -149,7 +149,7 @@ _TREES = SqlTable(
 
 
 def _nodes_of_entity(reader: Reader, name: str) -> TableRows:
-    return (place for rank, place in reader.addresses_of(name) if rank == addresses.NODE)
+    return (node for rank, node in reader.addresses_of(name) if rank == addresses.NODE)
 
 
 def _nodes_of_tree(reader: Reader, name: str) -> TableRows:
@@ -332,11 +332,11 @@ _SPINE = (
 
 def named_table(name: str) -> SqlTable:
     """The table of a name, in any case; raises InputError for one that is not there."""
-    known = sql_tables()
-    found = known.get(name.lower())
+    tables_by_name = sql_tables()
+    found = tables_by_name.get(name.lower())
     if found is None:
-        near = nearest(name, known)
-        remedy = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        suggestion = nearest(name, tables_by_name)
+        remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables_by_name)}"
         raise InputError(f"there is no table {name}; {remedy}")
     return found
 

@@ -33,5 +33,5 @@ def documents_matching(reader: Reader, query: str) -> TableRows:
 
 def chunks_matching(reader: Reader, query: str) -> TableRows:
     """The chunks that may match, by the words in them."""
-    having = partial(chunks_with_all, reader.view)
-    return iter(candidates(parse_text_query(query), having, np.intersect1d, np.union1d).tolist())
+    find_chunks = partial(chunks_with_all, reader.view)
+    return iter(candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())

@@ -141,48 +141,48 @@ class TableBuffer:
 
     def ordered(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
         """The keys of the changed records with ``start <= key < stop``, ascending or in the opposite order."""
-        found: list[Iterator[bytes]] = []
+        key_runs: list[Iterator[bytes]] = []
         for keys in self._lists():
             first = bisect_left(keys, start) if start else 0
-            places = range(first, len(keys) if stop is None else bisect_left(keys, stop, first))
-            if places:
-                found.append(map(keys.__getitem__, reversed(places) if reverse else places))
-        if len(found) < 2:
-            return found[0] if found else iter(())
-        return merge(*found, reverse=reverse)
+            positions = range(first, len(keys) if stop is None else bisect_left(keys, stop, first))
+            if positions:
+                key_runs.append(map(keys.__getitem__, reversed(positions) if reverse else positions))
+        if len(key_runs) < 2:
+            return key_runs[0] if key_runs else iter(())
+        return merge(*key_runs, reverse=reverse)
 
     def last_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
         """Of each range the key of the last changed record with ``start <= key < stop``, or None."""
         older, newer = self._lists()
         if not older and not newer:
             return [None] * len(ranges)
-        found: list[bytes | None] = []
+        last_keys: list[bytes | None] = []
         for start, stop in ranges:
             last: bytes | None = None
-            place = bisect_left(older, stop)
-            if place and older[place - 1] >= start:
-                last = older[place - 1]
-            place = bisect_left(newer, stop)
-            if place and newer[place - 1] >= (start if last is None else last):
-                last = newer[place - 1]
-            found.append(last)
-        return found
+            position = bisect_left(older, stop)
+            if position and older[position - 1] >= start:
+                last = older[position - 1]
+            position = bisect_left(newer, stop)
+            if position and newer[position - 1] >= (start if last is None else last):
+                last = newer[position - 1]
+            last_keys.append(last)
+        return last_keys
 
     def _lists(self) -> tuple[list[bytes], list[bytes]]:
         if self._older_keys is None:
             self._older_keys = sorted(self.older)
         if self._newer_keys is None:
             self._newer_keys = sorted(key for key in self.newer if key not in self.older), []
-        ordered, further = self._newer_keys
-        if further:
-            if len(further) < _FEW:
-                ordered = ordered.copy()
-                for key in further:
-                    insort(ordered, key)
+        ordered_keys, unordered_keys = self._newer_keys
+        if unordered_keys:
+            if len(unordered_keys) < _FEW:
+                ordered_keys = ordered_keys.copy()
+                for key in unordered_keys:
+                    insort(ordered_keys, key)
             else:
-                ordered = sorted(ordered + further)  # of two runs, the first of them in order
-            self._newer_keys = ordered, []
-        return self._older_keys, ordered
+                ordered_keys = sorted(ordered_keys + unordered_keys)  # of two runs, the first of them in order
+            self._newer_keys = ordered_keys, []
+        return self._older_keys, ordered_keys
 
     def _note(self, changes: TableChanges) -> None:
         """Take note of the keys of records that are about to be changed."""
@@ -209,10 +209,10 @@ class ChangeBuffer:
 
     def of(self, table: str) -> TableBuffer:
         """What is changed of a table, to be changed only where this is nobody else's."""
-        found = self._tables.get(table)
-        if found is None:
-            found = self._tables[table] = TableBuffer()
-        return found
+        buffer = self._tables.get(table)
+        if buffer is None:
+            buffer = self._tables[table] = TableBuffer()
+        return buffer
 
     @property
     def tables(self) -> list[str]:
@@ -221,15 +221,15 @@ class ChangeBuffer:
 
     def added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """How many records more there are than the table itself holds."""
-        of = self.of(table)
-        if of.added is None:
-            added = 0
-            for key in of.ordered():
-                chain = of.chain(key)
+        table_buffer = self.of(table)
+        if table_buffer.added is None:
+            num_added = 0
+            for key in table_buffer.ordered():
+                chain = table_buffer.chain(key)
                 if not needs_stored(chain):
-                    added += (chain is not None) - is_stored(key)
-            of.added = added
-        return of.added
+                    num_added += (chain is not None) - is_stored(key)
+            table_buffer.added = num_added
+        return table_buffer.added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
         """Change what a further segment says; raises CorruptionError where it is damaged."""
@@ -255,19 +255,19 @@ class ChangeBuffer:
     def _overlaid(
         self, table: str, first: bytes, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], reverse: bool
     ) -> Iterator[tuple[bytes, memoryview]]:
-        chain, waiting = self.of(table).chain, cast(bytes | None, first)
+        get_chain, pending = self.of(table).chain, cast(bytes | None, first)
         for record in stored:
-            while waiting is not None and (waiting > record[0] if reverse else waiting < record[0]):
-                yield from _present(table, waiting, chain(waiting), None)
-                waiting = next(keys, None)
-            if waiting == record[0]:
-                yield from _present(table, record[0], chain(record[0]), record[1])
-                waiting = next(keys, None)
+            while pending is not None and (pending > record[0] if reverse else pending < record[0]):
+                yield from _present(table, pending, get_chain(pending), None)
+                pending = next(keys, None)
+            if pending == record[0]:
+                yield from _present(table, record[0], get_chain(record[0]), record[1])
+                pending = next(keys, None)
             else:
                 yield record
-        while waiting is not None:
-            yield from _present(table, waiting, chain(waiting), None)
-            waiting = next(keys, None)
+        while pending is not None:
+            yield from _present(table, pending, get_chain(pending), None)
+            pending = next(keys, None)
 
     def is_full(self, most: int) -> bool:
         """Whether the segments are to be merged, of which there may be ``most`` bytes."""
@@ -289,24 +289,26 @@ def segment_key(last: bytes | None) -> bytes:
 def packed_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     """Segments as they are stored, together saying what is given, each of about :data:`LARGE` bytes at most: keys in
     order, so that whoever reads many segments has little to sort."""
-    every = {table: pieces for table, pieces in changes.items() if pieces}
-    sizes = (sum(map(len, pieces)) + sum(map(len, filter(None, pieces.values()))) for pieces in every.values())
+    nonempty = {table: pieces for table, pieces in changes.items() if pieces}
+    sizes = (sum(map(len, pieces)) + sum(map(len, filter(None, pieces.values()))) for pieces in nonempty.values())
     if sum(sizes) <= LARGE:  # as of most transactions
-        if every:
-            yield records.pack({table: {key: pieces[key] for key in sorted(pieces)} for table, pieces in every.items()})
+        if nonempty:
+            yield records.pack(
+                {table: {key: pieces[key] for key in sorted(pieces)} for table, pieces in nonempty.items()}
+            )
         return
-    waiting: dict[str, TableChanges] = {}
+    segment: dict[str, TableChanges] = {}
     size = 0
-    for table, pieces in every.items():
+    for table, pieces in nonempty.items():
         for key in sorted(pieces):
             if size > LARGE:
-                yield records.pack(waiting)
-                waiting, size = {}, 0
+                yield records.pack(segment)
+                segment, size = {}, 0
             piece = pieces[key]
-            waiting.setdefault(table, {})[key] = piece
+            segment.setdefault(table, {})[key] = piece
             size += len(key) + len(piece or b"")
-    if waiting:
-        yield records.pack(waiting)
+    if segment:
+        yield records.pack(segment)
 
 
 def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
@@ -316,8 +318,8 @@ def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
         raise CorruptionError(
             f"table {engine_tables.RECENT}, key {key.hex()}: not a segment; run CHECK REPAIR, or restore from a backup"
         )
-    found: dict[str, TableChanges] = segment
-    return found
+    changes_by_table: dict[str, TableChanges] = segment
+    return changes_by_table
 
 
 #: What reads the stored segments from a key on.
@@ -346,17 +348,17 @@ class ChangeBufferReader:
 
     def buffer(self, stored: StoredSegments) -> ChangeBuffer:
         """What the stored segments say together; raises CorruptionError for a damaged one."""
-        known = self._read
-        last = known.segments[-1] if known.segments else b""
+        cached = self._read
+        last = cached.segments[-1] if cached.segments else b""
         segments = stored(last)
         # Segments are removed all at once, and no other has the random bytes of this one: it stands for those before.
         if last and next(segments, (b"",))[0] != last:
-            known, segments = ChangeBuffer(), stored(b"")
-        found = None
+            cached, segments = ChangeBuffer(), stored(b"")
+        updated = None
         for key, value in segments:
-            found = found or known.copy()
-            found.add_segment(key, value)
-        self._read = found or known
+            updated = updated or cached.copy()
+            updated.add_segment(key, value)
+        self._read = updated or cached
         return self._read
 
     def adopt(self, buffer: ChangeBuffer) -> None:
@@ -369,19 +371,19 @@ def undamaged(stored: StoredSegments) -> tuple[ChangeBuffer, list[str]]:
 
     Patches of a record that a lost segment has changed may belong to it no more.
     """
-    buffer, lost, expected = ChangeBuffer(), [], 1
+    buffer, losses, expected = ChangeBuffer(), [], 1
     for key, value in stored(b""):
         number = records.U32.unpack_from(key)[0]
         if number > expected:
-            lost.append(
+            losses.append(
                 f"the changes of {number - expected} commits: table {engine_tables.RECENT} lacks their segments"
             )
         expected = number + 1
         try:
             buffer.add_segment(key, value)
         except CorruptionError as error:
-            lost.append(f"the changes of a commit: {error}")
-    return buffer, lost
+            losses.append(f"the changes of a commit: {error}")
+    return buffer, losses
 
 
 def check_change_buffer(stored: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:

@@ -39,20 +39,20 @@ def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> Non
         transaction, size = environment.begin(write=True), 0
         try:
             for name, table in sorted(tables.items()):
-                successor = environment.open_db(name.encode(), txn=transaction)
-                copied = 0
+                target_table = environment.open_db(name.encode(), txn=transaction)
+                num_copied = 0
                 with source.cursor(table) as cursor:
                     for key, value in cursor:
-                        copied += transaction.put(key, value, append=True, db=successor)
+                        num_copied += transaction.put(key, value, append=True, db=target_table)
                         size += len(key) + len(value)
                         if size >= BATCH:
                             transaction.commit()
                             release_pages(value)
                             transaction, size = environment.begin(write=True), 0
-                counted = source.count(table)
-                if copied != counted:
+                num_records = source.count(table)
+                if num_copied != num_records:
                     raise CorruptionError(
-                        f"of {counted} records of table {name} only {copied} can be read in order, so nothing was "
+                        f"of {num_records} records of table {name} only {num_copied} can be read in order, so nothing was "
                         "changed; run CHECK, and restore the store from a backup"
                     )
             transaction.commit()

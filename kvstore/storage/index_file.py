@@ -81,17 +81,17 @@ def read(
     Those are not read: whoever walks them verifies what it meets. ``trusted`` says whether a token stands in the
     store's record of that kind. Raises FileNotFoundError and IndexUnavailableError.
     """
-    mapped = _mapped(path)
-    head = _head(mapped, path, kind, trusted)
+    data = _mapped(path)
+    head = _head(data, path, kind, trusted)
     arrays = {}
     for row in head["arrays"]:
         name, dtype, shape, start, checksum = _array_of(row, path)
         stop = start + dtype.itemsize * math.prod(shape)
-        sound = stop <= len(mapped) and (name in checked_in_place or zlib.crc32(mapped[start:stop]) == checksum)
-        if not sound:
+        is_valid = stop <= len(data) and (name in checked_in_place or zlib.crc32(data[start:stop]) == checksum)
+        if not is_valid:
             raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
         try:
-            arrays[name] = np.ndarray(shape, dtype, mapped, start)
+            arrays[name] = np.ndarray(shape, dtype, data, start)
         except ValueError as error:  # nothing, in more dimensions than fit
             raise IndexUnavailableError(f"{path}: array {name}: {error}; REFRESH builds it anew") from error
     return head, arrays
@@ -118,8 +118,8 @@ def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = (
     parts = []
     for name in head.get(_PARTS, ()):
         token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_ENDINGS[0])
-        found = read(path.with_name(name), head["kind"], partial(_is_token, token), checked_in_place)
-        parts.append(FilePart(*found, name))
+        contents = read(path.with_name(name), head["kind"], partial(_is_token, token), checked_in_place)
+        parts.append(FilePart(*contents, name))
     return parts
 
 
@@ -144,11 +144,11 @@ def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], 
     magic, length, checksum = _HEADER.unpack_from(mapped)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
-    packed = mapped[_HEADER.size : _HEADER.size + length]
-    if len(packed) != length or zlib.crc32(packed) != checksum:
+    packed_head = mapped[_HEADER.size : _HEADER.size + length]
+    if len(packed_head) != length or zlib.crc32(packed_head) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
     try:
-        head = msgpack.unpackb(packed, raw=False)
+        head = msgpack.unpackb(packed_head, raw=False)
     except ValueError as error:  # all errors of msgpack are
         raise IndexUnavailableError(f"{path}: its head cannot be read; REFRESH builds it anew") from error
     if (
@@ -188,12 +188,14 @@ class LoadedFile(Generic[Kept]):
 
     def get(self) -> Kept | None:
         """What the file of that name holds now; None where there is none that can be used."""
-        stamp, (held_stamp, content) = _stamp(self.path), self._held
-        if stamp == held_stamp:
+        stamp, (loaded_stamp, content) = _stamp(self.path), self._held
+        if stamp == loaded_stamp:
             return content
         # While one thread reads a new file, the others go on with the old one, which still exists without a name. A
         # file changed where it stood must not be touched again.
-        replaced = stamp is not None and held_stamp is not None and stamp[0] != held_stamp[0] and content is not None
+        replaced = (
+            stamp is not None and loaded_stamp is not None and stamp[0] != loaded_stamp[0] and content is not None
+        )
         if self._loading.acquire(blocking=not replaced):
             try:
                 self._load(stamp)
@@ -229,10 +231,10 @@ class LoadedFile(Generic[Kept]):
 def _stamp(path: Path) -> _Stamp | None:
     """What changes when a file does; the first number when another file has its name."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class Draft:
@@ -249,8 +251,8 @@ class Draft:
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
         """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
         self._named = [part.name or self._write_part(head["kind"], part) for part in parts]
-        named = {_PARTS: self._named} if parts else {}
-        _write(self._descriptor, {**head, **named}, arrays)
+        parts_entry = {_PARTS: self._named} if parts else {}
+        _write(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
         """Give the file its name, in place of the one that had it, and remove the parts that it does not name."""
@@ -277,26 +279,26 @@ class Draft:
 
 def _write(descriptor: int, head: FileHead, arrays: Arrays) -> None:
     """Write a file from its beginning."""
-    plain = [np.ascontiguousarray(array) for array in arrays.values()]
-    about = [
+    contiguous = [np.ascontiguousarray(array) for array in arrays.values()]
+    array_infos = [
         (name, array.dtype.str, array.shape, zlib.crc32(_bytes(array)))
-        for name, array in zip(arrays, plain, strict=True)
+        for name, array in zip(arrays, contiguous, strict=True)
     ]
     # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
-    place = _aligned(_HEADER.size + len(_packed(head, about, [2**63] * len(plain))))
-    places = []
-    for array in plain:
-        places.append(place)
-        place = _aligned(place + array.nbytes)
-    packed = _packed(head, about, places)
+    offset = _aligned(_HEADER.size + len(_packed(head, array_infos, [2**63] * len(contiguous))))
+    offsets = []
+    for array in contiguous:
+        offsets.append(offset)
+        offset = _aligned(offset + array.nbytes)
+    packed_head = _packed(head, array_infos, offsets)
     os.ftruncate(descriptor, 0)
     with open(descriptor, "wb", closefd=False) as file:
-        file.write(_HEADER.pack(MAGIC, len(packed), zlib.crc32(packed)))
-        file.write(packed)
-        for start, array in zip(places, plain, strict=True):
+        file.write(_HEADER.pack(MAGIC, len(packed_head), zlib.crc32(packed_head)))
+        file.write(packed_head)
+        for start, array in zip(offsets, contiguous, strict=True):
             file.seek(start)
             file.write(_bytes(array))
-        file.truncate(place)
+        file.truncate(offset)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -389,9 +391,9 @@ def _aligned(place: int) -> int:
 
 
 def _packed(head: FileHead, about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
-    rows = [[name, code, shape, place, crc] for (name, code, shape, crc), place in zip(about, places, strict=True)]
-    packed: bytes = msgpack.packb({**head, "arrays": rows})
-    return packed
+    rows = [[name, code, shape, offset, crc] for (name, code, shape, crc), offset in zip(about, places, strict=True)]
+    packed_head: bytes = msgpack.packb({**head, "arrays": rows})
+    return packed_head
 
 
 def _bytes(array: npt.NDArray[Any]) -> memoryview:

@@ -61,10 +61,12 @@ def examine(path: Path, *, create: bool) -> bool:
             raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
-    strangers = sorted(name for name in names if not name.endswith(INDEX_ENDINGS))
-    if strangers:
-        shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
-        raise NotAStoreError(f"{path}: not a store ({DATA_FILE} is missing, but there is {shown}); name another path")
+    foreign_names = sorted(name for name in names if not name.endswith(INDEX_ENDINGS))
+    if foreign_names:
+        name_list = ", ".join(foreign_names[:3]) + (", ..." if len(foreign_names) > 3 else "")
+        raise NotAStoreError(
+            f"{path}: not a store ({DATA_FILE} is missing, but there is {name_list}); name another path"
+        )
     if not create:
         raise StoreNotFoundError(
             f"{path}: there is no store in this directory ({DATA_FILE} is missing); check the path, or open it with "

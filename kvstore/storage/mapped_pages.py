@@ -47,9 +47,9 @@ class PageBound:
         self._unseen[looked_up] += records
         if self._unseen[looked_up] >= _BETWEEN_LOOKS:
             self._unseen[looked_up] = 0
-            everything, held = held_bytes()
-            self._others = min(self._others, held)
-            if held > self._others + MOST_BYTES and (not looked_up or everything > MOST_IN_ALL):
+            total_bytes, mapped_bytes = held_bytes()
+            self._others = min(self._others, mapped_bytes)
+            if mapped_bytes > self._others + MOST_BYTES and (not looked_up or total_bytes > MOST_IN_ALL):
                 self._release()
                 self._others = held_bytes()[1]
 
@@ -58,10 +58,10 @@ def held_bytes() -> tuple[int, int]:
     """Bytes that count as memory of this process, and those of mapped files among them; 0 where the system does not
     tell."""
     try:
-        everything, mapped = map(int, _PAGES_HELD.read_bytes().split()[1:3])
+        total_pages, mapped_pages = map(int, _PAGES_HELD.read_bytes().split()[1:3])
     except OSError:
         return 0, 0
-    return everything * mmap.PAGESIZE, mapped * mmap.PAGESIZE
+    return total_pages * mmap.PAGESIZE, mapped_pages * mmap.PAGESIZE
 
 
 def release_pages(value: memoryview) -> None:
@@ -75,7 +75,7 @@ def release_pages(value: memoryview) -> None:
         return
     for mapping in mappings:
         span, permissions = mapping.split(maxsplit=2)[:2]
-        start, end = (int(place, 16) for place in span.split("-"))
+        start, end = (int(bound, 16) for bound in span.split("-"))
         # Of a shared mapping nothing is lost; what is private to the process would be.
         if start <= address < end and permissions.endswith("s"):
             advise = ctypes.CDLL(None).madvise

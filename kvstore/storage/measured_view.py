@@ -43,11 +43,11 @@ class MeasuredView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """The value under each of some keys, or None."""
         self.reads += 1
-        found = self._view.get_many(table, keys)
-        for value in found:
+        values = self._view.get_many(table, keys)
+        for value in values:
             if value is not None:
                 self._note(value)
-        return found
+        return values
 
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
@@ -69,11 +69,11 @@ class MeasuredView:
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
         self.reads += 1
-        found = self._view.last_many(table, ranges)
-        for record in found:
+        records = self._view.last_many(table, ranges)
+        for record in records:
             if record is not None:
                 self._note(record[1])
-        return found
+        return records
 
     def count(self, table: str) -> int:
         """The number of records in ``table``, which LMDB knows without reading them."""

@@ -19,12 +19,12 @@ from . import records
 
 def unpack(values: list[memoryview | None], table: str, keys: Sequence[bytes], columns: int) -> npt.NDArray[np.int64]:
     """The records of keys, shape (n, columns); raises CorruptionError for one that is damaged or None."""
-    found = np.empty((len(values), columns), np.int64)
-    unread = read_numbers(values, found)
-    if unread >= 0:
-        key, value = keys[unread], values[unread]
+    rows = np.empty((len(values), columns), np.int64)
+    bad_index = read_numbers(values, rows)
+    if bad_index >= 0:
+        key, value = keys[bad_index], values[bad_index]
         if value is None:
             raise CorruptionError(f"table {table}, key {key.hex()}: referred to but not stored; run CHECK")
         records.unpack(value, table, key)
         raise CorruptionError(f"table {table}, key {key.hex()}: not {columns} whole numbers; run CHECK REPAIR")
-    return found
+    return rows

@@ -146,7 +146,7 @@ class OpenFile:
 
         Returns the handles that were open before it, which are those it can use.
         """
-        cleared = reopened = False
+        readers_cleared = reopened = False
         while True:
             try:
                 with self.gate.entering():
@@ -161,14 +161,14 @@ class OpenFile:
                 self._reopen(wait)
                 reopened = True
             except lmdb.ReadersFullError as error:
-                if cleared:
+                if readers_cleared:
                     raise TransactionError(
                         f"{self.path}: all {MAX_READERS} snapshots that may be open at once, over all processes, are; "
                         "close some"
                     ) from error
                 with self.in_use() as data:
                     data.environment.reader_check()
-                cleared = True
+                readers_cleared = True
             except lmdb.Error as error:
                 raise translate(error, str(self.path)) from error
 
@@ -184,11 +184,11 @@ class OpenFile:
             while True:
                 transaction, _ = self.begin(wait, write=not self.data.readonly)
                 try:
-                    opener = None if self.data.readonly else transaction
+                    opening_transaction = None if self.data.readonly else transaction
                     names = self.data.table_names(
                         self.data.find_pages(transaction, transaction.id() - (not self.data.readonly))
                     )
-                    handles = {name: self.data.open_table(os.fsencode(name), opener) for name in names}
+                    handles = {name: self.data.open_table(os.fsencode(name), opening_transaction) for name in names}
                     transaction.commit()
                     break
                 except OvertakenError:
@@ -244,10 +244,10 @@ class OpenFile:
         """
         with self.gate.alone(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
-            before = self.data.size
+            size_before = self.data.size
             with self._open_lock.alone(), self.data.successor(self.data.write_densely) as copy:
                 self._put_in_place(copy)
-            return CompactReport(before, self.data.size)
+            return CompactReport(size_before, self.data.size)
 
     def exclude_other_processes(self) -> AbstractContextManager[None]:
         """Keep other processes from opening the file within the block, inside a write transaction.
@@ -294,9 +294,9 @@ class OpenFile:
     def _resize(self, size: int, wait: float) -> None:
         with self.gate.alone(wait, StoreFullError, f"{self.path}: the memory map must grow"):
             self.require_open()
-            opened = self.data.environment
+            environment_before = self.data.environment
             try:
                 self.data.resize(size)
             finally:
-                if self.data.environment is not opened:
+                if self.data.environment is not environment_before:
                     self.handles = {}

@@ -46,10 +46,10 @@ def take_room(directory: Path) -> None:
             raise _full(path, error) from error
         return  # LMDB meets the same error, and what it means for the opening is known there
     try:
-        now = os.fstat(descriptor)
-        wanted = max(TABLE_BYTES, now.st_size)
-        if now.st_size < wanted or 512 * now.st_blocks < wanted:
-            _allocate(descriptor, now.st_size, wanted)
+        status = os.fstat(descriptor)
+        num_bytes = max(TABLE_BYTES, status.st_size)
+        if status.st_size < num_bytes or 512 * status.st_blocks < num_bytes:
+            _allocate(descriptor, status.st_size, num_bytes)
     except OSError as error:
         raise _full(path, error) from error
     finally:
@@ -71,8 +71,8 @@ def _allocate(descriptor: int, size: int, wanted: int) -> None:
 
 
 def _full(path: Path, error: OSError) -> StoreFullError:
-    why = "the disk is full" if error.errno in NO_SPACE else error.strerror
+    reason = "the disk is full" if error.errno in NO_SPACE else error.strerror
     return StoreFullError(
-        f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({why}); nothing was changed: free some space "
+        f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({reason}); nothing was changed: free some space "
         "and open the store again"
     )

@@ -62,9 +62,9 @@ def packed(value: Any) -> bytes:
         packer = _idle.pop()
     except IndexError:
         packer = msgpack.Packer(use_bin_type=True)
-    body: bytes = packer.pack(value)
+    payload: bytes = packer.pack(value)
     _idle.append(packer)  # one that has failed may hold a part
-    return body
+    return payload
 
 
 def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:

@@ -43,8 +43,8 @@ class ScratchFile:
         return os.pread(self._descriptor, end - start, start)
 
     def _write(self) -> None:
-        left = memoryview(bytes(self._gathered))
-        self._written += len(left)
+        remaining = memoryview(bytes(self._gathered))
+        self._written += len(remaining)
         self._gathered.clear()
-        while left:
-            left = left[os.write(self._descriptor, left) :]
+        while remaining:
+            remaining = remaining[os.write(self._descriptor, remaining) :]

@@ -120,9 +120,9 @@ class SharedOpenLock:
         self._successor = os.open(successor, os.O_RDONLY)
         fcntl.flock(self._successor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(successor, self.path)
-        before, self._descriptor, self._successor = self._descriptor, self._successor, None
+        old_descriptor, self._descriptor, self._successor = self._descriptor, self._successor, None
         self.identity = identity_of(self._descriptor)
-        release(before)
+        release(old_descriptor)
 
     def require_table(self, timeout: float) -> None:
         """See to it that there is a table of readers when the store is opened again; raises as :meth:`begin` does."""
@@ -155,6 +155,6 @@ class SharedOpenLock:
         )
 
     def _forget(self) -> list[int]:
-        descriptors = [each for each in (self._descriptor, self._successor) if each is not None]
+        descriptors = [descriptor for descriptor in (self._descriptor, self._successor) if descriptor is not None]
         self._descriptor = self._successor = self.identity = None
         return descriptors

@@ -60,49 +60,49 @@ class TransactionThread:
 
         An interruption (Ctrl-C) is raised when the function is over; its result is given to ``undo`` before.
         """
-        errands = self._begun()
-        if errands is None:
+        tasks = self._begun()
+        if tasks is None:
             return function()
-        errand = _Errand(function)
-        errands.put(errand)
-        interruption = errand.wait()
-        error, errand.error = errand.error, None
+        task = _Errand(function)
+        tasks.put(task)
+        interruption = task.wait()
+        error, task.error = task.error, None
         try:
             if error is not None:
                 raise error
             if interruption is not None:
                 if undo is not None:
-                    result: Result = errand.result
+                    result: Result = task.result
                     self.run(lambda: undo(result))
                 raise interruption
-            return errand.result  # type: ignore[no-any-return]
+            return task.result  # type: ignore[no-any-return]
         finally:
-            del errand, error, interruption  # an error leads to this frame, which must not lead back to it
+            del task, error, interruption  # an error leads to this frame, which must not lead back to it
 
     def end(self) -> None:
         """Let the thread end when it has done what it was asked for."""
         with self._starting:
-            errands, self._errands, self._thread = self._errands, None, None
-        if errands is not None:
-            errands.put(None)
+            tasks, self._errands, self._thread = self._errands, None, None
+        if tasks is not None:
+            tasks.put(None)
 
     def _begun(self) -> SimpleQueue[_Errand | None] | None:
         """Where to put errands; None where whoever asks runs them: the thread itself, and the last thread of a process
         that is ending."""
         if sys.is_finalizing() or threading.get_ident() == self._thread:
             return None
-        errands = self._errands
-        if errands is not None:
-            return errands
+        tasks = self._errands
+        if tasks is not None:
+            return tasks
         with self._starting:
             if self._errands is None:
-                errands = SimpleQueue()
-                thread = threading.Thread(target=_serve, args=(errands,), name="kvstore transactions", daemon=True)
+                tasks = SimpleQueue()
+                thread = threading.Thread(target=_serve, args=(tasks,), name="kvstore transactions", daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:  # the process is ending
                     return None
-                self._errands, self._thread = errands, thread.ident
+                self._errands, self._thread = tasks, thread.ident
             return self._errands
 
     def __del__(self) -> None:
@@ -111,6 +111,6 @@ class TransactionThread:
 
 
 def _serve(errands: SimpleQueue[_Errand | None]) -> None:
-    while (errand := errands.get()) is not None:
-        errand.run()
-        del errand
+    while (task := errands.get()) is not None:
+        task.run()
+        del task

@@ -103,12 +103,12 @@ class WriterLock:
     @contextlib.contextmanager
     def sharing(self, timeout: float) -> Iterator[None]:
         """Keep writers out within the block; raises what :meth:`share` raises."""
-        shared = self.share(timeout)
+        descriptor = self.share(timeout)
         try:
             yield
         finally:
-            if shared is not None:
-                release(shared)
+            if descriptor is not None:
+                release(descriptor)
 
     def share(self, timeout: float) -> int | None:
         """Keep writers out while a reader that cannot register itself with LMDB reads.
@@ -180,10 +180,10 @@ class WriterLock:
 def name_of_holder(path: Path) -> str:
     """The process that holds the lock at ``path``, in words for a message."""
     try:
-        number = path.read_text("ascii", "replace").strip()
+        process_number = path.read_text("ascii", "replace").strip()
     except OSError:
-        number = ""
-    return f"process {number}" if number else "another process"
+        process_number = ""
+    return f"process {process_number}" if process_number else "another process"
 
 
 def _forget_in_child() -> None:

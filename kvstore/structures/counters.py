@@ -45,8 +45,8 @@ class Counters:
 
     @classmethod
     def load(cls, view: View) -> Counters:
-        value = view.get(tables.META, _KEY)
-        return cls() if value is None else cls(**records.unpack(value, tables.META, _KEY))
+        packed = view.get(tables.META, _KEY)
+        return cls() if packed is None else cls(**records.unpack(packed, tables.META, _KEY))
 
     def save(self, view: WriteView) -> None:
         view.put(tables.META, _KEY, records.pack(asdict(self)))

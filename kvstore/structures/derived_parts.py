@@ -69,10 +69,10 @@ class DerivedParts:
 
     def get(self, document: int) -> DerivedPart:
         """What is derived of a document; raises CorruptionError where nothing is kept."""
-        found = self.find(document)
-        if found is None:
+        derived_part = self.find(document)
+        if derived_part is None:
             raise CorruptionError(f"table {self._table} has nothing of document {document}; run CHECK REPAIR")
-        return found
+        return derived_part
 
     def find(self, document: int) -> DerivedPart | None:
         """What is derived of a document, or None where nothing is kept."""
@@ -95,8 +95,8 @@ class DerivedParts:
             yield records.U64.unpack(key)[0], self._decoded(key, value)
 
     def _decoded(self, key: bytes, value: memoryview) -> DerivedPart:
-        part, places = records.unpack(value, self._table, key)
-        return DerivedPart(part, [(block, row) for block, row in places])
+        part, locations = records.unpack(value, self._table, key)
+        return DerivedPart(part, [(block, row) for block, row in locations])
 
 
 class DerivedPartWriter(DerivedParts):
@@ -108,16 +108,16 @@ class DerivedPartWriter(DerivedParts):
         super().__init__(view, derived, dimension)
         self.vectors = VectorWriter(view, dimension, vector_space(derived))
         self._write = view
-        last = next(view.scan(self.vectors.space.blocks, reverse=True), None)
-        self._next_block = 1 if last is None else int(records.U32.unpack(last[0])[0]) + 1
+        last_block = next(view.scan(self.vectors.space.blocks, reverse=True), None)
+        self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
 
     def put(self, document: int, part: Any, vectors: Matrix) -> None:
         """Keep what is derived of a new document, and the vectors of its texts, shape (texts, dimension)."""
-        places = []
-        for text, vector in enumerate(vectors):
-            places.append(self.vectors.add(vector_id(document, text), vector, self._next_block))
-            self._next_block = max(self._next_block, places[-1][0] + 1)
-        self._put(document, DerivedPart(part, places))
+        locations = []
+        for text_index, vector in enumerate(vectors):
+            locations.append(self.vectors.add(vector_id(document, text_index), vector, self._next_block))
+            self._next_block = max(self._next_block, locations[-1][0] + 1)
+        self._put(document, DerivedPart(part, locations))
 
     def remove(self, document: int) -> None:
         """Take out what is kept of a document."""
@@ -127,15 +127,15 @@ class DerivedPartWriter(DerivedParts):
 
     def move(self, moved: Iterable[Sequence[int]]) -> None:
         """Take note of vectors that were moved: id, block, row."""
-        of_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+        moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         for id, block, row in moved:
-            document, text = vector_owner(id)
-            of_document.setdefault(document, []).append((text, (block, row)))
-        for document, texts in of_document.items():
-            found = self.get(document)
-            for text, place in texts:
-                found.places[text] = place
-            self._put(document, found)
+            document, text_index = vector_owner(id)
+            moves_by_document.setdefault(document, []).append((text_index, (block, row)))
+        for document, text_moves in moves_by_document.items():
+            derived_part = self.get(document)
+            for text_index, location in text_moves:
+                derived_part.places[text_index] = location
+            self._put(document, derived_part)
 
     def _put(self, document: int, found: DerivedPart) -> None:
         self._write.put(self._table, records.u64(document), records.pack(found))

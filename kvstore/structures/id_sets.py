@@ -22,9 +22,9 @@ def distinct(*some: npt.NDArray[Number]) -> npt.NDArray[Number]:
     [2, 5, 9]
     """
     ordered = np.sort(np.concatenate(some))
-    kept = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
-    return ordered[kept]
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
 
 
 def without(numbers: npt.NDArray[Number], gone: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -34,9 +34,9 @@ def without(numbers: npt.NDArray[Number], gone: npt.NDArray[Number]) -> npt.NDAr
     >>> without(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
-    left, others = distinct(numbers), distinct(gone)
-    if not len(others):
-        return left
-    places = np.minimum(np.searchsorted(others, left), len(others) - 1)
-    found: npt.NDArray[Number] = left[others[places] != left]
-    return found
+    remaining, removed_sorted = distinct(numbers), distinct(gone)
+    if not len(removed_sorted):
+        return remaining
+    positions = np.minimum(np.searchsorted(removed_sorted, remaining), len(removed_sorted) - 1)
+    difference: npt.NDArray[Number] = remaining[removed_sorted[positions] != remaining]
+    return difference

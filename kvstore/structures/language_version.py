@@ -40,10 +40,10 @@ def stored_language_version(view: View) -> str:
 def check_language_version(view: State) -> Iterator[str]:
     """The sentence of CHECK where another version is installed than the one that the store was derived with."""
     language = view.settings.language
-    stored, installed = stored_language_version(view.lmdb), language_version(language)
-    if stored and installed and stored != installed:
+    stored_version, installed_version = stored_language_version(view.lmdb), language_version(language)
+    if stored_version and installed_version and stored_version != installed_version:
         yield (
-            f"the texts were parsed by version {stored} of the language pipeline {language!r}, and version {installed} "
+            f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version {installed_version} "
             "is installed: names and relations may differ; CHECK REPAIR derives all of them with this one"
         )
 

@@ -41,12 +41,12 @@ class Logical:
         return record.key, "upper", record.uppers.index(abstract)
 
     def node(self, node: int, /) -> LogicalName:
-        place = self._state.forest.node(node)
-        return self._state.forest.tree_name(place.tree), self.entity(place.entity)
+        tree_node = self._state.forest.node(node)
+        return self._state.forest.tree_name(tree_node.tree), self.entity(tree_node.entity)
 
     def address(self, number: int, /) -> LogicalName:
-        rank, place = addresses.split(number)
-        return (rank, *(self.node(place) if rank == addresses.NODE else self.abstract(place)))
+        rank, target = addresses.split(number)
+        return (rank, *(self.node(target) if rank == addresses.NODE else self.abstract(target)))
 
 
 class Internal(Logical):

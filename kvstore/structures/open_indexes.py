@@ -49,8 +49,8 @@ class OpenIndexes:
 
     def generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
         """What is kept of a generation of a kind of index, by name; of the last two that were asked for."""
-        known = self._generations.setdefault(kind, {})
-        found = known.setdefault(token, {})
-        for older in list(known)[:-_GENERATIONS]:
-            known.pop(older, None)
-        return found
+        memories = self._generations.setdefault(kind, {})
+        memory = memories.setdefault(token, {})
+        for old_token in list(memories)[:-_GENERATIONS]:
+            memories.pop(old_token, None)
+        return memory

@@ -119,15 +119,15 @@ class Postings:
     def sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """How many postings and blocks each of some terms has; of one with a single block, that says it."""
         keys = [term_bytes(term) for term in terms]
-        found = []
+        term_sizes = []
         for key, value in zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True):
             if value is not None:
-                found.append(_size(key, value))
+                term_sizes.append(_size(key, value))
                 continue
             blocks = self._view.get_below(tables.POSTINGS, [key])
             payloads = [records.unseal(block, tables.POSTINGS, block_key) for block_key, block in blocks]
-            found.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
-        return found
+            term_sizes.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
+        return term_sizes
 
     def containing(
         self,
@@ -141,9 +141,9 @@ class Postings:
         sizes of the terms, where they are; ``narrowed`` leaves out some of the chunks of the rarest, before anything
         else is read.
         """
-        every = list(dict.fromkeys(terms))
-        sizes = dict(zip(every, self.sizes(every), strict=True)) if known is None else known
-        order = sorted(every, key=lambda term: sizes[term].postings)
+        unique_terms = list(dict.fromkeys(terms))
+        sizes = dict(zip(unique_terms, self.sizes(unique_terms), strict=True)) if known is None else known
+        order = sorted(unique_terms, key=lambda term: sizes[term].postings)
         if not order or not sizes[order[0]].postings:
             return np.empty(0, np.uint64)
         chunks = self.get(order[0]).chunks
@@ -165,8 +165,8 @@ class Postings:
     def beginning(self, letters: str) -> Ids:
         """The chunks that have a term which begins so, ascending."""
         blocks = self._view.get_below(tables.POSTINGS, [letters.encode()[:_LONGEST_TERM]])
-        found = [_decode(key, value).chunks for key, value in blocks]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint64)
+        chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
+        return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
     def blocks(self, term: str) -> list[Record]:
         """All blocks of a term, ascending: keys and sealed values."""
@@ -253,32 +253,34 @@ class PostingWriter(Postings):
         A document that takes the place of another has most of its terms: what is not asked for meanwhile is changed
         once for both.
         """
-        every = self._changes.terms(among)
-        for first in range(0, len(every), _PORTION):
-            terms = portion = every[first : first + _PORTION]
+        changed_terms = self._changes.terms(among)
+        for start in range(0, len(changed_terms), _PORTION):
+            terms = batch = changed_terms[start : start + _PORTION]
             prefixes = [term_bytes(term) for term in terms]
             stops = [prefix + _END for prefix in prefixes]
             while terms:
-                written: dict[bytes, bytes | None] = {}
+                block_changes: dict[bytes, bytes | None] = {}
                 blocks = self._view.last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
                 try:
-                    terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, written)
+                    terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, block_changes)
                 except ValueError as error:
                     raise damaged(error) from error
-                self._write.change_many(tables.POSTINGS, written)
-            self._write_sizes(portion)
-            self._changes.forget(portion)
+                self._write.change_many(tables.POSTINGS, block_changes)
+            self._write_sizes(batch)
+            self._changes.forget(batch)
 
     def _write_sizes(self, terms: Sequence[str]) -> None:
         """Write how many postings terms have that have been changed."""
         keys = [term_bytes(term) for term in terms]
-        stored = self._view.get_many(tables.TERM_COUNTS, keys)
-        written: dict[bytes, bytes | None] = {}
-        for key, value, (last, postings, blocks) in zip(keys, stored, self._changes.counts(terms), strict=True):
-            before = TermSize(last, min(last, 1)) if value is None else _size(key, value)
-            after = TermSize(before.postings + postings, before.blocks + blocks)
-            if after.blocks > 1 and (value is None or after != before):
-                written[key] = records.pack(after)
-            elif after.blocks <= 1 and value is not None:
-                written[key] = None
-        self._write.change_many(tables.TERM_COUNTS, written)
+        stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
+        size_changes: dict[bytes, bytes | None] = {}
+        for key, value, (old_count, postings, blocks) in zip(
+            keys, stored_values, self._changes.counts(terms), strict=True
+        ):
+            old_size = TermSize(old_count, min(old_count, 1)) if value is None else _size(key, value)
+            new_size = TermSize(old_size.postings + postings, old_size.blocks + blocks)
+            if new_size.blocks > 1 and (value is None or new_size != old_size):
+                size_changes[key] = records.pack(new_size)
+            elif new_size.blocks <= 1 and value is not None:
+                size_changes[key] = None
+        self._write.change_many(tables.TERM_COUNTS, size_changes)

@@ -40,21 +40,21 @@ def best(
     """
     ids = np.asarray(chunks, np.uint64)
     if len(ids) > 4 * top:
-        least = np.partition(scores, len(ids) - top)[len(ids) - top]
+        cutoff = np.partition(scores, len(ids) - top)[len(ids) - top]
         # All that ties with the last one taken stays in.
-        taken = np.flatnonzero(scores >= least)
-        ids, scores = ids[taken], scores[taken]
+        candidates = np.flatnonzero(scores >= cutoff)
+        ids, scores = ids[candidates], scores[candidates]
     order = np.argsort(-scores, kind="stable")
     ids, scores = ids[order], scores[order]
-    ordered = ids.tolist()
-    starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered)]
-    equals = [(start, end) for start, end in pairwise(starts) if end - start > 1 and start < top]
-    if equals:
-        tied = [chunk for start, end in equals for chunk in ordered[start:end]]
-        places = iter(state.places_of(tied))
-        for start, end in equals:
-            ordered[start:end] = [chunk for _, chunk in sorted(islice(places, end - start))]
-    return list(zip(ordered[:top], scores[:top].tolist(), strict=True))
+    ordered_chunks = ids.tolist()
+    starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered_chunks)]
+    tied_ranges = [(start, end) for start, end in pairwise(starts) if end - start > 1 and start < top]
+    if tied_ranges:
+        tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
+        sort_keys = iter(state.places_of(tied_chunks))
+        for start, end in tied_ranges:
+            ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
+    return list(zip(ordered_chunks[:top], scores[:top].tolist(), strict=True))
 
 
 def in_order(state: Placed, chunks: Iterable[int]) -> list[int]:
@@ -65,10 +65,10 @@ def in_order(state: Placed, chunks: Iterable[int]) -> list[int]:
 
 def shared_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
     """Each chunk of a ranking with its rank, from 1; chunks of equal score share that of the first of them."""
-    rank, last = 0, None
-    for place, (chunk, score) in enumerate(ranking, 1):
-        if score != last:
-            rank, last = place, score
+    rank, previous_score = 0, None
+    for position, (chunk, score) in enumerate(ranking, 1):
+        if score != previous_score:
+            rank, previous_score = position, score
         yield chunk, rank
 
 

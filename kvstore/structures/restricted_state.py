@@ -118,10 +118,12 @@ class RestrictedChunks(Chunks):
         return [present and self._allowed.has(chunk) for chunk, present in zip(ids, super().has_many(ids), strict=True)]
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
-        for first, end in zip(self._allowed.starts.tolist(), self._allowed.stops.tolist(), strict=True):
-            last = end if stop is None else min(end, stop)
-            if max(first, start) < last:
-                yield from super().scan(max(first, start), last)
+        for document_start, document_stop in zip(
+            self._allowed.starts.tolist(), self._allowed.stops.tolist(), strict=True
+        ):
+            range_stop = document_stop if stop is None else min(document_stop, stop)
+            if max(document_start, start) < range_stop:
+                yield from super().scan(max(document_start, start), range_stop)
 
 
 class RestrictedPostings(Postings):
@@ -176,7 +178,11 @@ class RestrictedForest(Forest):
 
     def assertions_of(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         return {
-            edge: [one for one in assertions if one.document == USER or one.document in self._allowed]
+            edge: [
+                assertion
+                for assertion in assertions
+                if assertion.document == USER or assertion.document in self._allowed
+            ]
             for edge, assertions in super().assertions_of(edges).items()
         }
 
@@ -188,7 +194,7 @@ class RestrictedForest(Forest):
         return node if node is not None and self.has_node(node) else None
 
     def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        return ((node, place) for node, place in super().nodes(tree) if self.has_node(node))
+        return ((node, tree_node) for node, tree_node in super().nodes(tree) if self.has_node(node))
 
     def tree(self, name: str) -> int | None:
         tree = super().tree(name)
@@ -205,11 +211,11 @@ class RestrictedForest(Forest):
         return super().verdict(child, parent) if self.assertions_of([edge])[edge] else None
 
     def _neighbours(self, table: str, node: int) -> Iterator[int]:
-        others = super()._neighbours(table, node)
-        while batch := list(islice(others, _BATCH)):
-            edges = [(node, other) if table in _UPWARD else (other, node) for other in batch]
+        neighbors = super()._neighbours(table, node)
+        while batch := list(islice(neighbors, _BATCH)):
+            edges = [(node, neighbor) if table in _UPWARD else (neighbor, node) for neighbor in batch]
             assertions = self.assertions_of(edges)
-            yield from (other for other, edge in zip(batch, edges, strict=True) if assertions[edge])
+            yield from (neighbor for neighbor, edge in zip(batch, edges, strict=True) if assertions[edge])
 
 
 class RestrictedFilter(EntityFilter):
@@ -232,17 +238,20 @@ class RestrictedFilter(EntityFilter):
         return self.lookup_many(keys)[0]
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
-        entities, first = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
+        entities, first_addresses = np.zeros(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         for position, key in enumerate(keys):
             record = self._look_up(key, None, 0)
             if record:
-                entry, places = record
-                entities[position], first[position] = entry.entity, places[0] if len(places) else 0
-        return entities, first
+                entry, name_addresses = record
+                entities[position], first_addresses[position] = (
+                    entry.entity,
+                    name_addresses[0] if len(name_addresses) else 0,
+                )
+        return entities, first_addresses
 
     def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        below = (np.array(numbers, np.uint64) for numbers in super().addresses_below(keys, stop))
-        return [tuple(numbers[self._are_visible(numbers)].tolist()) for numbers in below]
+        address_arrays = (np.array(numbers, np.uint64) for numbers in super().addresses_below(keys, stop))
+        return [tuple(numbers[self._are_visible(numbers)].tolist()) for numbers in address_arrays]
 
     def recognise(self, folded: Folded, max_words: int) -> Matches:
         matches = super().recognise(folded, max_words)
@@ -261,8 +270,8 @@ class RestrictedFilter(EntityFilter):
         record = self._visible[key]
         if not record:
             return None
-        entry, places = record
-        return entry, places[int(np.searchsorted(places, np.uint64(start))) :][:limit]
+        entry, visible_addresses = record
+        return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
 
     def _read_visible(self, key: str) -> tuple[FilterEntry, Ids] | None:
         """Return the entry of a name with its visible places, or None if neither a document nor the user has it."""
@@ -270,19 +279,21 @@ class RestrictedFilter(EntityFilter):
         if not record:
             return None
         entry, numbers = record
-        places = numbers[self._are_visible(numbers)]
-        if not len(places) and self._aliases.get(key) is None and not self._aliases.stated_for(key):
+        visible_addresses = numbers[self._are_visible(numbers)]
+        if not len(visible_addresses) and self._aliases.get(key) is None and not self._aliases.stated_for(key):
             return None
-        return FilterEntry(entry.entity, len(places), entry.temperature), places
+        return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
     def _are_visible(self, numbers: Ids) -> npt.NDArray[np.bool_]:
         """Return which addresses are nodes with a visible edge, or abstracts of allowed documents."""
-        ranks, places = numbers >> np.uint64(addresses.SHIFT), numbers & np.uint64(addresses.ID)
+        ranks, targets = numbers >> np.uint64(addresses.SHIFT), numbers & np.uint64(addresses.ID)
         nodes = ranks == addresses.NODE
-        leaves = ~nodes & (places < FIRST_UPPER)
+        leaves = ~nodes & (targets < FIRST_UPPER)
         upper = ~nodes & ~leaves
         visible = np.zeros(len(numbers), np.bool_)
-        visible[leaves] = self._allowed.mask(places[leaves] * np.uint64(GROUP))
-        visible[upper] = [one.document in self._allowed for one in self._abstracts.get_many(places[upper].tolist())]
-        visible[nodes] = [self._forest.has_node(node) for node in places[nodes].tolist()]
+        visible[leaves] = self._allowed.mask(targets[leaves] * np.uint64(GROUP))
+        visible[upper] = [
+            abstract.document in self._allowed for abstract in self._abstracts.get_many(targets[upper].tolist())
+        ]
+        visible[nodes] = [self._forest.has_node(node) for node in targets[nodes].tolist()]
         return visible

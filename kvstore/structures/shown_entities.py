@@ -25,7 +25,10 @@ class ShownEntities:
 
     def names_of(self, entity: int) -> list[int]:
         """The entities that are shown as one, itself among them."""
-        return [entity, *(name for name, one in self._merged.items() if one == entity and name != entity)]
+        return [
+            entity,
+            *(name for name, display_entity in self._merged.items() if display_entity == entity and name != entity),
+        ]
 
     @property
     def targets(self) -> set[int]:
@@ -36,15 +39,15 @@ class ShownEntities:
         """The entities that some are shown as."""
         if not len(self._from):
             return entities
-        places = np.minimum(np.searchsorted(self._from, entities), len(self._from) - 1)
-        return np.where(self._from[places] == entities, self._to[places], entities).astype(np.uint32)
+        positions = np.minimum(np.searchsorted(self._from, entities), len(self._from) - 1)
+        return np.where(self._from[positions] == entities, self._to[positions], entities).astype(np.uint32)
 
 
 def shown_entities(state: State) -> ShownEntities:
     """Which entities of a state are shown as others."""
-    merged: dict[int, int] = {}
+    display_by_entity: dict[int, int] = {}
     for key, _ in state.aliases.scan():
         identity = state.resolve(key)
         if identity is not None:
-            merged.update((entity, identity.entry.entity) for entity in identity.entities)
-    return ShownEntities(merged)
+            display_by_entity.update((entity, identity.entry.entity) for entity in identity.entities)
+    return ShownEntities(display_by_entity)

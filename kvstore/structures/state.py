@@ -102,10 +102,10 @@ class State:
 
     def part(self, part: Part[Read]) -> Read:
         """What a system keeps beside the spine, as this view sees it."""
-        found: Read | None = self._parts.get(part.name)
-        if found is None:
-            found = self._parts[part.name] = part.read(self)
-        return found
+        content: Read | None = self._parts.get(part.name)
+        if content is None:
+            content = self._parts[part.name] = part.read(self)
+        return content
 
     def derived_parts(self, derived: Derived) -> DerivedParts:
         """What a derivation made of each document."""
@@ -178,8 +178,8 @@ class State:
 
     @cached_property
     def vectors(self) -> Vectors:
-        shared = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified
-        return Vectors(self.lmdb, self.settings.dimension, verified=shared)
+        verified_blocks = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified
+        return Vectors(self.lmdb, self.settings.dimension, verified=verified_blocks)
 
     @cached_property
     def filter(self) -> EntityFilter:
@@ -199,23 +199,23 @@ class State:
         """The addresses of all names of an entity, ascending, at most ``limit``; each place once, at its best rank."""
         from .filter import addresses
 
-        lists = [self.filter.addresses(key, limit) for key, _ in identity.names]
-        if len(lists) == 1:
-            return lists[0]
-        ranks = map(addresses.split, np.concatenate(lists).tolist())
-        return addresses.of_places([(place, rank) for rank, place in ranks])[:limit]
+        address_lists = [self.filter.addresses(key, limit) for key, _ in identity.names]
+        if len(address_lists) == 1:
+            return address_lists[0]
+        ranks = map(addresses.split, np.concatenate(address_lists).tolist())
+        return addresses.of_places([(target, rank) for rank, target in ranks])[:limit]
 
     def addresses_with_ties(self, identity: Identity, most: int) -> Ids:
         """At least the first ``most`` addresses of an entity, ascending, and all of the same rank as the last of them:
         which of them come first is not for their ids to say."""
         from .filter import addresses
 
-        found = self.addresses_of(identity, most)
-        if len(found) < most:
-            return found
-        rank, _ = addresses.split(int(found[-1]))
-        found = self.addresses_of(identity)
-        return found[: int(np.searchsorted(found, np.uint64(addresses.address(rank + 1, 0))))]
+        entity_addresses = self.addresses_of(identity, most)
+        if len(entity_addresses) < most:
+            return entity_addresses
+        rank, _ = addresses.split(int(entity_addresses[-1]))
+        entity_addresses = self.addresses_of(identity)
+        return entity_addresses[: int(np.searchsorted(entity_addresses, np.uint64(addresses.address(rank + 1, 0))))]
 
     def vectors_of(self, record: DocumentRecord) -> Matrix:
         """The vectors of a document's chunks, shape (chunks, dimension)."""
@@ -237,5 +237,5 @@ class State:
         """The text of a document as it is searched: of one that its user has cut, what lies in its chunks."""
         if record.own_chunks is None:
             return self.documents.text(record.id).decode()
-        places = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]
-        return "\n\n".join(self.documents.text_slices({record.id: places})[record.id])
+        byte_ranges = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]
+        return "\n\n".join(self.documents.text_slices({record.id: byte_ranges})[record.id])

@@ -39,20 +39,22 @@ def chunks_of_word(state: State, pattern: WordPattern) -> Ids:
     stem = stemmer(state.settings.stemmer)
     if not pattern.prefix:
         return state.postings.get(stem(pattern.word)).chunks
-    found = [state.postings.beginning(pattern.word)]
-    found += [state.postings.get(term).chunks for term in sorted(_shorter_stems(pattern.word, state.settings.stemmer))]
-    return np.unique(np.concatenate(found))
+    chunk_arrays = [state.postings.beginning(pattern.word)]
+    chunk_arrays += [
+        state.postings.get(term).chunks for term in sorted(_shorter_stems(pattern.word, state.settings.stemmer))
+    ]
+    return np.unique(np.concatenate(chunk_arrays))
 
 
 def chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
     """The chunks that have all words of a phrase, or of those that stand near each other, ascending."""
-    every = set(patterns_of(leaf))
+    patterns = set(patterns_of(leaf))
     stem = stemmer(state.settings.stemmer)
-    whole = {stem(pattern.word) for pattern in every if not pattern.prefix}
-    found: Iterable[Ids] = (chunks_of_word(state, pattern) for pattern in every if pattern.prefix)
-    if whole:
-        found = (state.postings.containing(whole), *found)
-    return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), found)
+    whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}
+    chunk_arrays: Iterable[Ids] = (chunks_of_word(state, pattern) for pattern in patterns if pattern.prefix)
+    if whole_words:
+        chunk_arrays = (state.postings.containing(whole_words), *chunk_arrays)
+    return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), chunk_arrays)
 
 
 def _shorter_stems(beginning: str, stemming: str) -> set[str]:
@@ -60,6 +62,6 @@ def _shorter_stems(beginning: str, stemming: str) -> set[str]:
     if stemming == "none":
         return set()
     stem = stemmer(stemming)
-    found = {stem(beginning + ending) for ending in _TAILS}
-    found.update(beginning[:length] for length in range(_KEPT, len(beginning)))
-    return {term for term in found if not term.startswith(beginning)}
+    stems = {stem(beginning + ending) for ending in _TAILS}
+    stems.update(beginning[:length] for length in range(_KEPT, len(beginning)))
+    return {term for term in stems if not term.startswith(beginning)}

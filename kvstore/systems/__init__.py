@@ -75,16 +75,16 @@ class _ByName(MutableMapping[str, Named]):
 
     def imported(self, name: str) -> Named | None:
         """What has this name, if that need not be imported first."""
-        found = self._known[name]
-        return None if isinstance(found, _Unimported) else found
+        entry = self._known[name]
+        return None if isinstance(entry, _Unimported) else entry
 
     def __getitem__(self, name: str) -> Named:
-        found = self._known[name]
-        if isinstance(found, _Unimported):
-            _add(import_module(f"{__name__}.{found.folder}").SYSTEM)
-            found = self._known[name]
-            assert not isinstance(found, _Unimported)
-        return found
+        entry = self._known[name]
+        if isinstance(entry, _Unimported):
+            _add(import_module(f"{__name__}.{entry.folder}").SYSTEM)
+            entry = self._known[name]
+            assert not isinstance(entry, _Unimported)
+        return entry
 
     def __setitem__(self, name: str, value: Named) -> None:
         self._known[name] = value
@@ -119,7 +119,7 @@ def register(system: System) -> Callable[[], None]:
     A store that keeps what no registered system knows is only read. Raises InputError where its name, or that of a
     strategy, a kind of index or a table, is taken.
     """
-    for what, own, taken in (
+    for kind_name, names, taken_names in (
         ("system", {system.name}, SYSTEMS.keys()),
         ("structure or derivation", set(_kept(system)), {name for other in SYSTEMS.values() for name in _kept(other)}),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
@@ -136,8 +136,8 @@ def register(system: System) -> Callable[[], None]:
             {"document", "entity", "strategy"} | {d.name for s in SYSTEMS.values() for d in s.descriptions},
         ),
     ):
-        for name in own & taken:
-            raise InputError(f"system {system.name!r}: there is a {what} {name!r} already; give it another name")
+        for name in names & taken_names:
+            raise InputError(f"system {system.name!r}: there is a {kind_name} {name!r} already; give it another name")
     _add(system)
 
     def take_back() -> None:
@@ -166,12 +166,12 @@ def outline_of(system: System) -> SystemOutline:
     """What the line of a system says."""
     from .contract import MaintainedIndex
 
-    chosen = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
+    index_derivations = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
     return SystemOutline(
         tuple(strategy.name for strategy in system.strategies),
         tuple(kind.name for kind in system.indexes),
         {structure.name: structure.version for structure in system.structures},
-        {derivation.name: derivation.version for derivation in (*system.derivations, *chosen)},
+        {derivation.name: derivation.version for derivation in (*system.derivations, *index_derivations)},
     )
 
 
@@ -189,8 +189,11 @@ def derivations() -> list[Derivation]:
     """What the systems derive from each document, in every store or where it has the index."""
     from .contract import MaintainedIndex
 
-    every = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
-    return [*every, *(index.derivation for index in INDEXES.values() if isinstance(index, MaintainedIndex))]
+    system_derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    return [
+        *system_derivations,
+        *(index.derivation for index in INDEXES.values() if isinstance(index, MaintainedIndex)),
+    ]
 
 
 def facts() -> list[StatedFact[Any, Any]]:
@@ -223,11 +226,11 @@ def store_tables() -> list[LmdbTable]:
     from ..structures.derived_parts import derived_tables
     from ..structures.indexes.generations import generation_tables
 
-    derived = (table for derivation in derivations() for table in derived_tables(derivation))
-    stated = (LmdbTable(table) for fact in facts() for table in fact.tables)
-    grouped = (table for kind in generation_kinds() for table in generation_tables(kind))
-    kept = (table for structure in structures() for table in structure.tables)
-    return [*SPINE, *kept, *derived, *stated, *grouped]
+    derivation_tables = (table for derivation in derivations() for table in derived_tables(derivation))
+    fact_tables = (LmdbTable(table) for fact in facts() for table in fact.tables)
+    index_tables = (table for kind in generation_kinds() for table in generation_tables(kind))
+    structure_tables = (table for structure in structures() for table in structure.tables)
+    return [*SPINE, *structure_tables, *derivation_tables, *fact_tables, *index_tables]
 
 
 class _BufferedBySystems(Set[str]):
@@ -240,8 +243,8 @@ class _BufferedBySystems(Set[str]):
         return frozenset(table.name for table in store_tables() if table.buffered)
 
     def __contains__(self, table: object) -> bool:
-        of_spine = self._OF_SPINE.get(str(table))
-        return table in self._all if of_spine is None else of_spine
+        is_buffered = self._OF_SPINE.get(str(table))
+        return table in self._all if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
@@ -273,9 +276,9 @@ def strategy_named(name: str) -> Strategy:
         return STRATEGIES[name.lower()]
     from .plugin_strategy import STRATEGY_PLUGINS
 
-    brought = STRATEGY_PLUGINS.get(name.lower())
-    if brought is not None:
-        return brought
+    plugin = STRATEGY_PLUGINS.get(name.lower())
+    if plugin is not None:
+        return plugin
     return _named(name, {strategy.name: strategy for strategy in strategies()}, "strategy", UnknownStrategyError)
 
 
@@ -301,7 +304,7 @@ def _named(name: str, known: Mapping[str, Named], what: str, error: type[Kvstore
     if name.lower() not in known:
         import difflib
 
-        near = difflib.get_close_matches(name.lower(), known, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        matches = difflib.get_close_matches(name.lower(), known, 1)
+        hint = f"did you mean {matches[0]}? " if matches else ""
         raise error(f"there is no {what} {name!r}; {hint}there are {', '.join(known) or 'none'}")
     return known[name.lower()]

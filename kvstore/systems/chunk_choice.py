@@ -48,17 +48,17 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, room: int) 
     [1]
     """
     weight, worth = np.asarray(weights, np.int64), np.asarray(worths, np.float64)
-    taken = np.zeros(len(weight), bool)
-    left = room
-    for place in np.argsort(-(worth / np.maximum(weight, 1)), kind="stable").tolist():
-        if weight[place] <= left:
-            taken[place] = True
-            left -= int(weight[place])
-    exchange = _best_exchange(weight, worth, taken, left)
+    selected = np.zeros(len(weight), bool)
+    remaining = room
+    for index in np.argsort(-(worth / np.maximum(weight, 1)), kind="stable").tolist():
+        if weight[index] <= remaining:
+            selected[index] = True
+            remaining -= int(weight[index])
+    exchange = _best_exchange(weight, worth, selected, remaining)
     if exchange is not None:
-        out, into = exchange
-        taken[out], taken[into] = False, True
-    return [int(place) for place in np.flatnonzero(taken)]
+        removed, inserted = exchange
+        selected[removed], selected[inserted] = False, True
+    return [int(index) for index in np.flatnonzero(selected)]
 
 
 def _best_exchange(
@@ -70,16 +70,16 @@ def _best_exchange(
         return None
     inside = inside[np.argsort(-weight[inside], kind="stable")]
     # Of the heaviest n + 1 that are taken, the one that is worth least: its place among them.
-    least = np.minimum.accumulate(worth[inside])
-    cheapest = inside[np.maximum.accumulate(np.where(worth[inside] == least, np.arange(len(inside)), 0))]
+    min_worths = np.minimum.accumulate(worth[inside])
+    cheapest = inside[np.maximum.accumulate(np.where(worth[inside] == min_worths, np.arange(len(inside)), 0))]
     counts = np.searchsorted(-weight[inside], -(weight[outside] - left), side="right")
     outside, counts = outside[counts > 0], counts[counts > 0]
     if not len(outside):
         return None
-    out = cheapest[counts - 1]
-    gains = worth[outside] - worth[out]
+    removed = cheapest[counts - 1]
+    gains = worth[outside] - worth[removed]
     best = int(np.argmax(gains))
-    return (int(out[best]), int(outside[best])) if gains[best] > 0 else None
+    return (int(removed[best]), int(outside[best])) if gains[best] > 0 else None
 
 
 def worths_of(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
@@ -122,15 +122,15 @@ def _bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
         largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, whose, and the next largest
         for number, text in enumerate(texts):
             for gram, count in _grams(text, order).items():
-                most, whose, second = largest.get(gram, (0, -1, 0))
-                if count > most:
-                    largest[gram] = (count, number, most)
-                elif count > second:
-                    largest[gram] = (most, whose, count)
+                max_count, owner, second_count = largest.get(gram, (0, -1, 0))
+                if count > max_count:
+                    largest[gram] = (count, number, max_count)
+                elif count > second_count:
+                    largest[gram] = (max_count, owner, count)
         for number, text in enumerate(texts):
             for gram, count in _grams(text, order).items():
-                most, whose, second = largest[gram]
-                matches[number, order - 1] += min(count, second if whose == number else most)
+                max_count, owner, second_count = largest[gram]
+                matches[number, order - 1] += min(count, second_count if owner == number else max_count)
                 totals[number, order - 1] += count
     scores = np.zeros(len(texts))
     for number, text in enumerate(texts):
@@ -149,8 +149,8 @@ def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 def _nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
     """The length of another text that is nearest to this one's, of two the shorter; ``lengths`` ascend."""
-    place = int(np.searchsorted(lengths, length))
-    others = [int(lengths[at]) for at in (place - 1, place + 1) if 0 <= at < len(lengths)]
+    position = int(np.searchsorted(lengths, length))
+    others = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
     return min(others, key=lambda other: (abs(other - length), other), default=length)
 
 
@@ -165,22 +165,22 @@ def _pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     ranks = np.full(count, 1 / count)
     for _ in range(_STEPS):
         shares = np.where(degrees > 0, ranks / np.maximum(degrees, 1), 0)
-        lost = ranks[degrees == 0].sum()
-        ranks = (1 - _DAMPING) / count + _DAMPING * (np.bincount(second, shares[first], count) + lost / count)
+        dangling_mass = ranks[degrees == 0].sum()
+        ranks = (1 - _DAMPING) / count + _DAMPING * (np.bincount(second, shares[first], count) + dangling_mass / count)
     return np.round(ranks, 12)
 
 
 def _near_by_vector(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     """Each row with its nearest, shape (pairs, 2)."""
     count = min(_NEIGHBOURS, len(vectors) - 1)
-    found = []
+    pair_arrays = []
     for start in range(0, len(vectors), _AT_ONCE):
         products = vectors[start : start + _AT_ONCE] @ vectors.T
         rows = np.arange(start, start + len(products))
         products[np.arange(len(products)), rows] = -np.inf
         order = np.argsort(-np.round(products, 4), axis=1, kind="stable")[:, :count]
-        found.append(np.stack((np.repeat(rows, count), order.ravel()), axis=1))
-    return np.concatenate(found)
+        pair_arrays.append(np.stack((np.repeat(rows, count), order.ravel()), axis=1))
+    return np.concatenate(pair_arrays)
 
 
 def _near_by_words(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
@@ -195,8 +195,8 @@ def _near_by_words(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[
         ids, scores = best_by_words(state, weights, _NEIGHBOURS + 1)
         others = order[np.searchsorted(chunks, ids, sorter=order)]
         ranked = np.lexsort((others, -scores))
-        near = [int(other) for other in others[ranked[: _NEIGHBOURS + 1]] if other != number]
-        found += ((number, other) for other in near[:_NEIGHBOURS])
+        neighbours = [int(other) for other in others[ranked[: _NEIGHBOURS + 1]] if other != number]
+        found += ((number, other) for other in neighbours[:_NEIGHBOURS])
     return np.array(found, np.int64).reshape(-1, 2)
 
 

@@ -22,8 +22,8 @@ def context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
     """The kinds of facts that the vectors of chunks follow from."""
     if not settings.chunk_context:
         return []
-    stated = (fact for system in SYSTEMS.values() for fact in system.facts)
-    return [fact for fact in stated if isinstance(fact, DocumentFact) and fact.gives_context]
+    all_facts = (fact for system in SYSTEMS.values() for fact in system.facts)
+    return [fact for fact in all_facts if isinstance(fact, DocumentFact) and fact.gives_context]
 
 
 def chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
@@ -40,12 +40,14 @@ def _contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
     first = first_sentence(document.piece(0).decode())
-    written = [
+    fact_contexts = [
         fact.contexts(document.facts[fact.name], document)
         for fact in context_facts(settings)
         if fact.name in document.facts
     ]
-    found = ["\n".join(filter(None, lines)) for lines in zip(*written, strict=True)] or [""] * len(document.chunks)
+    found = ["\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True)] or [""] * len(
+        document.chunks
+    )
     return [lines or first for lines in found]
 
 

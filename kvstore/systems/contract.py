@@ -60,7 +60,9 @@ def stored_chunks(state: State, document: int, chunks: Sequence[int]) -> list[Ad
     """Some chunks of a stored document."""
     text = state.documents.text(document)
     rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.in_chunks(chunks), strict=True)
-    return [AddedChunk(chunk, text[one.start : one.end], one.section, mentions) for chunk, one, mentions in rows]
+    return [
+        AddedChunk(chunk, text[record.start : record.end], record.section, mentions) for chunk, record, mentions in rows
+    ]
 
 
 class Added(NamedTuple):
@@ -218,8 +220,8 @@ class MaintainedIndex(Index):
         if not record.state:
             return IndexStatus(self.name, "exact", change, 0, "part of every commit")
         documents = state.counters.documents
-        left = sum(1 for _ in unbuilt(record, state.lmdb))
-        detail = f"{documents - left:,} of {documents:,} documents; REFRESH INDEX {self.name} goes on"
+        num_unbuilt = sum(1 for _ in unbuilt(record, state.lmdb))
+        detail = f"{documents - num_unbuilt:,} of {documents:,} documents; REFRESH INDEX {self.name} goes on"
         return IndexStatus(self.name, "building", 0, change, detail)
 
 

@@ -28,12 +28,16 @@ def with_parts(
     """A document with what every derivation makes of it; the parts that it has already stay, but for those that follow
     one of the ``facts`` stated of it."""
     facts = facts or {}
-    followed = [not facts.keys().isdisjoint(one.derivation.facts) for one in kept]
-    wanted = [one for one, anew in zip(kept, followed, strict=True) if anew or one.label not in extracted.parts]
-    if not wanted:
+    follows_facts = [not facts.keys().isdisjoint(one.derivation.facts) for one in kept]
+    pending = [
+        one
+        for one, is_outdated in zip(kept, follows_facts, strict=True)
+        if is_outdated or one.label not in extracted.parts
+    ]
+    if not pending:
         return extracted
     document = text_to_store(extracted, facts)
-    made = {one.label: one.derive(document, settings) for one in wanted}
+    made = {one.label: one.derive(document, settings) for one in pending}
     return replace(extracted, parts={**extracted.parts, **made})
 
 
@@ -46,11 +50,11 @@ def texts_without_vectors(
 ) -> dict[str, Sequence[str]]:
     """The texts to embed of a document with parts, by the spaces that are not ``embedded``."""
     chunks = CHUNK_VECTORS.name
-    missing = [one for one in kept if one.label not in embedded]
+    missing = [derivation for derivation in kept if derivation.label not in embedded]
     if chunks in embedded and not missing:
         return {}
     document = text_to_store(extracted, facts or {})
     found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: chunk_texts(document, settings)}
-    for one in missing:
-        found[one.label] = one.texts(extracted.parts[one.label], document, settings)
+    for derivation in missing:
+        found[derivation.label] = derivation.texts(extracted.parts[derivation.label], document, settings)
     return found

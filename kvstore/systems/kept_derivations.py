@@ -76,4 +76,4 @@ def stored_derivations(view: View) -> list[KeptDerivation]:
 
 def kept_derivations(view: View) -> list[KeptDerivation]:
     """Those that every commit maintains."""
-    return [one for one in stored_derivations(view) if one.maintained]
+    return [derivation for derivation in stored_derivations(view) if derivation.maintained]

@@ -28,13 +28,13 @@ def _strategy(plugin: Plugin, make: Any) -> PluginStrategy:
     if not callable(make):
         raise PluginError(f"it is no class or function that makes a strategy, but {make!r:.80}")
     strategy = make()
-    lacking = [name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)]
-    if lacking:
-        raise PluginError(f"it makes {strategy!r:.80}, which has no {' and no '.join(lacking)}, and so is no strategy")
+    missing = [name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)]
+    if missing:
+        raise PluginError(f"it makes {strategy!r:.80}, which has no {' and no '.join(missing)}, and so is no strategy")
     if strategy.name != plugin.name or plugin.name != plugin.name.lower():
         raise PluginError(f"its strategy is called {strategy.name!r}; both names must be the same, in small letters")
     options = strategy.options
-    if not isinstance(options, Mapping) or not all(isinstance(one, (Option, Choice)) for one in options.values()):
+    if not isinstance(options, Mapping) or not all(isinstance(value, (Option, Choice)) for value in options.values()):
         raise PluginError("its options are no mapping of names to kvstore.arguments.Option or Choice")
     return PluginStrategy(plugin, strategy)
 

@@ -98,7 +98,9 @@ class Reader:
 
     def _chunks_below(self, name: str) -> Iterator[int]:
         """Numbers of the chunks below an entity's addresses, in order; of some there may be no chunk."""
-        leaves = {place for rank, place in self.addresses_of(name) if rank != addresses.NODE and place < FIRST_UPPER}
+        leaves = {
+            abstract for rank, abstract in self.addresses_of(name) if rank != addresses.NODE and abstract < FIRST_UPPER
+        }
         return chain.from_iterable(map(self.view.abstracts.chunk_ids, sorted(leaves)))
 
     def mention_count(self, entity: int, key: str) -> int:

@@ -62,8 +62,8 @@ class SqlTable:
         return self._declared({**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}})
 
     def _declared(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
-        listed = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
-        return f'CREATE TABLE "{self.name}" ({listed})'
+        column_list = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
+        return f'CREATE TABLE "{self.name}" ({column_list})'
 
 
 def maybe(row: TableRow | None) -> TableRows:

@@ -18,19 +18,21 @@ _KEY = b"structures"
 
 def _known() -> dict[str, int]:
     """The version that this kvstore makes of each."""
-    known: dict[str, int] = {}
-    for one in outlines():
-        known |= {**one.structures, **one.derivations}
-    return known
+    versions: dict[str, int] = {}
+    for outline in outlines():
+        versions |= {**outline.structures, **outline.derivations}
+    return versions
 
 
 def _kept(view: View) -> dict[str, int]:
     """The version that this kvstore makes of each that a store keeps."""
-    kept: dict[str, int] = {}
-    for one in outlines():
-        kept |= one.structures
-        kept |= {n: version for n, version in one.derivations.items() if n not in one.indexes or _has_index(view, n)}
-    return kept
+    versions: dict[str, int] = {}
+    for outline in outlines():
+        versions |= outline.structures
+        versions |= {
+            n: version for n, version in outline.derivations.items() if n not in outline.indexes or _has_index(view, n)
+        }
+    return versions
 
 
 def _has_index(view: View, name: str) -> bool:
@@ -58,25 +60,27 @@ def outdated(view: View) -> set[str]:
 
 def underived(view: View) -> str | None:
     """Why a store must be migrated, as the end of a sentence: what it lacks is made from texts, which takes long."""
-    lacking = ", ".join(sorted(outdated(view) & {name for one in outlines() for name in one.derivations}))
-    return f"it has no {lacking} as this kvstore derives it" if lacking else None
+    missing = ", ".join(sorted(outdated(view) & {name for outline in outlines() for name in outline.derivations}))
+    return f"it has no {missing} as this kvstore derives it" if missing else None
 
 
 def unmaintained(view: View) -> str | None:
     """Why a store must not be changed by this kvstore, as the end of a sentence; None where it may."""
-    known = _known()
-    new = [
-        f"{name} (version {version})" for name, version in stored_versions(view).items() if version > known.get(name, 0)
+    known_versions = _known()
+    unknown = [
+        f"{name} (version {version})"
+        for name, version in stored_versions(view).items()
+        if version > known_versions.get(name, 0)
     ]
-    if not new:
+    if not unknown:
         return None
-    return f"it keeps {', '.join(new)}, which this kvstore does not maintain; update kvstore to change it"
+    return f"it keeps {', '.join(unknown)}, which this kvstore does not maintain; update kvstore to change it"
 
 
 def require_maintained(view: View) -> None:
     """Raise StoreFormatError unless a store has what this kvstore maintains, and nothing else."""
-    why = unmaintained(view)
-    if why is None and outdated(view):
-        why = f"it has no {', '.join(sorted(outdated(view)))} as this kvstore maintains it; open it again"
-    if why is not None:
-        raise StoreFormatError(f"the store cannot be changed: {why}")
+    reason = unmaintained(view)
+    if reason is None and outdated(view):
+        reason = f"it has no {', '.join(sorted(outdated(view)))} as this kvstore maintains it; open it again"
+    if reason is not None:
+        raise StoreFormatError(f"the store cannot be changed: {reason}")

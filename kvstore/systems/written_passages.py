@@ -45,8 +45,8 @@ def passage_digest(title: str | None, headings: Sequence[str], text: str) -> byt
     >>> passage_digest("Tea", ["Leaves"], "They are picked.").hex()[:8]
     '8704ee67'
     """
-    shown = json.dumps([title, list(headings), text], ensure_ascii=False).encode()
-    return hashlib.blake2b(shown, digest_size=16).digest()
+    payload = json.dumps([title, list(headings), text], ensure_ascii=False).encode()
+    return hashlib.blake2b(payload, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class WrittenPassages:
 
     def of(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
         """Who wrote what of the passage of this digest; None where nobody wrote anything."""
-        found = self.passages.get(digest)
-        return found if found and found[1] else None
+        entry = self.passages.get(digest)
+        return entry if entry and entry[1] else None
 
 
 class WrittenFact(DocumentFact[WrittenPassages]):
@@ -94,7 +94,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     def value(self, *parts: Any) -> WrittenPassages:
         (rows,) = parts
-        found: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+        passages: dict[bytes, tuple[str, tuple[str, ...]]] = {}
         unplaced: list[tuple[str, str]] = []
         try:
             for digest, model, texts in rows:
@@ -103,13 +103,13 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                 if digest is None:
                     unplaced += ((model, text) for text in texts)
                 else:
-                    found[bytes.fromhex(digest)] = (model, tuple(texts))
+                    passages[bytes.fromhex(digest)] = (model, tuple(texts))
         except (TypeError, ValueError):
             raise InputError(
                 f"{self.name} are lists of a digest (of a passage, or null), the name of a model, and a list of texts, "
                 "none of them blank"
             ) from None
-        return WrittenPassages(found, tuple(unplaced))
+        return WrittenPassages(passages, tuple(unplaced))
 
     def parts(self, value: WrittenPassages) -> Sequence[Any]:
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.passages.items())]]
@@ -121,9 +121,9 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
         passages = {passage.digest: passage for passage in self.passages(document())}
-        found = {digest: entry for digest, entry in value.passages.items() if digest in passages}
-        found |= _placed(value.unplaced, list(passages.values()))
-        return WrittenPassages(found)
+        fitting = {digest: entry for digest, entry in value.passages.items() if digest in passages}
+        fitting |= _placed(value.unplaced, list(passages.values()))
+        return WrittenPassages(fitting)
 
     def size(self, value: WrittenPassages) -> int:
         return sum(len(texts) for _, texts in value.passages.values())
@@ -137,8 +137,8 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     def unsaid(self, state: State) -> Iterator[Said]:
         number = state.lmdb.count(self.tables[0])
         if number:
-            of = f"{number:,} document{'' if number == 1 else 's'}"
-            yield f"the {self.name} written for {of} are in no statement; EXPORT TO keeps them", ()
+            documents = f"{number:,} document{'' if number == 1 else 's'}"
+            yield f"the {self.name} written for {documents} are in no statement; EXPORT TO keeps them", ()
 
 
 def _placed(
@@ -148,10 +148,10 @@ def _placed(
     if not unplaced or not passages:
         return {}
     words = [set(content_terms(passage.text, str)) for passage in passages]
-    found: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+    assigned: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     for model, text in unplaced:
-        own = set(content_terms(text, str))
-        best = max(range(len(passages)), key=lambda number: (len(own & words[number]), -number))
-        digest = passages[best].digest
-        found[digest] = (model, (*found.get(digest, (model, ()))[1], text))
-    return found
+        text_words = set(content_terms(text, str))
+        best_index = max(range(len(passages)), key=lambda number: (len(text_words & words[number]), -number))
+        digest = passages[best_index].digest
+        assigned[digest] = (model, (*assigned.get(digest, (model, ()))[1], text))
+    return assigned

@@ -123,7 +123,7 @@ def parts(text: str, format: str = "markdown") -> list[BlockPart]:
         if format == "markdown"
         else [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _paragraphs(text)]
     )
-    return [replace(part, leads=_leads(text, part, after)) for part, after in zip_longest(found, found[1:])]
+    return [replace(part, leads=_leads(text, part, next_part)) for part, next_part in zip_longest(found, found[1:])]
 
 
 def _leads(text: str, part: BlockPart, after: BlockPart | None) -> bool:
@@ -133,53 +133,53 @@ def _leads(text: str, part: BlockPart, after: BlockPart | None) -> bool:
 
 
 def _line_parts(text: str) -> list[BlockPart]:
-    found: list[BlockPart] = []
+    parts: list[BlockPart] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
-    fence, depth, position, shallow = "", 0, 0, False
+    fence, depth, position, is_shallow = "", 0, 0, False
     lines = text.splitlines(keepends=True)
 
     def close() -> None:
         nonlocal kind
         if kind:
-            found.append(BlockPart(kind, start, end, level, _term_end(text, start, end, kind), False, continues))
+            parts.append(BlockPart(kind, start, end, level, _term_end(text, start, end, kind), False, continues))
         kind = ""
 
-    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+    for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):
         first, stop = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
         position += len(line)
-        mark = _FENCE.match(line.rstrip())
-        closes = mark is not None and not mark["language"].strip()
+        fence_match = _FENCE.match(line.rstrip())
+        is_closing = fence_match is not None and not fence_match["language"].strip()
         if fence:
             end = max(end, stop)
-            if mark is not None and closes and mark[1].startswith(fence):
+            if fence_match is not None and is_closing and fence_match[1].startswith(fence):
                 close()
                 fence = ""
             continue
-        if closes and kind in ("prose", "item"):  # no blank line before it: its code begins in an earlier chunk
-            found[:] = [BlockPart("code", 0, stop, continues=True)]
+        if is_closing and kind in ("prose", "item"):  # no blank line before it: its code begins in an earlier chunk
+            parts[:] = [BlockPart("code", 0, stop, continues=True)]
             kind = ""
             continue
         if stop < first:
             close()
             continue
-        indented = line.startswith(_INDENTED)
+        is_indented = line.startswith(_INDENTED)
         if kind == "code":
-            if indented:
+            if is_indented:
                 end = stop
                 continue
             close()
         item, row, title = _ITEM.match(line), _ROW.match(line), _HEADING.match(line)
-        if not kind and indented and shallow and not (depth or mark or item or row):
+        if not kind and is_indented and is_shallow and not (depth or fence_match or item or row):
             kind, start, end, level, continues = "code", first, stop, 0, False
             continue
-        opens = mark or row or item or title
-        if (row is None or kind != "table") and (opens is not None or kind in ("", "table", "heading")):
+        opening = fence_match or row or item or title
+        if (row is None or kind != "table") and (opening is not None or kind in ("", "table", "heading")):
             close()
-            start, level, continues, shallow = first, 0, False, not indented
-            if mark is not None:
-                kind, fence = "code", mark[1]
+            start, level, continues, is_shallow = first, 0, False, not is_indented
+            if fence_match is not None:
+                kind, fence = "code", fence_match[1]
             elif row is not None:
-                kind, continues = "table", _RULE.match(following) is None
+                kind, continues = "table", _RULE.match(next_line) is None
             elif title is not None:
                 kind, level, depth = "heading", len(title[1]), 0
             elif item is not None:
@@ -191,7 +191,7 @@ def _line_parts(text: str) -> list[BlockPart]:
                 kind, depth = "prose", 0
         end = stop
     close()
-    return found
+    return parts
 
 
 def _term_end(text: str, start: int, end: int, kind: str) -> int:
@@ -247,8 +247,8 @@ def summary_sentence(text: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    marked = "*" in text or "`" in text or "\\" in text  # as few texts are
-    return _MARKS.sub("", text) if marked else text
+    has_marks = "*" in text or "`" in text or "\\" in text  # as few texts are
+    return _MARKS.sub("", text) if has_marks else text
 
 
 def blocks(text: str, format: str) -> list[Block]:
@@ -271,9 +271,9 @@ def _paragraphs(text: str) -> Iterator[Block]:
         if heading is not None:
             yield Block("heading", heading.start, heading.end, heading.level, " ".join(heading.title.split()))
             first = heading.after
-        rest = text[first:last]
-        if rest.strip():
-            yield Block("prose", last - len(rest.lstrip()), last)
+        body = text[first:last]
+        if body.strip():
+            yield Block("prose", last - len(body.lstrip()), last)
 
 
 @lru_cache(maxsize=1)
@@ -292,42 +292,44 @@ def _markdown_blocks(text: str) -> list[Block]:
     for line in text.split("\n"):
         line_starts.append(line_starts[-1] + len(line) + 1)
     line_starts[-1] = len(text)
-    found: list[Block] = []
+    blocks: list[Block] = []
     tokens = _parser().parse(text)
     index = 0
-    in_item = 0
+    item_depth = 0
     while index < len(tokens):
         token = tokens[index]
-        in_item += token.nesting if token.type.startswith("list_item") else 0
+        item_depth += token.nesting if token.type.startswith("list_item") else 0
         opens_item = index > 0 and tokens[index - 1].type == "list_item_open"
         kind = _LEAVES.get(token.type)
         if token.type == "heading_open":
-            found.append(_heading(tokens[index : index + 2], line_starts))
-        elif token.type == "paragraph_open" and not in_item and _is_question(tokens[index + 1].content):
-            ((start, end),) = [(one.start, one.end) for one in _span(text, token, line_starts, "heading")]
-            found.append(Block("heading", start, end, _QUESTION_LEVEL, plain(without_links(tokens[index + 1].content))))
+            blocks.append(_heading(tokens[index : index + 2], line_starts))
+        elif token.type == "paragraph_open" and not item_depth and _is_question(tokens[index + 1].content):
+            ((start, end),) = [(block.start, block.end) for block in _span(text, token, line_starts, "heading")]
+            blocks.append(
+                Block("heading", start, end, _QUESTION_LEVEL, plain(without_links(tokens[index + 1].content)))
+            )
         elif kind or token.type == "paragraph_open":
             title = plain(without_links(tokens[index + 1].content)) if opens_item and not kind else ""
-            found += _span(text, token, line_starts, kind or ("item" if in_item else "prose"), in_item, title)
+            blocks += _span(text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title)
         if token.type == "table_open":
             while tokens[index].type != "table_close":
                 index += 1
         index += 1
-    return _with_gaps(text, found)
+    return _with_gaps(text, blocks)
 
 
 def _with_gaps(text: str, found: list[Block]) -> list[Block]:
     """The blocks, and as prose whatever else stands between them: rules, empty items, lone markers."""
-    every: list[Block] = []
+    filled: list[Block] = []
     position = 0
     for block in [*found, Block("end", len(text), len(text))]:
         gap = text[position : block.start]
         if gap.strip():
             start = position + len(gap) - len(gap.lstrip())
-            every.append(Block("prose", start, start + len(gap.strip())))
-        every.append(block)
+            filled.append(Block("prose", start, start + len(gap.strip())))
+        filled.append(block)
         position = max(position, block.end)
-    return every[:-1]
+    return filled[:-1]
 
 
 def _span(text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = "") -> list[Block]:

@@ -35,33 +35,33 @@ def is_everyday(word: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def everyday_kind(word: str) -> str | None:
     """What an everyday word is most often: ``noun``, ``verb``, ``adjective`` or ``other``; None for any other word."""
-    known, lower = _listed(), word.lower()
-    if lower in known or not lower.endswith(_ENDS):  # as most names
-        return known.get(lower)
-    return next((known[form] for form in _forms(lower) if form in known), None)
+    kinds, lower = _listed(), word.lower()
+    if lower in kinds or not lower.endswith(_ENDS):  # as most names
+        return kinds.get(lower)
+    return next((kinds[form] for form in _forms(lower) if form in kinds), None)
 
 
 def _forms(word: str) -> Iterator[str]:
     yield word
-    for ending, instead in _ENDINGS:
+    for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
-            bare = word[: -len(ending)] + instead
-            if ending == "es" and not instead and not bare.endswith(_BEFORE_ES):
+            base = word[: -len(ending)] + replacement
+            if ending == "es" and not replacement and not base.endswith(_BEFORE_ES):
                 continue  # James
-            yield bare
-            if ending in ("ed", "ing") and len(bare) > 3 and bare[-1:] == bare[-2:-1]:
-                yield bare[:-1]  # stopped, running
+            yield base
+            if ending in ("ed", "ing") and len(base) > 3 and base[-1:] == base[-2:-1]:
+                yield base[:-1]  # stopped, running
 
 
 @lru_cache(maxsize=1)
 def _listed() -> dict[str, str]:
     from importlib.resources import files
 
-    listed: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     kind = ""
     for line in (files("kvstore") / "text" / "everyday_words.txt").read_text(encoding="ascii").splitlines():
         if line.startswith("["):
             kind = line.strip("[]")
         else:
-            listed.update(dict.fromkeys(line.split(), kind))
-    return listed
+            kinds.update(dict.fromkeys(line.split(), kind))
+    return kinds

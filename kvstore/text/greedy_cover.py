@@ -51,15 +51,15 @@ def sentence_words(text: str) -> SentenceWords:
     >>> sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
     """
-    every = segments(text)
-    unspaced = not text.isascii() and _UNSPACED.search(text) is not None
-    found = [
+    all_words = segments(text)
+    is_unspaced = not text.isascii() and _UNSPACED.search(text) is not None
+    content_words = [
         word
-        for word in every
-        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (unspaced and _UNSPACED.match(word))
+        for word in all_words
+        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (is_unspaced and _UNSPACED.match(word))
     ]
     return SentenceWords(
-        found, len(every) if unspaced else len(text.split()), _RECORD_SHARE if _is_record(text) else 1.0
+        content_words, len(all_words) if is_unspaced else len(text.split()), _RECORD_SHARE if _is_record(text) else 1.0
     )
 
 
@@ -108,40 +108,43 @@ def greedy_cover(
     same owner are taken. What is too long for the room that is left is passed over, and a sentence that adds nothing is
     not taken. Of equals the earlier one comes first.
     """
-    weighty = [
+    weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
     ]
-    taken: Counter[str] = Counter()
-    of_owner: Counter[Hashable] = Counter()
+    word_counts: Counter[str] = Counter()
+    owner_counts: Counter[Hashable] = Counter()
 
     def gain(number: int) -> float:
         # Added exactly: a set has no order, and the same text always gets the same summary.
         added = math.fsum(
-            [weight * _LEFT ** taken[word] if word in taken else weight for word, weight in weighty[number]]
+            [
+                weight * _LEFT ** word_counts[word] if word in word_counts else weight
+                for word, weight in weighted_words[number]
+            ]
         )
         return sentences[number].share * added / (_ENTRY + sentences[number].length)
 
-    takes = sizes or [sentence.length for sentence in sentences]
+    costs = sizes or [sentence.length for sentence in sentences]
     heap = [
         (-gain(number), number)
-        for number, (sentence, size) in enumerate(zip(sentences, takes, strict=True))
+        for number, (sentence, size) in enumerate(zip(sentences, costs, strict=True))
         if sentence.length >= _FEWEST and size <= room
     ]
     heapq.heapify(heap)
-    chosen: list[int] = []
-    while heap and len(chosen) != most:
+    selected: list[int] = []
+    while heap and len(selected) != most:
         _, number = heapq.heappop(heap)
-        if takes[number] > room or (owners and of_owner[owners[number]] == most_of_one):
+        if costs[number] > room or (owners and owner_counts[owners[number]] == most_of_one):
             continue
-        now = (-gain(number), number)
-        if now[0] >= 0:
+        entry = (-gain(number), number)
+        if entry[0] >= 0:
             continue
-        if heap and now > heap[0]:
-            heapq.heappush(heap, now)
+        if heap and entry > heap[0]:
+            heapq.heappush(heap, entry)
             continue
-        taken.update(word for word, _ in weighty[number])
-        chosen.append(number)
-        room -= takes[number]
+        word_counts.update(word for word, _ in weighted_words[number])
+        selected.append(number)
+        room -= costs[number]
         if owners:
-            of_owner[owners[number]] += 1
-    return chosen
+            owner_counts[owners[number]] += 1
+    return selected

@@ -39,14 +39,15 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     >>> are_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
     """
-    of_others = [_of_others(text) for text in texts]
-    others = sum(of_others)
-    if not others:
+    foreign_counts = [_of_others(text) for text in texts]
+    num_foreign = sum(foreign_counts)
+    if not num_foreign:
         return [True] * len(texts)
-    of_english = [_COUNTED_OF_ENGLISH.count(text)[0] for text in texts]
-    whole = sum(of_english) >= others or others < _ENOUGH
+    english_counts = [_COUNTED_OF_ENGLISH.count(text)[0] for text in texts]
+    is_document_english = sum(english_counts) >= num_foreign or num_foreign < _ENOUGH
     return [
-        one >= other if max(one, other) >= _ENOUGH else whole for one, other in zip(of_english, of_others, strict=True)
+        english_count >= foreign_count if max(english_count, foreign_count) >= _ENOUGH else is_document_english
+        for english_count, foreign_count in zip(english_counts, foreign_counts, strict=True)
     ]
 
 
@@ -74,7 +75,7 @@ def capitalizes_nouns(language: str | None) -> bool:
 
 def _of_others(text: str) -> int:
     """How many words of a text are function words of other languages; in another script, all are."""
-    others, words, letters = _COUNTED_OF_OTHERS.count(text)
-    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > letters:
-        others += words
-    return others
+    num_foreign, num_words, num_letters = _COUNTED_OF_OTHERS.count(text)
+    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > num_letters:
+        num_foreign += num_words
+    return num_foreign

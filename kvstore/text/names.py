@@ -249,19 +249,19 @@ def is_name_key(key: str, most_words: int) -> bool:
     """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
     text."""
     # A character is of four bytes at most, and between two words stands another.
-    short = 4 * len(key) <= LONGEST_KEY or len(key.encode()) <= LONGEST_KEY
-    few = (len(key) + 1) // 2 <= most_words or len(words(key)) <= most_words
-    return short and few and any(map(str.isalpha, key))
+    is_short = 4 * len(key) <= LONGEST_KEY or len(key.encode()) <= LONGEST_KEY
+    has_few_words = (len(key) + 1) // 2 <= most_words or len(words(key)) <= most_words
+    return is_short and has_few_words and any(map(str.isalpha, key))
 
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph ask for the same
 def title_forms(title: str) -> tuple[str, ...]:
     """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
     it has one. Empty where nothing is left."""
-    written = plain(title)
-    whole = (written if _begins_with_initial(written) else _NUMBERED.sub("", written)).strip(" .:;,")
-    shorter = _BRACKETED.sub("", whole)
-    return tuple(dict.fromkeys(form for form in (whole, shorter) if form))
+    plain_title = plain(title)
+    full_title = (plain_title if _begins_with_initial(plain_title) else _NUMBERED.sub("", plain_title)).strip(" .:;,")
+    short_title = _BRACKETED.sub("", full_title)
+    return tuple(dict.fromkeys(form for form in (full_title, short_title) if form))
 
 
 def _begins_with_initial(title: str) -> bool:
@@ -284,21 +284,21 @@ def title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
     if not forms or (kind == "heading" and not says_something(forms[-1], english)):
         return
     yield from (Name(form, kind) for form in forms)
-    single = singular(forms[-1]) if english else None
-    if single:
-        yield Name(single, kind)
+    singular_form = singular(forms[-1]) if english else None
+    if singular_form:
+        yield Name(singular_form, kind)
 
 
 def says_something(heading: str, english: bool) -> bool:
     """Whether a heading tells a subject."""
-    found = heading.split()
+    words = heading.split()
     if heading.casefold() in PARTS_OF_TEXT:
         return False
-    if len(found) == 1:
+    if len(words) == 1:
         return is_of_code(heading) or (
             english and not is_everyday(heading) and entity_key(heading) not in FUNCTION_WORDS
         )
-    lower = [word.casefold() for word in found]
+    lower = [word.casefold() for word in words]
     return not all(word in PARTS_OF_TEXT or word in PLAIN or word in FUNCTION_WORDS for word in lower)
 
 
@@ -387,27 +387,27 @@ class SentenceNames:
         self._titles: dict[int, list[str]] = {}
         pieces: list[list[str]] = []
         for sentence in sentences:
-            titles, rest = without_titles(sentence)
+            titles, remaining = without_titles(sentence)
             if titles:
                 self._titles[len(pieces)] = titles
-            pieces.append(name_pieces(rest, common, capitalised))
+            pieces.append(name_pieces(remaining, common, capitalised))
         self._runs = CapitalRuns(_RULES, pieces, common, capitalised)
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
-        for number, found in enumerate(self._runs.forms(sentence)):
-            if not isinstance(found, str):
-                for form in found:
+        for number, item in enumerate(self._runs.forms(sentence)):
+            if not isinstance(item, str):
+                for form in item:
                     yield _name((form, "name"))
-            elif found[0] == "`":
-                code = found.strip("`")
+            elif item[0] == "`":
+                code = item.strip("`")
                 # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
                 if number == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
                     yield from _code_names(code)
             else:
-                term = plain(found)
+                term = plain(item)
                 if _is_emphasised_term(term):
                     yield Name(term, "term")
 
@@ -429,8 +429,8 @@ def written_terms(text: str, kind: str) -> Iterator[Name]:
     explained = _EXPLAINED.match(text) if kind == "item" else None
     if explained:
         term = explained.group(1).strip()
-        found = term.split()
-        if 1 < len(found) <= 3 and is_term(term) and found[0].casefold() not in PLAIN and term[1:].islower():
+        words = term.split()
+        if 1 < len(words) <= 3 and is_term(term) and words[0].casefold() not in PLAIN and term[1:].islower():
             yield Name(term, "term")
 
 
@@ -440,15 +440,15 @@ def mail_names(field: str, english: bool = True) -> Iterator[Name]:
     >>> [name.form for name in mail_names("From: Juno Ferreira <juno@example.org>")]
     ['Juno Ferreira']
     """
-    label, _, said = field.partition(":")
-    label, said = label.lower(), " ".join(said.split())
+    label, _, value = field.partition(":")
+    label, value = label.lower(), " ".join(value.split())
     if label == "subject":
-        yield from title_names(_ANSWERING.sub("", said), "heading", english)
+        yield from title_names(_ANSWERING.sub("", value), "heading", english)
     elif label in _OF_PERSONS:
-        for person in _PERSON.findall(_ADDRESS.sub(",", said)):
+        for person in _PERSON.findall(_ADDRESS.sub(",", value)):
             form = " ".join(person.strip(" \"'").split())
-            alone = " " in form or not is_everyday(form)
-            if form[:1].isalpha() and "@" not in form and alone and is_term(form.replace(",", "")):
+            is_distinctive = " " in form or not is_everyday(form)
+            if form[:1].isalpha() and "@" not in form and is_distinctive and is_term(form.replace(",", "")):
                 yield Name(form, "name")
 
 
@@ -467,16 +467,16 @@ def _code_names(code: str) -> Iterator[Name]:
     elif _IDENTIFIER.fullmatch(code):
         yield from _identifier(code)
     else:
-        opening = _CALLED.match(code)
-        if opening:
-            yield from _identifier(opening.group())
+        call = _CALLED.match(code)
+        if call:
+            yield from _identifier(call.group())
         yield from identifiers(code)
 
 
 def _identifier(code: str) -> Iterator[Name]:
-    bare = code.removesuffix("()")
-    if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS | _BESIDE_NAMES and not _NO_CODE.fullmatch(bare):
-        yield Name(bare, "code")
+    name = code.removesuffix("()")
+    if len(name) > 1 and entity_key(name) not in FUNCTION_WORDS | _BESIDE_NAMES and not _NO_CODE.fullmatch(name):
+        yield Name(name, "code")
 
 
 def _is_emphasised_term(term: str) -> bool:

@@ -37,8 +37,8 @@ def _nfkc_casefold(text: str) -> str:
 
 def _without_accents(match: re.Match[str]) -> str:
     """A letter, or combining marks, without the accents."""
-    bare = "".join(filter(_no_mark, unicodedata.normalize("NFD", match.group())))
-    return bare.translate(_STROKES)
+    letters = "".join(filter(_no_mark, unicodedata.normalize("NFD", match.group())))
+    return letters.translate(_STROKES)
 
 
 def _no_mark(character: str) -> bool:
@@ -94,9 +94,9 @@ def fold(text: str) -> Folded:
     """Bring ``text`` into normal form and remember where each byte came from."""
     if text.isascii():
         return Folded(text.lower().encode(), None)
-    data, places = fold_pieces(text, _folded_piece)
+    data, offset_bytes = fold_pieces(text, _folded_piece)
     offsets = array("Q")
-    offsets.frombytes(places)
+    offsets.frombytes(offset_bytes)
     return Folded(data, offsets)
 
 
@@ -114,14 +114,14 @@ def _folded_piece(piece: str) -> tuple[bytes, list[int], int]:
 @lru_cache(maxsize=8192)
 def _folded(piece: str) -> tuple[bytes, list[int], int]:
     """The normal form of a piece, the byte of the piece at which each of its bytes begins, and the piece's bytes."""
-    whole, size = _nfkc_casefold(piece).encode(), len(piece.encode())
+    folded, size = _nfkc_casefold(piece).encode(), len(piece.encode())
     parts = [(_nfkc_casefold(cluster).encode(), len(cluster.encode())) for cluster in _clusters(piece)]
-    if b"".join(part for part, _ in parts) != whole:
+    if b"".join(part for part, _ in parts) != folded:
         # Characters that compose across clusters (Hangul jamo): only the ends of the piece are known.
-        parts = [(whole, size)]
+        parts = [(folded, size)]
     offsets: list[int] = []
     position = 0
     for part, length in parts:
         offsets += [position] * len(part)
         position += length
-    return whole, offsets, size
+    return folded, offsets, size

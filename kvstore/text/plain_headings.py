@@ -56,18 +56,18 @@ def plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator
     numbered = _numbered(text, paragraphs)
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
-        following = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
-        yield numbered.get(start) or _underlined(text, start, end, levels) or _question(text, start, end, following)
+        next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
+        yield numbered.get(start) or _underlined(text, start, end, levels) or _question(text, start, end, next_start)
 
 
 def _underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
     found = _UNDERLINED.match(text, text.rfind("\n", 0, start) + 1, end)
     if found is None or (found["over"] or found["under"])[0] != found["under"][0]:
         return None
-    above, below, title = found["text"].expandtabs(), found["line"].expandtabs(), found["title"]
-    if abs(len(above) - len(below)) > _APART or 2 * len(found["under"]) < len(title):
+    title_line, underline, title = found["text"].expandtabs(), found["line"].expandtabs(), found["title"]
+    if abs(len(title_line) - len(underline)) > _APART or 2 * len(found["under"]) < len(title):
         return None
-    if _COLUMNS.search(title) or not any(sign.isalpha() for sign in title):
+    if _COLUMNS.search(title) or not any(character.isalpha() for character in title):
         return None
     level = levels.setdefault((found["under"][0], found["over"] is not None), min(len(levels) + 1, _DEEPEST))
     return PlainHeading(start, found.end("under"), level, title, min(found.end(), end))
@@ -76,19 +76,21 @@ def _underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], 
 def _numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """The numbered headings of a text, by where they start; none where they are no sections of sections."""
     found: dict[int, PlainHeading] = {}
-    last: tuple[int, ...] = (0,)
-    deep = False
+    previous: tuple[int, ...] = (0,)
+    has_subsections = False
     for start, end in paragraphs:
-        line = _NUMBERED.fullmatch(text, start, end)
-        if line is None or _NO_TITLE.search(line["title"]) or _COLUMNS.search(line["title"]):
+        match = _NUMBERED.fullmatch(text, start, end)
+        if match is None or _NO_TITLE.search(match["title"]) or _COLUMNS.search(match["title"]):
             continue
-        number = tuple(map(int, line["number"].split(".")))
+        number = tuple(map(int, match["number"].split(".")))
         depth = len(number)
-        if number != (*last, 1) and (depth > len(last) or number != (*last[: depth - 1], last[depth - 1] + 1)):
+        if number != (*previous, 1) and (
+            depth > len(previous) or number != (*previous[: depth - 1], previous[depth - 1] + 1)
+        ):
             continue
-        last, deep = number, deep or depth > 1
-        found[start] = PlainHeading(start, end, min(depth, _DEEPEST), line[0], end)
-    return found if deep and len(found) >= _FEWEST_NUMBERED else {}
+        previous, has_subsections = number, has_subsections or depth > 1
+        found[start] = PlainHeading(start, end, min(depth, _DEEPEST), match[0], end)
+    return found if has_subsections and len(found) >= _FEWEST_NUMBERED else {}
 
 
 def _question(text: str, start: int, end: int, following: int) -> PlainHeading | None:

@@ -45,11 +45,11 @@ def _ends(text: str, match: re.Match[str]) -> bool:
         following = text[match.end() : match.end() + 2].strip()
         # "Really?" he asked: the sentence goes on in lower case after a closing quote.
         return mark[-1] not in "\"'”’" or not following[:1].islower()
-    rest = text[match.end() : match.end() + 40].lstrip()
-    if rest[:1].islower():
+    text_after = text[match.end() : match.end() + 40].lstrip()
+    if text_after[:1].islower():
         return False
-    before = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
-    word = before.group() if before else ""
+    last_word = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
+    word = last_word.group() if last_word else ""
     return not (word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()))
 
 

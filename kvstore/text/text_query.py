@@ -123,9 +123,9 @@ def parse_text_query(text: str) -> TextQuery:
 unwanted=Phrase(words=(WordPattern(word='sick', exact=True, prefix=False), \
 WordPattern(word='leave', exact=True, prefix=False))))
     """
-    parsing = _Parsing(text)
-    found = parsing.either()
-    parsing.end()
+    parser = _Parsing(text)
+    found = parser.either()
+    parser.end()
     return found
 
 
@@ -162,10 +162,10 @@ class _Parsing:
         return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
     def _without(self) -> TextQuery:
-        found = self._side_by_side()
+        query = self._side_by_side()
         while self._take("NOT"):
-            found = Without(found, self._side_by_side())
-        return found
+            query = Without(query, self._side_by_side())
+        return query
 
     def _side_by_side(self) -> TextQuery:
         parts = [self._part()]
@@ -218,28 +218,28 @@ class _Parsing:
         kind, token = self._ahead()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
             raise self._failure("a word or a phrase in double quotes")
-        exact = kind == "string"
-        if exact and (len(token) == 1 or token.count('"') % 2):
+        is_exact = kind == "string"
+        if is_exact and (len(token) == 1 or token.count('"') % 2):
             raise self._failure("a double quote that closes this one")
-        if not exact and re.match(r"-\w", token):
+        if not is_exact and re.match(r"-\w", token):
             raise self._failure(f"no mark before a word (NOT {token[1:]} leaves out texts that have it)")
-        if not exact and re.fullmatch(r"\w+:.*", token):
+        if not is_exact and re.fullmatch(r"\w+:.*", token):
             raise self._failure("no name of a column; write 'title MATCH ...' beside it for another column")
-        written = token[1:-1].replace('""', '"') if exact else token
-        found = segments(written)
+        content = token[1:-1].replace('""', '"') if is_exact else token
+        found = segments(content)
         if not found:
             raise self._failure("a letter or digit in what is looked for")
         self._words += len(found)
         if self._words > _MOST_WORDS:
             raise InputError(f"a full-text query has more than {_MOST_WORDS:,} words; give fewer")
         self._place += 1
-        prefix = self._take("*")
+        is_prefix = self._take("*")
         last = len(found) - 1
-        return [WordPattern(word, exact, prefix and place == last) for place, word in enumerate(found)]
+        return [WordPattern(word, is_exact, is_prefix and index == last) for index, word in enumerate(found)]
 
     def _ahead(self, further: int = 0) -> tuple[str, str]:
-        place = self._place + further
-        return self._tokens[place][:2] if place < len(self._tokens) else ("", "")
+        index = self._place + further
+        return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 
     def _take(self, token: str) -> bool:
         if self._ahead()[1] == token:  # a string has its quotes
@@ -252,10 +252,10 @@ class _Parsing:
             raise self._failure("')'")
 
     def _failure(self, expected: str, back: int = 0) -> InputError:
-        place = self._place + back
-        if place >= len(self._tokens):
+        index = self._place + back
+        if index >= len(self._tokens):
             return InputError(f"full-text query: expected {expected}, met the end of {_shorten(self._text)!r}")
-        _, token, start = self._tokens[place]
+        _, token, start = self._tokens[index]
         return InputError(f"full-text query, character {start + 1}: expected {expected}, met {_shorten(token)!r}")
 
 
@@ -312,14 +312,14 @@ class _Words:
             for distance, pattern in enumerate(phrase.words[1:], 1):
                 if not found:
                     break
-                there = set(self._places(pattern))
-                found = [place for place in found if place + distance in there]
+                next_starts = set(self._places(pattern))
+                found = [start for start in found if start + distance in next_starts]
             self._starts[phrase] = found
         return found
 
     def _places(self, pattern: WordPattern) -> list[int]:
         if pattern.prefix:
-            return [place for place, word in enumerate(self._written) if word.startswith(pattern.word)]
+            return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
         if pattern.exact:
             return _places(self._written, pattern.word)
         if self._stemmed is None:
@@ -328,7 +328,7 @@ class _Words:
 
 
 def _places(words: Sequence[str], wanted: str) -> list[int]:
-    return [place for place, word in enumerate(words) if word == wanted] if wanted in words else []
+    return [position for position, word in enumerate(words) if word == wanted] if wanted in words else []
 
 
 def _matches(query: TextQuery, words: _Words) -> bool:
@@ -352,12 +352,17 @@ def _near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
     if not all(starts):
         return False
     sizes = [len(phrase.words) for phrase in phrases]
-    for size, places in zip(sizes, starts, strict=True):
-        for place in places:
-            end = place + size
-            nexts = [bisect_left(other, end - length) for length, other in zip(sizes, starts, strict=True)]
-            if all(next_ < len(other) for next_, other in zip(nexts, starts, strict=True)) and all(
-                other[next_] <= end + distance for next_, other in zip(nexts, starts, strict=True)
+    for size, phrase_starts in zip(sizes, starts, strict=True):
+        for start in phrase_starts:
+            end = start + size
+            next_indexes = [
+                bisect_left(other_starts, end - length) for length, other_starts in zip(sizes, starts, strict=True)
+            ]
+            if all(
+                next_index < len(other_starts) for next_index, other_starts in zip(next_indexes, starts, strict=True)
+            ) and all(
+                other_starts[next_index] <= end + distance
+                for next_index, other_starts in zip(next_indexes, starts, strict=True)
             ):
                 return True
     return False

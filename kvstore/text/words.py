@@ -135,16 +135,16 @@ def stemmer(language: str) -> Callable[[str], str]:
     import snowballstemmer
 
     try:
-        stemmed = snowballstemmer.stemmer(language).stemWord
+        stem_word = snowballstemmer.stemmer(language).stemWord
     except KeyError:
-        known = ", ".join(sorted(snowballstemmer.algorithms()))
-        raise InputError(f"there is no stemmer {language!r}; there are none, {known}") from None
-    alone = Lock()  # the word being stemmed is kept in the stemmer
+        languages = ", ".join(sorted(snowballstemmer.algorithms()))
+        raise InputError(f"there is no stemmer {language!r}; there are none, {languages}") from None
+    lock = Lock()  # the word being stemmed is kept in the stemmer
 
     @lru_cache(maxsize=_REMEMBERED)
     def stem(word: str) -> str:
-        with alone:
-            return str(stemmed(word))
+        with lock:
+            return str(stem_word(word))
 
     return stem
 
@@ -165,7 +165,7 @@ def is_unspaced(text: str) -> bool:
 
 def list_unspaced_ranges() -> list[tuple[str, str]]:
     """Return the first and last character of each range of writing without spaces."""
-    return [(UNSPACED[place], UNSPACED[place + 2]) for place in range(0, len(UNSPACED), 3)]
+    return [(UNSPACED[offset], UNSPACED[offset + 2]) for offset in range(0, len(UNSPACED), 3)]
 
 
 def space_unspaced(text: str) -> str:
@@ -332,10 +332,10 @@ def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[st
 def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
     """The terms a chunk is found by, counted: those of its text, of its document's title and of the headings above
     it; technical tokens and what underscores join among them."""
-    found = count_terms(fold_case(text), stem, frozenset(), True)
+    counts = count_terms(fold_case(text), stem, frozenset(), True)
     for term, count in terms_above(title, headings, stem).items():
-        found[term] = found.get(term, 0) + count
-    return found
+        counts[term] = counts.get(term, 0) + count
+    return counts
 
 
 def terms_above(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
@@ -345,7 +345,7 @@ def terms_above(title: str | None, headings: Iterable[str], stem: Callable[[str]
 
 @lru_cache(maxsize=64)  # one chunk stands under the same headings as the next
 def _terms_above(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for text in texts:
-        found.update(count_terms(fold_case(text), stem, frozenset(), True))
-    return found
+        counts.update(count_terms(fold_case(text), stem, frozenset(), True))
+    return counts

@@ -90,11 +90,11 @@ class Ray:
 
     def _connect(self, options: Mapping[str, Any]) -> None:
         """Start a cluster or connect to one, again where it was reached and its server for us did not begin in time."""
-        for turn in range(_CONNECTS):
+        for attempt in range(_CONNECTS):
             try:
                 self._ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
             except ConnectionAbortedError:
-                if turn == _CONNECTS - 1:
+                if attempt == _CONNECTS - 1:
                     raise
             else:
                 self._connected = True
@@ -108,11 +108,15 @@ class Ray:
 
     def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
         """Those of which something was fetched, or that have ended; raises EngineError where the cluster is lost."""
-        waiting = {cast(RayWorker, worker).fetch(): worker for worker in workers}
+        workers_by_fetch = {cast(RayWorker, worker).fetch(): worker for worker in workers}
         try:
-            ready, _ = self._ray.wait(list(waiting), num_returns=len(waiting), timeout=0) if waiting else ([], [])
-            if not ready and waiting:
-                ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=seconds)
+            ready, _ = (
+                self._ray.wait(list(workers_by_fetch), num_returns=len(workers_by_fetch), timeout=0)
+                if workers_by_fetch
+                else ([], [])
+            )
+            if not ready and workers_by_fetch:
+                ready, _ = self._ray.wait(list(workers_by_fetch), num_returns=1, timeout=seconds)
             if not ready:
                 self._look_for_head()
         except Exception as error:
@@ -121,7 +125,7 @@ class Ray:
                 f"the engine {self._name} was lost ({error}); what was committed is kept, and the same ingest goes on "
                 "from there"
             ) from error
-        return [waiting[one] for one in ready]
+        return [workers_by_fetch[one] for one in ready]
 
     def _look_for_head(self) -> None:
         """Raise OSError where the head of a cluster of one's own is gone, which Ray goes on waiting for."""
@@ -143,7 +147,7 @@ class Ray:
     def told(self, task: Task) -> bytes:
         """A task with what its worker must know of the store and of the files."""
         with self._state() as state:
-            kept = [(one.name, dict(one.options)) for one in kept_derivations(state.lmdb)]
+            derivations = [(derivation.name, dict(derivation.options)) for derivation in kept_derivations(state.lmdb)]
             digests: dict[str, bytes] = {}
             for _, _, source in task:
                 file = state.ingested_files.get(source.location)
@@ -154,18 +158,18 @@ class Ray:
         signatures: dict[str, tuple[int, int]] = {}
         contents: dict[str, bytes] = {}
         # Workers have another working directory.
-        sent = [
-            (number, known, source if source.remote else replace(source, place=os.path.abspath(source.place)))
-            for number, known, source in task
+        entries = [
+            (number, num_known, source if source.remote else replace(source, place=os.path.abspath(source.place)))
+            for number, num_known, source in task
         ]
-        for _, _, source in sent:
+        for _, _, source in entries:
             with suppress(OSError):
                 if not source.remote:
                     signatures[source.place] = _signature(source.place)
                     if self._sends and signatures[source.place][0] <= LARGEST_SENT:
                         with source.open() as stream:
                             contents[source.place] = stream.read()
-        return frame((sent, digests, kept, signatures, contents))
+        return frame((entries, digests, derivations, signatures, contents))
 
     def release(self) -> None:
         """Begin to give up what was connected or started here: Ray waits a second and more for its processes to end."""
@@ -208,9 +212,9 @@ class RayWorker:
 
     def read(self) -> bytes | None:
         """What was fetched."""
-        fetched, self._fetched = self._fetched, None
+        fetch, self._fetched = self._fetched, None
         try:
-            return cast("bytes", self._ray.get(fetched)) or None
+            return cast("bytes", self._ray.get(fetch)) or None
         except self._ray.exceptions.RayError as error:
             self._ended = "was lost: " + " ".join(str(error).split())[:300]
             return b""
@@ -243,11 +247,11 @@ class WorkerActor:
         """What the worker has said since; waits a little for the first."""
         with self._changed:
             self._changed.wait_for(lambda: self._messages, _HEARTBEAT)
-            said = b"".join(self._messages)
+            data = b"".join(self._messages)
             self._messages.clear()
             self._waiting = 0
             self._changed.notify_all()
-            return said
+            return data
 
     def _work(self, job: Job, memory: int) -> None:
         work_on(job, self._send, memory, self._next, one_processor=True)
@@ -257,8 +261,8 @@ class WorkerActor:
         os._exit(1)
 
     def _next(self) -> tuple[list[Any], _Told]:
-        task, *told = _message(self._tasks.get())
-        return task, _Told(*told)
+        task, *context_fields = _message(self._tasks.get())
+        return task, _Told(*context_fields)
 
     def _send(self, message: tuple[Any, ...]) -> None:
         framed = frame(message)
@@ -294,10 +298,10 @@ class _Told:
         found = self._contents.get(source.place)
         if found is None and not source.remote and source.place in self._signatures:
             try:
-                here = _signature(source.place)
+                signature = _signature(source.place)
             except OSError:
-                here = None
-            if here != tuple(self._signatures[source.place]):
+                signature = None
+            if signature != tuple(self._signatures[source.place]):
                 raise FileNotFoundError(source.place)
         return found
 

@@ -166,8 +166,8 @@ def _written_formats() -> list[str]:
 
 def reader_version(format: str | None) -> str:
     """Another where another reader of an installed package reads files of a format; empty for ours."""
-    brought = None if format is None or format in _REGISTRY else READERS.get(format)
-    return "" if brought is None else brought.version
+    plugin = None if format is None or format in _REGISTRY else READERS.get(format)
+    return "" if plugin is None else plugin.version
 
 
 def check_format(format: str) -> None:
@@ -180,13 +180,13 @@ def _entry(format: str) -> _Format:
         return _REGISTRY[format]
     if format in _written_formats():
         return _WRITTEN
-    brought = READERS.get(format)
-    if brought is not None:
-        return _entry_of(brought)
-    known = formats()
-    near = get_close_matches(format, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known)})")
+    plugin = READERS.get(format)
+    if plugin is not None:
+        return _entry_of(plugin)
+    known_formats = formats()
+    near_names = get_close_matches(format, known_formats, 1)
+    hint = f"; did you mean {near_names[0]}?" if near_names else ""
+    raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known_formats)})")
 
 
 def _entry_of(brought: PluginReader) -> _Format:
@@ -201,13 +201,13 @@ def format_of(name: str) -> str | None:
     """
     path = PurePosixPath(name)
     suffix = path.suffix.lower()
-    own = _BY_SUFFIX.get(suffix)
-    if own == "text":  # the source of a page, as sites offer it to be looked at: guide.rst.txt
-        inner = _BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
-        return inner if inner in _MARKED_UP else own
-    if own is not None or not suffix:
-        return own
-    return next((format for format, brought in READERS.usable().items() if suffix in brought.suffixes), None)
+    own_format = _BY_SUFFIX.get(suffix)
+    if own_format == "text":  # the source of a page, as sites offer it to be looked at: guide.rst.txt
+        inner_format = _BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
+        return inner_format if inner_format in _MARKED_UP else own_format
+    if own_format is not None or not suffix:
+        return own_format
+    return next((format for format, plugin in READERS.usable().items() if suffix in plugin.suffixes), None)
 
 
 def passing_over(name: str) -> str:
@@ -259,10 +259,10 @@ def read_opened(
 ) -> Iterator[Item]:
     """Read what is ``opened`` when the first document is asked for, and can be sought in; like :func:`read`, with its
     name as messages have it."""
-    checked = ReadOptions.of(options)
+    read_options = ReadOptions.of(options)
     if format is not None:
         check_format(format)
-    return _read_opened(opened, Origin(name, key), format, checked)
+    return _read_opened(opened, Origin(name, key), format, read_options)
 
 
 def _read_opened(
@@ -292,17 +292,17 @@ def _read_stream(
     if size == len(start) and _is_blank(start):
         yield PassedOver(origin.name, "empty")
         return
-    chosen = format or format_of(origin.name)
-    if chosen is None:
+    chosen_format = format or format_of(origin.name)
+    if chosen_format is None:
         if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
-        chosen = content_format(start) or "text"
-    entry = _entry(chosen)
+        chosen_format = content_format(start) or "text"
+    entry = _entry(chosen_format)
     if size > LARGEST_FILE and not entry.rows:
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
         )
-    for item in _reader(chosen, entry)(stream, origin, options):
+    for item in _reader(chosen_format, entry)(stream, origin, options):
         if isinstance(item, Enclosed):
             yield from _read_enclosed(item, options, within)
         else:

@@ -60,8 +60,8 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
 def _unpacked(packed: AbstractContextManager[_Unpacking], origin: Origin, program: str) -> Iterator[Enclosed]:
     data = bytearray()
     try:
-        with packed as unpacking:
-            while block := unpacking.read(_BLOCK):
+        with packed as decompressor:
+            while block := decompressor.read(_BLOCK):
                 data += block
                 if len(data) > LARGEST_UNPACKED:
                     raise ReaderError(
@@ -86,7 +86,7 @@ def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
 def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed | PassedOver | ReadFailure]:
     """Yield the files of the archive, in the order of their paths, and at last what is damaged."""
     parts: list[_Member] = []
-    unpacked = 0
+    num_unpacked_bytes = 0
     damage = ""
     try:
         archive = tarfile.TarFile.taropen(origin.name, fileobj=stream)  # noqa: SIM115 -- who opened the stream closes it
@@ -98,8 +98,8 @@ def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
             name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             reason = "" if member.isreg() else "links in archives" if member.islnk() or member.issym() else "devices"
             parts.append((name, member.size, reason or partial(_content, archive, member)))
-            unpacked += 0 if reason else member.size
-            if unpacked > LARGEST_UNPACKED or len(parts) > MOST_PARTS:
+            num_unpacked_bytes += 0 if reason else member.size
+            if num_unpacked_bytes > LARGEST_UNPACKED or len(parts) > MOST_PARTS:
                 raise ReaderError(
                     f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes in {MOST_PARTS:,} parts, which is "
                     "the limit: divide it"
@@ -115,20 +115,22 @@ def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
         raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it anew")
     yield from _files(origin, parts)
     if damage:
-        last = parts[-1][0]
-        yield ReadFailure(origin.name, f"is damaged behind {last!r} ({damage}): the rest is not read; pack it anew")
+        last_path = parts[-1][0]
+        yield ReadFailure(
+            origin.name, f"is damaged behind {last_path!r} ({damage}): the rest is not read; pack it anew"
+        )
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    opened = archive.extractfile(member)
-    return b"" if opened is None else opened.read()
+    member_stream = archive.extractfile(member)
+    return b"" if member_stream is None else member_stream.read()
 
 
 def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOver]:
     """The files of an archive that are read, in the order of their paths, and why others are not."""
     from . import format_of, passing_over
 
-    found = False
+    has_file = False
     for path, name, size, content in sorted(((_normal(part[0]), *part) for part in parts), key=lambda part: part[:2]):
         steps = path.split("/")
         if isinstance(content, str):
@@ -140,11 +142,11 @@ def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOv
         elif format_of(path) is None and not may_be_read(path):
             reason = passing_over(path)
         else:
-            found = True
+            has_file = True
             yield Enclosed(f"{origin.name}/{path}", f"{origin.key}/{path}", size, content, {})
             continue
         yield PassedOver(f"{origin.name}/{path}", reason)
-    if not found:
+    if not has_file:
         raise ReaderError(f"{origin.name}: has no file of a known suffix; unpack it, and name the format with AS")
 
 

@@ -111,31 +111,31 @@ class _AsciiDoc:
             return [paragraph(text)] if text else []
         found: list[MarkdownBlock] = []
         style: list[str] = []  # the attributes of the block to come
-        at = 0
-        while at < len(lines):
-            line = lines[at]
+        index = 0
+        while index < len(lines):
+            line = lines[index]
             if not line:
-                at += 1
+                index += 1
                 continue
             if line.startswith("//") and not line.startswith("///"):
-                at += 1
+                index += 1
                 continue
             if match := _ATTRIBUTE.match(line):
                 self._set(match[1], match[2] or "")
-                at += 1
+                index += 1
                 continue
             if (match := _BLOCK_ATTRIBUTES.match(line)) and not line.startswith("[["):
                 style = [part.strip() for part in match[1].split(",")]
-                at += 1
+                index += 1
                 continue
             if line.startswith("[["):
-                at += 1
+                index += 1
                 continue
-            if (match := _BLOCK_TITLE.match(line)) and at + 1 < len(lines) and lines[at + 1]:
+            if (match := _BLOCK_TITLE.match(line)) and index + 1 < len(lines) and lines[index + 1]:
                 found.append(paragraph(self._inline(match[1])))
-                at += 1
+                index += 1
                 continue
-            at = self._block(lines, at, depth, style, found)
+            index = self._block(lines, index, depth, style, found)
             style = []
         if depth == 0:
             found += [paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
@@ -153,11 +153,13 @@ class _AsciiDoc:
         """Add the block that begins at a line to those found, and give the line behind it."""
         line = lines[at]
         if depth == 0 and (match := _HEADING.match(line)):
-            first = not found
+            is_first = not found
             found.append(heading(len(match[1]), self._inline(match[2], plain=True)))
-            return self._header(lines, at + 1) if first and len(match[1]) == 1 else at + 1
+            return self._header(lines, at + 1) if is_first and len(match[1]) == 1 else at + 1
         if match := _TABLE.match(line):
-            end = next((each for each in range(at + 1, len(lines)) if lines[each] == line), len(lines))
+            end = next(
+                (line_number for line_number in range(at + 1, len(lines)) if lines[line_number] == line), len(lines)
+            )
             found += self._table(lines[at + 1 : end], match[1], style, depth)
             return end + 1
         if match := _DELIMITED.match(line):
@@ -196,11 +198,11 @@ class _AsciiDoc:
         body = list(lines[at:end])
         kind = style[0] if style else ""
         if kind.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not kind):
-            margin = min(len(each) - len(each.lstrip()) for each in body)
+            margin = min(len(body_line) - len(body_line.lstrip()) for body_line in body)
             language = style[1] if kind.startswith("source") and len(style) > 1 else ""
-            found.append(code_block("\n".join(each[margin:] for each in body), language))
+            found.append(code_block("\n".join(body_line[margin:] for body_line in body), language))
             return end
-        text = self._inline(_joined(each for each in body if not each.startswith("//")))
+        text = self._inline(_joined(body_line for body_line in body if not body_line.startswith("//")))
         admonition = _ADMONITION.match(text)
         if admonition:
             text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
@@ -225,7 +227,9 @@ class _AsciiDoc:
         found: list[MarkdownBlock],
     ) -> int:
         fence = mark[1]
-        end = next((each for each in range(at + 1, len(lines)) if lines[each] == fence), len(lines))
+        end = next(
+            (line_number for line_number in range(at + 1, len(lines)) if lines[line_number] == fence), len(lines)
+        )
         body = list(lines[at + 1 : end])
         kind = style[0] if style else ""
         if fence[0] == "/" and len(fence) >= 4:
@@ -237,28 +241,30 @@ class _AsciiDoc:
             return end + 1
         if fence[0] == "+":
             return end + 1  # what is passed through is markup of another kind
-        blocks = self.blocks(body, depth + 1)
-        if not blocks:
+        inner_blocks = self.blocks(body, depth + 1)
+        if not inner_blocks:
             return end + 1
         if kind in _ADMONITIONS:
             label = kind.capitalize()
             found += (
-                [MarkdownBlock("paragraph", f"{label}: {blocks[0].text}"), *blocks[1:]]
-                if blocks[0].kind == "paragraph"
-                else [paragraph(f"{label}:"), *blocks]
+                [MarkdownBlock("paragraph", f"{label}: {inner_blocks[0].text}"), *inner_blocks[1:]]
+                if inner_blocks[0].kind == "paragraph"
+                else [paragraph(f"{label}:"), *inner_blocks]
             )
         elif fence[0] == "_" or kind in ("quote", "verse"):
-            said = ", ".join(filter(None, style[1:]))
-            found.append(quote([*blocks, *([paragraph(f"— {self._inline(said)}")] if said else [])]))
+            attribution = ", ".join(filter(None, style[1:]))
+            found.append(
+                quote([*inner_blocks, *([paragraph(f"— {self._inline(attribution)}")] if attribution else [])])
+            )
         else:
-            found += blocks
+            found += inner_blocks
         return end + 1
 
     def _items(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
         """A list: items of the same mark are of the same level, and what a ``+`` joins on belongs to the item."""
-        first = _ITEM.match(lines[at])
-        assert first is not None
-        kind = _mark(first[1])
+        first_match = _ITEM.match(lines[at])
+        assert first_match is not None
+        kind = _mark(first_match[1])
         items: list[tuple[str, list[MarkdownBlock]]] = []
         self._open_marks.append(kind)
         while at < len(lines):
@@ -278,18 +284,18 @@ class _AsciiDoc:
                 end += 1
             blocks = [MarkdownBlock("paragraph", self._inline(_checked(_joined(text))))]
             at = self._attached(lines, end, depth, blocks)
-            following = next((each for each in range(at, len(lines)) if lines[each]), len(lines))
-            nested = _ITEM.match(lines[following]) if following < len(lines) else None
-            if nested and _mark(nested[1]) not in self._open_marks and depth < _DEEPEST:
-                inner, at = self._items(lines, following, depth + 1)
-                blocks.append(inner)
+            next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
+            nested_match = _ITEM.match(lines[next_line]) if next_line < len(lines) else None
+            if nested_match and _mark(nested_match[1]) not in self._open_marks and depth < _DEEPEST:
+                inner_list, at = self._items(lines, next_line, depth + 1)
+                blocks.append(inner_list)
             number = len(items) + 1
             items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
-            following = next((each for each in range(at, len(lines)) if lines[each]), len(lines))
-            again = _ITEM.match(lines[following]) if following < len(lines) else None
-            if again is None or _mark(again[1]) != kind:
+            next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
+            next_match = _ITEM.match(lines[next_line]) if next_line < len(lines) else None
+            if next_match is None or _mark(next_match[1]) != kind:
                 break
-            at = following
+            at = next_line
         self._open_marks.pop()
         return item_list(items), at
 
@@ -299,7 +305,7 @@ class _AsciiDoc:
             end = at + 1
             text = [match[3] or ""]
             if not match[3]:
-                end = next((each for each in range(end, len(lines)) if lines[each]), len(lines))
+                end = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
             while (
                 end < len(lines)
                 and lines[end]
@@ -311,19 +317,19 @@ class _AsciiDoc:
             ):
                 text.append(lines[end].strip())
                 end += 1
-            told = self._inline(_joined(text))
+            definition = self._inline(_joined(text))
             term = self._inline(match[1])
-            blocks = [MarkdownBlock("paragraph", f"{term}: {told}" if told else f"{term}:")]
-            following = next((each for each in range(end, len(lines)) if lines[each]), len(lines))
-            if following < len(lines) and self._is_item(lines[following]) and depth < _DEEPEST:
-                inner, end = self._items(lines, following, depth + 1)
-                blocks.append(inner)
+            blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
+            next_line = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
+            if next_line < len(lines) and self._is_item(lines[next_line]) and depth < _DEEPEST:
+                inner_list, end = self._items(lines, next_line, depth + 1)
+                blocks.append(inner_list)
             at = self._attached(lines, end, depth, blocks)
             items.append(("-", blocks))
-            following = next((each for each in range(at, len(lines)) if lines[each]), len(lines))
-            if following == len(lines) or not _TERM.match(lines[following]):
+            next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
+            if next_line == len(lines) or not _TERM.match(lines[next_line]):
                 break
-            at = following
+            at = next_line
         return item_list(items), at
 
     def _attached(self, lines: Sequence[str], at: int, depth: int, blocks: list[MarkdownBlock]) -> int:
@@ -346,49 +352,49 @@ class _AsciiDoc:
         """A table: its cells are counted off by the columns that its attributes or its first row tell."""
         joined = ",".join(style)
         if mark in ",:" or "format=csv" in joined or "format=dsv" in joined:
-            cells = [
+            csv_rows = [
                 [self._inline(cell.strip()) for cell in row]
                 for row in csv.reader(filter(None, lines), delimiter=":" if mark == ":" else ",")
             ]
-            return [pipe_table(cells[0], cells[1:])] if cells else []
-        filled = [line for line in lines if line and not line.startswith("//")]
-        columns = _columns(joined) or (len(_CELL.findall(filled[0])) if filled else 0)
-        cells_of: list[str] = []
+            return [pipe_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
+        nonblank_lines = [line for line in lines if line and not line.startswith("//")]
+        columns = _columns(joined) or (len(_CELL.findall(nonblank_lines[0])) if nonblank_lines else 0)
+        all_cells: list[str] = []
         for match in re.finditer(
             rf"{_CELL.pattern}((?:[^|\\]|\\.)*?)(?={_CELL.pattern}|\Z)", "\n".join(lines), re.M | re.S
         ):
             spec, text = match[1], match[2].replace("\\|", "|").strip("\n")
-            body = [each.strip() for each in text.split("\n")]
-            shown = one_line(self.blocks(body, depth + 1)) if "a" in spec else self._inline(" ".join(text.split()))
-            times = re.match(r"(\d+)[*+]", spec)
-            count = min(int(times[1]), 64) if times else 1
-            cells_of += [shown] * count if "*" in spec else [shown, *[""] * (count - 1)]
-        if not columns or not cells_of:
+            body = [cell_line.strip() for cell_line in text.split("\n")]
+            cell_text = one_line(self.blocks(body, depth + 1)) if "a" in spec else self._inline(" ".join(text.split()))
+            repetition = re.match(r"(\d+)[*+]", spec)
+            count = min(int(repetition[1]), 64) if repetition else 1
+            all_cells += [cell_text] * count if "*" in spec else [cell_text, *[""] * (count - 1)]
+        if not columns or not all_cells:
             return []
-        rows = [cells_of[start : start + columns] for start in range(0, len(cells_of), columns)]
+        rows = [all_cells[start : start + columns] for start in range(0, len(all_cells), columns)]
         return [pipe_table(rows[0], rows[1:])]
 
     def _inline(self, text: str, plain: bool = False) -> str:
         """Running text with its marks as Markdown has them."""
-        kept: list[str] = []
+        protected: list[str] = []
 
         def keep(code: str) -> str:
-            kept.append(code if plain else code_span(code))
-            return f"\0{len(kept) - 1}\0"
+            protected.append(code if plain else code_span(code))
+            return f"\0{len(protected) - 1}\0"
 
         def macro(match: re.Match[str]) -> str:
-            name, target, inner = match[1], match[2], match[3].replace("\\]", "]")
+            name, target, content = match[1], match[2], match[3].replace("\\]", "]")
             if name == "footnote":
-                self._footnotes.append(self._inline(inner))
+                self._footnotes.append(self._inline(content))
                 return f"[{len(self._footnotes)}]"
             if name in ("indexterm", "icon"):
                 return ""
             if name == "menu":
-                return " > ".join(filter(None, [target, *(part.strip() for part in inner.split(">"))]))
+                return " > ".join(filter(None, [target, *(part.strip() for part in content.split(">"))]))
             if name == "image":
-                alternative = inner.split(",")[0].strip(' "')
+                alternative = content.split(",")[0].strip(' "')
                 return alternative if "=" not in alternative else ""
-            return keep(inner) if name in ("kbd", "stem", "latexmath") else inner
+            return keep(content) if name in ("kbd", "stem", "latexmath") else content
 
         text = _NAMED.sub(lambda match: self._attributes.get(match[1], match[0]), text)
         text = _CODE.sub(lambda match: keep(match[1] or match[2]), text)
@@ -401,7 +407,7 @@ class _AsciiDoc:
         text = _EMPHASIS.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
         text = _MARKED.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
-        return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text).strip()
+        return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text).strip()
 
 
 def _mark(mark: str) -> str:
@@ -415,8 +421,8 @@ def _joined(lines: Iterator[str] | Sequence[str]) -> str:
     """Lines of a paragraph; one that ends with a plus is a line of its own."""
     text = ""
     for line in lines:
-        hard = line.endswith(" +")
-        text += (line[:-2] if hard else line).strip() + ("\n" if hard else " ")
+        has_break = line.endswith(" +")
+        text += (line[:-2] if has_break else line).strip() + ("\n" if has_break else " ")
     return text.strip()
 
 
@@ -434,6 +440,6 @@ def _columns(style: str) -> int:
     for part in told[1].split(","):
         if re.match(r"\s*\w+\s*=", part):
             break
-        times = re.match(r"\s*(\d+)\*", part)
-        count += min(int(times[1]), 64) if times else 1
+        repetition = re.match(r"\s*(\d+)\*", part)
+        count += min(int(repetition[1]), 64) if repetition else 1
     return count

@@ -44,30 +44,33 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     """Yield a document for each entry, and a failure for one that never ends."""
     text = whole_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}
-    given: set[str] = set()
-    at, count, lines, counted, ended = 0, 0, 1, 0, True
-    while (begun := _ENTRY.search(text, at)) is not None:
-        lines, counted = lines + text.count("\n", counted, begun.start()), begun.start()
-        kind = begun[1].lower()
+    used_keys: set[str] = set()
+    offset, count, line_number, counted_offset, all_ended = 0, 0, 1, 0, True
+    while (entry_match := _ENTRY.search(text, offset)) is not None:
+        line_number, counted_offset = (
+            line_number + text.count("\n", counted_offset, entry_match.start()),
+            entry_match.start(),
+        )
+        kind = entry_match[1].lower()
         # Once an entry has not ended, none is sought beyond the beginning of the next.
-        following = None if ended else _ENTRY.search(text, begun.end())
-        entry = _Entry(text, begun, following.start() if following else len(text))
+        next_match = None if all_ended else _ENTRY.search(text, entry_match.end())
+        entry = _Entry(text, entry_match, next_match.start() if next_match else len(text))
         try:
             fields = {} if kind in ("comment", "preamble") else entry.fields(abbreviations)
-            at = entry.end()
+            offset = entry.end()
         except _UnendedError:
-            ended = False
+            all_ended = False
             count += 1
-            yield ReadFailure(f"{origin.name}:{lines}", "the entry that begins here never ends; close its brace")
-            at = begun.end()
+            yield ReadFailure(f"{origin.name}:{line_number}", "the entry that begins here never ends; close its brace")
+            offset = entry_match.end()
             continue
         if kind == "string":
             abbreviations |= fields
         elif fields:
             count += 1
-            default = f"{origin.key}:{lines}"
-            own = entry.key or default
-            yield _document(kind, own, fields, other_key_of_row(own, default, given))
+            default_key = f"{origin.key}:{line_number}"
+            own_key = entry.key or default_key
+            yield _document(kind, own_key, fields, other_key_of_row(own_key, default_key, used_keys))
     if not count:
         raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
 
@@ -139,12 +142,12 @@ class _Entry:
 
 
 def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
-    said = {name: _plain(value) for name, value in fields.items() if name not in _SILENT and value.strip()}
+    plain_fields = {name: _plain(value) for name, value in fields.items() if name not in _SILENT and value.strip()}
     meta: dict[str, JSON] = {"type": kind}
     authors: list[tuple[str, str]] = []
     lines: list[tuple[str, str]] = []
     paragraphs: list[str] = []
-    for name, value in said.items():
+    for name, value in plain_fields.items():
         if name in _PEOPLE:
             people = [_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
             meta[name] = [*people]
@@ -154,7 +157,7 @@ def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None
         elif name != "title":
             meta[name] = number_or_string(value)
             lines.append((name, value))
-    title = said.get("title", "")
+    title = plain_fields.get("title", "")
     text = entry_text([("Title", title), *authors, *lines], paragraphs)
     return RawDocument(key, title or None, text, meta, "text", other_key=other_key)
 

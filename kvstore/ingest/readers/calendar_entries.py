@@ -37,17 +37,21 @@ _MARKUP = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a document for each entry."""
-    calendars = [each for each in components(stream.read(), origin.name, options.encoding) if each.kind == "VCALENDAR"]
+    calendars = [
+        component
+        for component in components(stream.read(), origin.name, options.encoding)
+        if component.kind == "VCALENDAR"
+    ]
     if not calendars:
         raise ReaderError(f"{origin.name}: is no calendar: it has no line BEGIN:VCALENDAR; name its format with AS")
     entries = [(calendar, entry) for calendar in calendars for entry in calendar.components if entry.kind in _TYPES]
     count = 0
     for number, (calendar, entry) in enumerate(entries, 1):
-        default = origin.key if len(entries) == 1 else f"{origin.key}:{number}"
-        found = _document(entry, calendar.text("X-WR-CALNAME", "NAME"), default, origin, options)
-        if found is not None:
+        default_key = origin.key if len(entries) == 1 else f"{origin.key}:{number}"
+        entry_document = _document(entry, calendar.text("X-WR-CALNAME", "NAME"), default_key, origin, options)
+        if entry_document is not None:
             count += 1
-            yield found
+            yield entry_document
     if not count:
         raise ReaderError(f"{origin.name}: has no appointment, task or note that says something; nothing is stored")
 
@@ -60,7 +64,7 @@ def _document(
     end = _end(entry, start)
     location = ", ".join(line.strip() for line in entry.text("LOCATION").split("\n") if line.strip())
     organizer = next(map(_person, entry.all("ORGANIZER")), "")
-    attendees = [person for each in entry.all("ATTENDEE") if (person := _person(each))]
+    attendees = [person for item in entry.all("ATTENDEE") if (person := _person(item))]
     categories = entry.listed("CATEGORIES")
     status = entry.text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
@@ -68,7 +72,7 @@ def _document(
         type.title(): title,
         **_span(start, end),
         "Due": due.shown if due else "",
-        "Repeats": "; ".join(filter(None, (_rule(each.value) for each in entry.all("RRULE")))),
+        "Repeats": "; ".join(filter(None, (_rule(item.value) for item in entry.all("RRULE")))),
         "Where": location,
         "Organizer": organizer,
         "With": ", ".join(attendees),
@@ -76,20 +80,20 @@ def _document(
         "Categories": ", ".join(categories),
         "Address": entry.text("URL", "CONFERENCE", "X-GOOGLE-CONFERENCE"),
     }
-    said = [*_paragraphs(entry, origin, options), *(each.text for each in entry.all("COMMENT") if each.text)]
-    if not title and not said and not location:
+    paragraphs = [*_paragraphs(entry, origin, options), *(item.text for item in entry.all("COMMENT") if item.text)]
+    if not title and not paragraphs and not location:
         return None
     meta: dict[str, JSON] = {"type": type}
     times = (("start", start), ("end", end), ("due", due))
     meta |= {name: time.iso for name, time in times if time}
     texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
     meta |= {name: text for name, text in texts if text}
-    meta |= {name: [*each] for name, each in (("attendees", attendees), ("categories", categories)) if each}
-    text = entry_text(facts.items(), said)
-    named = entry.text("UID")
+    meta |= {name: [*item] for name, item in (("attendees", attendees), ("categories", categories)) if item}
+    text = entry_text(facts.items(), paragraphs)
+    identifier = entry.text("UID")
     instance = entry.first("RECURRENCE-ID")
-    key = f"{named}/{instance.text}" if named and instance else named
-    return RawDocument(key or default, title or None, text, meta, "text", other_key=default if named else None)
+    key = f"{identifier}/{instance.text}" if identifier and instance else identifier
+    return RawDocument(key or default, title or None, text, meta, "text", other_key=default if identifier else None)
 
 
 def _paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
@@ -145,12 +149,12 @@ def _time(line: Property | None) -> _Moment | None:
 def _end(entry: Component, start: _Moment | None) -> _Moment | None:
     """When an entry ends; of days, which is the last."""
     end = _time(entry.first("DTEND"))
-    lasts = _DURATION.fullmatch(entry.text("DURATION"))
+    duration = _DURATION.fullmatch(entry.text("DURATION"))
     with suppress(OverflowError):
-        if end is None and start is not None and lasts:
-            weeks, days, hours, minutes, seconds = (int(part or 0) for part in lasts.groups())
-            after = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-            end = _Moment(start.day + after, start.zone)
+        if end is None and start is not None and duration:
+            weeks, days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
+            length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+            end = _Moment(start.day + length, start.zone)
         if end is not None and not isinstance(end.day, datetime):
             end = _Moment(end.day - timedelta(days=1), "")
     return end
@@ -193,11 +197,11 @@ def _rule(rule: str) -> str:
 
 
 def _weekday(written: str) -> str:
-    found = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", written.strip())
-    if found is None or found[2] not in _DAYS:
+    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", written.strip())
+    if match is None or match[2] not in _DAYS:
         return ""
-    number = int(found[1] or 0)
-    return f"the {_NUMBERS.get(number, f'{number}.')} {_DAYS[found[2]]}" if number else _DAYS[found[2]]
+    number = int(match[1] or 0)
+    return f"the {_NUMBERS.get(number, f'{number}.')} {_DAYS[match[2]]}" if number else _DAYS[match[2]]
 
 
 def _person(line: Property) -> str:
@@ -205,6 +209,6 @@ def _person(line: Property) -> str:
     address = re.sub(r"(?i)^mailto:", "", line.text)
     address = address if "@" in address and "invalid:" not in address.lower() else ""
     name = line.parameter("CN").strip()
-    shown = f"{name} <{address}>" if name and address and name != address else name or address
+    person = f"{name} <{address}>" if name and address and name != address else name or address
     answer = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.parameter("PARTSTAT").upper(), "")
-    return f"{shown} ({answer})" if shown and answer else shown
+    return f"{person} ({answer})" if person and answer else person

@@ -35,8 +35,8 @@ def _by_lines(name: str, opening: str = "", comment: str = "#") -> Language:
 def _language(
     name: str, definitions: str, wrappers: str = "", bodies: str = "", package: str = "", function: str = "language"
 ) -> Language:
-    split = [frozenset(nodes.split()) for nodes in (definitions, wrappers, bodies)]
-    return Language(name, f"tree_sitter_{package or name}", split[0], split[1], split[2], function)
+    node_types = [frozenset(nodes.split()) for nodes in (definitions, wrappers, bodies)]
+    return Language(name, f"tree_sitter_{package or name}", node_types[0], node_types[1], node_types[2], function)
 
 
 _PYTHON = _language("python", "function_definition class_definition", "decorated_definition", "block")

@@ -35,39 +35,48 @@ _LISTS = frozenset({"NICKNAME", "CATEGORIES"})
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a document for each card."""
-    cards = [each for each in components(stream.read(), origin.name, options.encoding) if each.kind == "VCARD"]
+    cards = [
+        component for component in components(stream.read(), origin.name, options.encoding) if component.kind == "VCARD"
+    ]
     if not cards:
         raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); name its format with AS")
     count = 0
     for number, card in enumerate(cards, 1):
-        found = _document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")
-        if found is not None:
+        card_document = _document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")
+        if card_document is not None:
             count += 1
-            yield found
+            yield card_document
     if not count:
         raise ReaderError(f"{origin.name}: has no card that says something; there is nothing to store")
 
 
 def _document(card: Component, default: str) -> RawDocument | None:
-    labels = {each.group: _bare(each.text) for each in card.all("X-ABLABEL")}
-    told = [(line, called, said) for name, called in _TOLD.items() for line in card.all(name) if (said := _said(line))]
-    notes = [each.text for each in card.all("NOTE") if each.text]
+    labels = {entry.group: _bare(entry.text) for entry in card.all("X-ABLABEL")}
+    labelled_lines = [
+        (line, label, said) for name, label in _TOLD.items() for line in card.all(name) if (said := _said(line))
+    ]
+    notes = [entry.text for entry in card.all("NOTE") if entry.text]
     name = " ".join(card.text("FN").split()) or _name(card.first("N"))
-    organization = next((said for line, _, said in told if line.name == "ORG"), "")
-    title = name or organization or next((said for line, _, said in told if line.name == "EMAIL"), "")
-    if not title and not notes and not told:
+    organization = next((said for line, _, said in labelled_lines if line.name == "ORG"), "")
+    title = name or organization or next((said for line, _, said in labelled_lines if line.name == "EMAIL"), "")
+    if not title and not notes and not labelled_lines:
         return None
-    fields = [("Name", title), *((f"{called}{_kind(line, labels)}", said) for line, called, said in told)]
+    fields = [("Name", title), *((f"{label}{_kind(line, labels)}", said) for line, label, said in labelled_lines)]
     meta: dict[str, JSON] = {"organization": organization} if organization else {}
-    for field, each in (("email", "EMAIL"), ("telephone", "TEL")):
-        found = [*dict.fromkeys(said for line, _, said in told if line.name == each)]
-        if found:
-            meta[field] = [*found]
+    for field, entry in (("email", "EMAIL"), ("telephone", "TEL")):
+        values = [*dict.fromkeys(said for line, _, said in labelled_lines if line.name == entry)]
+        if values:
+            meta[field] = [*values]
     if categories := card.listed("CATEGORIES"):
         meta["categories"] = [*categories]
-    named = card.text("UID").removeprefix("urn:uuid:")
+    identifier = card.text("UID").removeprefix("urn:uuid:")
     return RawDocument(
-        named or default, title or None, entry_text(fields, notes), meta, "text", other_key=default if named else None
+        identifier or default,
+        title or None,
+        entry_text(fields, notes),
+        meta,
+        "text",
+        other_key=default if identifier else None,
     )
 
 
@@ -93,13 +102,16 @@ def _bare(label: str) -> str:
 
 def _kind(line: Property, labels: dict[str, str]) -> str:
     """Which of several a number or an address is, in brackets."""
-    kinds = [each.lower() for each in line.parameters.get("TYPE", ()) if each.lower() not in _SILENT]
+    kinds = [kind.lower() for kind in line.parameters.get("TYPE", ()) if kind.lower() not in _SILENT]
     label = labels.get(line.group, "") if line.group else ""
-    shown = label or ", ".join(dict.fromkeys(kinds))
-    return f" ({shown})" if shown else ""
+    kind_text = label or ", ".join(dict.fromkeys(kinds))
+    return f" ({kind_text})" if kind_text else ""
 
 
 def _name(line: Property | None) -> str:
     """A name from its parts: family, given, further, titles before and behind."""
-    family, given, further, before, behind, *_ = [*(parted(line.value, ";") if line else []), *[""] * 5]
-    return " ".join(filter(None, (before, given, further, family, behind)))
+    family_name, given_names, additional_names, prefix, suffix, *_ = [
+        *(parted(line.value, ";") if line else []),
+        *[""] * 5,
+    ]
+    return " ".join(filter(None, (prefix, given_names, additional_names, family_name, suffix)))

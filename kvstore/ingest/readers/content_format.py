@@ -70,8 +70,8 @@ def may_be_read(relative: str) -> bool:
     path = PurePosixPath(relative)
     if _KEPT_COPY.fullmatch(path.name):
         return False
-    named = _WORD.fullmatch(path.suffix) is not None
-    return not named or _CONVENTIONAL.fullmatch(path.name) is not None or path.parent.name in _MAILDIR
+    has_word_suffix = _WORD.fullmatch(path.suffix) is not None
+    return not has_word_suffix or _CONVENTIONAL.fullmatch(path.name) is not None or path.parent.name in _MAILDIR
 
 
 def content_format(start: bytes) -> str | None:
@@ -93,9 +93,9 @@ def content_format(start: bytes) -> str | None:
 
 
 def _begins_as_mail(start: bytes) -> bool:
-    found: set[bytes] = set()
-    place = 0
-    while len(found) < _FIELDS_OF_MAIL and (header := _HEADER.match(start, place)):
-        found |= {header[1].lower()} & _FIELDS
-        place = header.end()
-    return len(found) >= _FIELDS_OF_MAIL
+    mail_fields: set[bytes] = set()
+    offset = 0
+    while len(mail_fields) < _FIELDS_OF_MAIL and (header := _HEADER.match(start, offset)):
+        mail_fields |= {header[1].lower()} & _FIELDS
+        offset = header.end()
+    return len(mail_fields) >= _FIELDS_OF_MAIL

@@ -60,7 +60,7 @@ class Component:
 
     def all(self, name: str) -> list[Property]:
         """The lines of a name."""
-        return [each for each in self.properties if each.name == name]
+        return [line for line in self.properties if line.name == name]
 
     def text(self, *names: str) -> str:
         """What the first line of the first of some names says; empty where there is none."""
@@ -79,21 +79,21 @@ def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
         text = whole_text(data, name)
     else:
         text = re.sub(r"\n[ \t]", "", whole_text(data, name, encoding))
-    whole = Component("")
-    stack = [whole]
+    root = Component("")
+    stack = [root]
     for line in _lines(text):
         kind = line.value.strip().upper()
         if line.name == "BEGIN":
-            begun = Component(kind)
+            component = Component(kind)
             if len(stack) <= DEEPEST:
-                stack[-1].components.append(begun)
-            stack.append(begun)
+                stack[-1].components.append(component)
+            stack.append(component)
         elif line.name == "END":
-            depth = next((at for at in range(len(stack) - 1, 0, -1) if stack[at].kind == kind), len(stack))
+            depth = next((index for index in range(len(stack) - 1, 0, -1) if stack[index].kind == kind), len(stack))
             del stack[depth:]
         else:
             stack[-1].properties.append(line)
-    return whole.components
+    return root.components
 
 
 def unescaped(value: str) -> str:
@@ -122,22 +122,22 @@ def parted(value: str, separator: str) -> list[str]:
 
 def _lines(text: str) -> Iterator[Property]:
     """The content lines of a text that is unfolded; a line that is none goes on with what the one before says."""
-    waiting: Property | None = None
-    said: list[str] = []
-    soft = False  # whether the line before goes on, as quoted-printable has it
+    pending: Property | None = None
+    values: list[str] = []
+    is_soft_break = False  # whether the line before goes on, as quoted-printable has it
     for line in text.split("\n"):
-        found = None if soft else _LINE.fullmatch(line)
-        if found is not None:
-            if waiting is not None:
-                yield _decoded(replace(waiting, value="".join(said)))
-            waiting = Property(found[2].upper(), "", _parameters(found[3]), (found[1] or "").lower())
-            said = [found[4]]
-        elif waiting is not None and (soft or line.strip()):
-            said += [line] if soft else ["\\n", line]
-        if waiting is not None and (soft := _is_quoted(waiting) and line.endswith("=")):
-            said[-1] = said[-1][:-1]
-    if waiting is not None:
-        yield _decoded(replace(waiting, value="".join(said)))
+        match = None if is_soft_break else _LINE.fullmatch(line)
+        if match is not None:
+            if pending is not None:
+                yield _decoded(replace(pending, value="".join(values)))
+            pending = Property(match[2].upper(), "", _parameters(match[3]), (match[1] or "").lower())
+            values = [match[4]]
+        elif pending is not None and (is_soft_break or line.strip()):
+            values += [line] if is_soft_break else ["\\n", line]
+        if pending is not None and (is_soft_break := _is_quoted(pending) and line.endswith("=")):
+            values[-1] = values[-1][:-1]
+    if pending is not None:
+        yield _decoded(replace(pending, value="".join(values)))
 
 
 def _is_quoted(line: Property) -> bool:
@@ -146,17 +146,17 @@ def _is_quoted(line: Property) -> bool:
 
 def _parameters(written: str) -> dict[str, tuple[str, ...]]:
     """Parameters by their names; one without a name is a type, or an encoding, as vCard 2.1 writes them."""
-    found: dict[str, tuple[str, ...]] = {}
+    parameters: dict[str, tuple[str, ...]] = {}
     for mark in _PARAMETER.finditer(written):
-        name, equals, said = mark[1].partition("=")
+        name, equals, value_text = mark[1].partition("=")
         if not equals:
-            said = name
-            name = "ENCODING" if said.upper() in ("QUOTED-PRINTABLE", "BASE64", "8BIT", "7BIT") else "TYPE"
-        values = tuple(part.strip().strip('"') for part in re.findall(r'(?:[^",]|"[^"]*")+', said))
+            value_text = name
+            name = "ENCODING" if value_text.upper() in ("QUOTED-PRINTABLE", "BASE64", "8BIT", "7BIT") else "TYPE"
+        values = tuple(part.strip().strip('"') for part in re.findall(r'(?:[^",]|"[^"]*")+', value_text))
         name = name.strip().upper()
         values = tuple(part.upper() for part in values) if name == "ENCODING" else values
-        found[name] = found.get(name, ()) + values
-    return found
+        parameters[name] = parameters.get(name, ()) + values
+    return parameters
 
 
 def _decoded(line: Property) -> Property:

@@ -54,11 +54,11 @@ def is_utf8(data: bytes) -> bool:
 
 def decode(data: bytes, name: str, encoding: str | None = None) -> str:
     """Decode a whole file: by ``encoding`` if given, else by its byte-order mark, else as UTF-8."""
-    chosen = encoding or marked_encoding(data) or "utf-8"
+    used_encoding = encoding or marked_encoding(data) or "utf-8"
     try:
-        text = data.decode(chosen)
+        text = data.decode(used_encoding)
     except UnicodeError as error:
-        raise _undecodable(name, chosen, error, 0) from None
+        raise _undecodable(name, used_encoding, error, 0) from None
     refuse_nul(text, name)
     return text.removeprefix("\ufeff")
 
@@ -84,14 +84,14 @@ def refuse_nul(text: str, name: str) -> None:
 def decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
     """Decode a seekable stream line by line, as ``open(newline=...)`` would; a byte-order mark is left out."""
     stream.seek(0)
-    chosen = encoding or marked_encoding(stream.read(4)) or "utf-8"
+    used_encoding = encoding or marked_encoding(stream.read(4)) or "utf-8"
     stream.seek(0)
-    lines = iter(TextIOWrapper(stream, encoding=chosen, newline=newline))
+    lines = iter(TextIOWrapper(stream, encoding=used_encoding, newline=newline))
     try:
         yield next(lines, "").removeprefix("\ufeff")
         yield from lines
     except UnicodeError:
-        raise _first_undecodable(stream, name, chosen) from None
+        raise _first_undecodable(stream, name, used_encoding) from None
 
 
 def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
@@ -101,11 +101,11 @@ def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
     before = 0
     while True:
         block = stream.read(_BLOCK)
-        held = len(decoder.getstate()[0])
+        num_pending = len(decoder.getstate()[0])
         try:
             decoder.decode(block, final=not block)
         except UnicodeError as error:
-            return _undecodable(name, encoding, error, before - held)
+            return _undecodable(name, encoding, error, before - num_pending)
         if not block:
             return ReaderError(f"{name}: changed while it was read; run the ingest again")
         before += len(block)

@@ -28,17 +28,17 @@ _MAIN_PARTS = (
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    reading = f"{origin.name}: reading DOCX"
-    required("docx", "documents", reading, package="python-docx", error=ReaderError)
+    purpose = f"{origin.name}: reading DOCX"
+    required("docx", "documents", purpose, package="python-docx", error=ReaderError)
     from docx.opc.part import PartFactory
     from docx.package import Package as WordPackage
     from docx.parts.document import DocumentPart
 
     from .docx_blocks import Body
 
-    packed = Package(stream, origin.name, "DOCX")
+    package_file = Package(stream, origin.name, "DOCX")
     stream.seek(0)
-    with packed.guarded():
+    with package_file.guarded():
         package = main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PARTS).document
         body = Body(package)
         blocks = body.blocks()

@@ -66,16 +66,16 @@ class Body:
 
     def _gather(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of the body, a table cell, a text box or a footnote."""
-        gathered = Gathered()
+        builder = Gathered()
         for element in _unwrapped(container):
             if element.tag == _TBL:
-                gathered.add(*self._table(element))
+                builder.add(*self._table(element))
             elif element.tag == _P:
-                self._paragraph(element, plain, gathered)
+                self._paragraph(element, plain, builder)
                 for box in element.iter(_BOX):
-                    if not any(outer.tag in (_BOX, _FALLBACK) for outer in box.iterancestors()):
-                        gathered.add(*self._gather(box))
-        return gathered.finished()
+                    if not any(ancestor.tag in (_BOX, _FALLBACK) for ancestor in box.iterancestors()):
+                        builder.add(*self._gather(box))
+        return builder.finished()
 
     def _paragraph(self, element: Any, plain: bool, gathered: Gathered) -> None:
         style = self._style_name(element)
@@ -94,27 +94,27 @@ class Body:
                 self.title = title
             gathered.add(heading(min(6, level + self._below), title))
             return
-        made = [paragraph(text) for text in texts]
-        place = self._list_place(element, style)
-        if place is not None:
-            gathered.add_item(*place, [MarkdownBlock("paragraph", "\n".join(block.text for block in made))])
+        paragraphs = [paragraph(text) for text in texts]
+        list_level = self._list_place(element, style)
+        if list_level is not None:
+            gathered.add_item(*list_level, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))])
         elif _QUOTE_STYLE.match(style):
-            gathered.add(quote(made))
+            gathered.add(quote(paragraphs))
         else:
-            gathered.add(*made)
+            gathered.add(*paragraphs)
 
     def _property(self, element: Any, path: str) -> Any:
         """A property of a paragraph: its own, else that of its style or of those the style is based on (17.7.2)."""
-        found = element.find(path, nsmap)
+        value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
         identifier = style.get(_VAL) if style is not None else None
         for _ in range(len(self._styles)):
-            if found is not None or identifier not in self._styles:
+            if value is not None or identifier not in self._styles:
                 break
-            found = self._styles[identifier].find(path, nsmap)
+            value = self._styles[identifier].find(path, nsmap)
             base = self._styles[identifier].find("w:basedOn", nsmap)
             identifier = base.get(_VAL) if base is not None else None
-        return found
+        return value
 
     def _style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
         style = element.find(path, nsmap)
@@ -127,20 +127,20 @@ class Body:
         """0 for the title, 1 to 9 for headings, None for other paragraphs."""
         if style == "title":
             return 0
-        named = _HEADING_STYLE.match(style)
-        if named is not None:
-            return int(named[1])
+        style_match = _HEADING_STYLE.match(style)
+        if style_match is not None:
+            return int(style_match[1])
         outline = self._property(element, "w:pPr/w:outlineLvl")
         level = outline.get(_VAL) if outline is not None else "9"
         return int(level) + 1 if level in "012345678" else None
 
     def _list_place(self, element: Any, style: str) -> tuple[int, str] | None:
         """Depth (from 0) and marker of a list item, None for other paragraphs (17.9)."""
-        named = _LIST_STYLE.match(style)
+        style_match = _LIST_STYLE.match(style)
         number = self._property(element, "w:pPr/w:numPr/w:numId")
         depth = self._property(element, "w:pPr/w:numPr/w:ilvl")
         if number is None or number.get(_VAL) == "0":
-            if named is None:
+            if style_match is None:
                 return None
             identifier = style
         else:
@@ -148,18 +148,18 @@ class Body:
         level = min(8, int(depth.get(_VAL))) if depth is not None else 0
         format = self._number_formats.get((identifier, level))
         if format is None:
-            format = "decimal" if named is not None and named[1] == "number" else "bullet"
-        shown = max(level, int(named[2] or 1) - 1) if named is not None else level
+            format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
+        shown_level = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
         for key in [key for key in self._counters if key[0] == identifier and key[1] > level]:
             del self._counters[key]
         if format in ("bullet", "none"):
-            return shown, "-"
+            return shown_level, "-"
         self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
-        return shown, f"{self._counters[identifier, level]}."
+        return shown_level, f"{self._counters[identifier, level]}."
 
     def _inline(self, element: Any, plain: bool) -> Inline:
         inline = Inline(plain)
-        started: tuple[int, int] | None = None
+        emphasis_start: tuple[int, int] | None = None
         emphasised = False
         for run in _unwrapped(element):
             if run.tag.startswith(_MATH):
@@ -168,11 +168,14 @@ class Body:
             if run.tag != _R or _on(run, "vanish"):
                 continue
             style = self._style_name(run, "w:rPr/w:rStyle")
-            before, emphasised = emphasised, _on(run, "b") or _on(run, "i") or bool(_EMPHASIS_STYLE.match(style))
-            if emphasised and not before:
-                started = inline.start_emphasis()
-            elif before and not emphasised:
-                inline.end_emphasis(started)
+            was_emphasised, emphasised = (
+                emphasised,
+                _on(run, "b") or _on(run, "i") or bool(_EMPHASIS_STYLE.match(style)),
+            )
+            if emphasised and not was_emphasised:
+                emphasis_start = inline.start_emphasis()
+            elif was_emphasised and not emphasised:
+                inline.end_emphasis(emphasis_start)
             if _CODE_STYLE.match(style):
                 inline.code(_verbatim(run))
                 continue
@@ -189,7 +192,7 @@ class Body:
                     self._cited.append(self._footnotes[part.get(qn("w:id"))])
                     inline.text(f"[{len(self._cited)}]")
         if emphasised:
-            inline.end_emphasis(started)
+            inline.end_emphasis(emphasis_start)
         return inline
 
     def _table(self, table: Any) -> list[MarkdownBlock]:
@@ -200,12 +203,15 @@ class Body:
         for row in rows:
             line: list[str] = []
             for cell in row:
-                above = texts[-1][len(line)] if texts and len(line) < len(texts[-1]) else ""
-                merged = cell.find("w:tcPr/w:vMerge", nsmap)
-                goes_on = merged is not None and merged.get(_VAL, "continue") == "continue"
+                cell_above = texts[-1][len(line)] if texts and len(line) < len(texts[-1]) else ""
+                merge_mark = cell.find("w:tcPr/w:vMerge", nsmap)
+                is_continued = merge_mark is not None and merge_mark.get(_VAL, "continue") == "continue"
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
                 columns = min(63, int(span.get(_VAL) or 1)) if span is not None else 1
-                line += [above if goes_on else one_line(self._gather(cell, plain=not texts)), *[""] * (columns - 1)]
+                line += [
+                    cell_above if is_continued else one_line(self._gather(cell, plain=not texts)),
+                    *[""] * (columns - 1),
+                ]
             if any(line):
                 texts.append(line)
         return [pipe_table(texts[0], texts[1:])] if texts else []
@@ -227,8 +233,8 @@ def _on(run: Any, name: str) -> bool:
 
 
 def _verbatim(element: Any) -> str:
-    text = {_TAB: "\t", _BR: "\n", _CR: "\n", _HYPHEN: "-"}
-    return "".join((part.text or "") if part.tag == _T else text.get(part.tag, "") for part in element.iter())
+    replacements = {_TAB: "\t", _BR: "\n", _CR: "\n", _HYPHEN: "-"}
+    return "".join((part.text or "") if part.tag == _T else replacements.get(part.tag, "") for part in element.iter())
 
 
 def _footnotes(blob: bytes) -> dict[str, Any]:
@@ -238,7 +244,7 @@ def _footnotes(blob: bytes) -> dict[str, Any]:
 
 def _number_formats(numbering: Any) -> dict[tuple[str, int], str]:
     """(numbering id, level) to number format, ``bullet`` or ``decimal`` for instance (17.9.17)."""
-    abstract = {
+    abstract_formats = {
         definition.get(qn("w:abstractNumId")): {
             level.get(qn("w:ilvl")): level.find("w:numFmt", nsmap) for level in definition.iter(qn("w:lvl"))
         }
@@ -247,7 +253,7 @@ def _number_formats(numbering: Any) -> dict[tuple[str, int], str]:
     formats: dict[tuple[str, int], str] = {}
     for number in numbering.iter(qn("w:num")):
         link = number.find("w:abstractNumId", nsmap)
-        for level, format in abstract.get(link.get(_VAL) if link is not None else None, {}).items():
+        for level, format in abstract_formats.get(link.get(_VAL) if link is not None else None, {}).items():
             if format is not None:
                 formats[number.get(qn("w:numId")), int(level)] = format.get(_VAL) or "decimal"
     return formats

@@ -48,15 +48,15 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         book = _Book(package, origin.name, options)
         blocks = book.blocks()
         title, meta = book.title, book.meta
-    lacking = ", ".join(map(repr, book.lacking[:_LACKING_TOLD]))
-    if not blocks and lacking:
-        raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {lacking}")
+    missing_text = ", ".join(map(repr, book.lacking[:_LACKING_TOLD]))
+    if not blocks and missing_text:
+        raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {missing_text}")
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
     yield RawDocument(origin.key, title, document(blocks) + "\n", meta, "markdown")
-    told = f"is damaged: {len(book.lacking):,} of its pages are missing or cannot be read, such as {lacking}"
+    detail = f"is damaged: {len(book.lacking):,} of its pages are missing or cannot be read, such as {missing_text}"
     for number in range(len(book.lacking)):
-        yield PassedOver(origin.name, "pages of books", "" if number else f"{told}; the others are read")
+        yield PassedOver(origin.name, "pages of books", "" if number else f"{detail}; the others are read")
 
 
 class _Book:
@@ -81,12 +81,12 @@ class _Book:
             (place for place, item in manifest.values() if "nav" in item.get("properties", "").split()), None
         )
         spine = opf.find(f"{_OPF}spine")
-        named = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF}itemref")]
+        identifiers = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF}itemref")]
         # Each page is read once: several items of a package may lead to the same part.
         self._pages = list(
             dict.fromkeys(
                 place
-                for place, item in (manifest[name] for name in named if name in manifest)
+                for place, item in (manifest[name] for name in identifiers if name in manifest)
                 if item.get("media-type") in _PAGES and place != self._contents
             )
         )
@@ -96,49 +96,49 @@ class _Book:
         self.title = _text(opf.find(f".//{_DC}title")) or None
         self.meta: dict[str, JSON] = {}
         for element, field in _META.items():
-            values = [text for each in opf.iter(f"{_DC}{element}") if (text := _text(each))]
+            values = [text for identifier in opf.iter(f"{_DC}{element}") if (text := _text(identifier))]
             if values:
                 self.meta[field] = values[0] if field != "author" else ", ".join(values)
 
     def blocks(self) -> list[MarkdownBlock]:
         """All blocks of the book, in the order of its spine."""
         blocks: list[MarkdownBlock] = []
-        for place in self._pages:
+        for part in self._pages:
             try:
-                data = self._package.read(place)
-                found = page(data, f"{self._name}/{place}", self._options)[1] if data.strip() else []
+                data = self._package.read(part)
+                page_blocks = page(data, f"{self._name}/{part}", self._options)[1] if data.strip() else []
             except MemoryError:
                 raise
             except Exception:  # one that is not there, that is damaged, or that is no page
-                self.lacking.append(place)
+                self.lacking.append(part)
                 continue
-            blocks += _leveled(found, self._navigation.get(place))
+            blocks += _leveled(page_blocks, self._navigation.get(part))
         return blocks
 
     def _refuse_locked(self) -> None:
         """Fonts may be obfuscated; pages may not."""
         if _LOCKS not in self._package:
             return
-        locked = {unquote(element.get("URI", "")) for element in self._package.tree(_LOCKS).iter()}
-        if locked & set(self._pages):
+        locked_parts = {unquote(element.get("URI", "")) for element in self._package.tree(_LOCKS).iter()}
+        if locked_parts & set(self._pages):
             raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
 
     def _read_navigation(self, ncx: str | None) -> Mapping[str, tuple[int, str]]:
         """The level, from 1, and the label by which the navigation first names each page."""
-        found: dict[str, tuple[int, str]] = {}
+        entries: dict[str, tuple[int, str]] = {}
         if self._contents is not None and self._contents in self._package:
             tree = LexborHTMLParser(self._package.read(self._contents).decode("utf-8", "replace"))
             lists = [nav.css_first("ol") for nav in tree.css("nav") if nav.attributes.get("epub:type", "toc") == "toc"]
             folder = posixpath.dirname(self._contents)
-            for outermost in lists[:1]:
-                for level, place, label in _listed(outermost, 1):
-                    found.setdefault(_place(folder, place), (level, label))
+            for contents_list in lists[:1]:
+                for level, reference, label in _listed(contents_list, 1):
+                    entries.setdefault(_place(folder, reference), (level, label))
         elif ncx is not None and ncx in self._package:
             points = self._package.tree(ncx).find(f"{_NCX}navMap")
             folder = posixpath.dirname(ncx)
-            for level, place, label in _points(points, 1):
-                found.setdefault(_place(folder, place), (level, label))
-        return found
+            for level, reference, label in _points(points, 1):
+                entries.setdefault(_place(folder, reference), (level, label))
+        return entries
 
 
 def _leveled(blocks: list[MarkdownBlock], named: tuple[int, str] | None) -> list[MarkdownBlock]:
@@ -149,9 +149,9 @@ def _leveled(blocks: list[MarkdownBlock], named: tuple[int, str] | None) -> list
     marks = [match for block in blocks if block.kind == "heading" and (match := _HEADING.match(block.text))]
     if not marks:
         return [heading(min(6, level), label), *blocks] if label else blocks
-    deeper = level - min(len(mark[1]) for mark in marks)
+    shift = level - min(len(mark[1]) for mark in marks)
     return [
-        heading(max(1, min(6, len(mark[1]) + deeper)), mark[2])
+        heading(max(1, min(6, len(mark[1]) + shift)), mark[2])
         if block.kind == "heading" and (mark := _HEADING.match(block.text))
         else block
         for block in blocks
@@ -163,11 +163,11 @@ def _listed(entries: LexborNode | None, level: int) -> Iterator[tuple[int, str, 
     entry = entries.child if entries is not None else None
     while entry is not None:
         if entry.tag == "li":
-            link, below = entry.css_first("a"), entry.css_first("ol")
+            link, inner_list = entry.css_first("a"), entry.css_first("ol")
             if link is not None:
                 yield level, link.attributes.get("href") or "", " ".join(link.text(deep=True).split())
             if level < _DEEPEST:
-                yield from _listed(below, level + 1)
+                yield from _listed(inner_list, level + 1)
         entry = entry.next
 
 

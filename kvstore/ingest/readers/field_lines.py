@@ -21,6 +21,6 @@ def entry_text(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -> 
     'Where: Quay 3\nWhen: at noon\n\nRing twice.\n'
     """
     lines = dict.fromkeys((f"{name}: {value}", len(value.split()) <= _SHORT) for name, value in fields if value)
-    short = "\n".join(line for line, is_short in lines if is_short)
-    long = [line for line, is_short in lines if not is_short]
-    return "\n\n".join(filter(None, (short, *long, *paragraphs))) + "\n"
+    short_text = "\n".join(line for line, is_short in lines if is_short)
+    long_lines = [line for line, is_short in lines if not is_short]
+    return "\n\n".join(filter(None, (short_text, *long_lines, *paragraphs))) + "\n"

@@ -82,20 +82,20 @@ def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[MarkdownBlock], l
     if body is None:
         return [], []
     survey = Survey(tree, body)
-    found: tuple[list[MarkdownBlock], list[LeftOut]] = [], []
-    for more in Keep:
-        if more >= keep:
-            found = convert(body, survey, more)
-            if any(block.kind != "heading" for block in found[0]):
+    content: tuple[list[MarkdownBlock], list[LeftOut]] = [], []
+    for level in Keep:
+        if level >= keep:
+            content = convert(body, survey, level)
+            if any(block.kind != "heading" for block in content[0]):
                 break
-    return found
+    return content
 
 
 def _decode(data: bytes, name: str, encoding: str | None) -> str:
     """Decode by the encoding declared; a page that declares another but is valid UTF-8 is read as UTF-8."""
     if encoding is None and marked_encoding(data) is None:
-        declared = _DECLARED.search(data[:4096])
-        label = (declared[1] or declared[2]).decode("ascii", "replace") if declared else ""
+        declaration = _DECLARED.search(data[:4096])
+        label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
         if WEB_ENCODING.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):  # ISO-2022-JP is ASCII and ESC
             # As browsers do: what calls itself ASCII or Latin-1 is Windows-1252, whose quotes Latin-1 lacks.
             encoding = "cp1252" if _WESTERN.fullmatch(label) else label
@@ -107,17 +107,17 @@ def _closed(markup: str) -> str:
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
-    taken = before = 0
+    copied_end = search_start = 0
     slash = markup.find("/>")
     while slash >= 0:
-        start, end = markup.rfind("<", before, slash), slash + 2
+        start, end = markup.rfind("<", search_start, slash), slash + 2
         tag = _SELF_CLOSED.match(markup, start, end) if start >= 0 else None
         if tag is not None:
-            pieces.append(f"{markup[taken:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
-            taken = end
-        before = end
+            pieces.append(f"{markup[copied_end:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
+            copied_end = end
+        search_start = end
         slash = markup.find("/>", end)
-    return "".join((*pieces, markup[taken:]))
+    return "".join((*pieces, markup[copied_end:]))
 
 
 def _refuse_depth(markup: str, name: str) -> None:
@@ -141,6 +141,6 @@ def _title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]
-    named = tree.css_first("head > title")
-    title = " ".join(named.text(deep=True).split()) if named is not None else ""
+    title_node = tree.css_first("head > title")
+    title = " ".join(title_node.text(deep=True).split()) if title_node is not None else ""
     return strip_numbering(title) or None

@@ -90,8 +90,8 @@ class _Page:
                 self.flow.inline.text(node.text_content or "")
             elif tag[:1].isalpha() and not self._skip(node, tag):
                 if tag not in _BLOCKS:
-                    before = node.prev
-                    if before is not None and _are_apart(before, node, self._terms > 0):
+                    previous = node.prev
+                    if previous is not None and _are_apart(previous, node, self._terms > 0):
                         self.flow.inline.apart()
                 if not ((tag in _LEAVES or self._contents) and self._leaf(node, tag)):
                     stack.append((node, self._enter(node, tag)))
@@ -158,8 +158,8 @@ class _Page:
 
     def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> Sequence[_OnLeave]:
         if tag in _EMPHASIS:
-            started = inline.start_emphasis()
-            return (lambda: inline.end_emphasis(started),)
+            emphasis_start = inline.start_emphasis()
+            return (lambda: inline.end_emphasis(emphasis_start),)
         if tag == "q":
             inline.text("“")
             return (lambda: inline.text("”"),)
@@ -176,8 +176,8 @@ class _Page:
         elif tag == "blockquote" and len(self._open) <= _DEEPEST:
             leave = self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else [])))
         elif tag == "table" and len(self._open) <= _DEEPEST and self._layouts <= _DEEPEST:
-            boxed = self._admonitions > 0 and len(node.css("tr")) < 3
-            leave = self._layout() if boxed or _is_layout(node) else self._table()
+            is_boxed = self._admonitions > 0 and len(node.css("tr")) < 3
+            leave = self._layout() if is_boxed or _is_layout(node) else self._table()
         elif isinstance(innermost, List):
             leave = self._list_part(innermost, tag)
         elif isinstance(innermost, HtmlTable):
@@ -239,14 +239,14 @@ class _Page:
     def _list(self, node: LexborNode, tag: str) -> _OnLeave:
         start = node.attributes.get("start") or "1"
         number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
-        this = List(number, self._contents > 0)
-        self._open.append(this)
+        html_list = List(number, self._contents > 0)
+        self._open.append(html_list)
 
         def leave() -> None:
             self._open.pop()
-            this.close_terms()
-            if this.items:
-                self.flow.add(item_list(this.items))
+            html_list.close_terms()
+            if html_list.items:
+                self.flow.add(item_list(html_list.items))
 
         return leave
 
@@ -271,12 +271,12 @@ class _Page:
         return leave
 
     def _table(self) -> _OnLeave:
-        this = HtmlTable()
-        self._open.append(this)
+        table = HtmlTable()
+        self._open.append(table)
 
         def leave() -> None:
             self._open.pop()
-            self.flow.add(*this.blocks())
+            self.flow.add(*table.blocks())
 
         return leave
 
@@ -297,14 +297,14 @@ class _Page:
 
 def _are_apart(before: LexborNode, node: LexborNode, in_term: bool) -> bool:
     """Whether two neighbours with nothing between them are words of their own: pages part them by style alone."""
-    first, second = before.tag or "", node.tag or ""
-    if in_term and second == "span" and first != "span":  # a term and its classifier
-        return first == "-text" or first in _WITHIN_WORDS
-    if not first[:1].isalpha() or first in _WITHIN_WORDS or second in _WITHIN_WORDS:
+    previous_tag, second = before.tag or "", node.tag or ""
+    if in_term and second == "span" and previous_tag != "span":  # a term and its classifier
+        return previous_tag == "-text" or previous_tag in _WITHIN_WORDS
+    if not previous_tag[:1].isalpha() or previous_tag in _WITHIN_WORDS or second in _WITHIN_WORDS:
         return False
-    if first == "span" and before.last_child is not None and before.last_child.tag in _OWN_WORDS:
+    if previous_tag == "span" and before.last_child is not None and before.last_child.tag in _OWN_WORDS:
         return True
-    if first in _OWN_WORDS or second in _OWN_WORDS or "-" in first or "-" in second:
+    if previous_tag in _OWN_WORDS or second in _OWN_WORDS or "-" in previous_tag or "-" in second:
         return True
     # A span may be a part of a word, as highlighters mark them, but not where a new word begins with a capital.
     return _ends_small(before) and _begins_large(node)
@@ -321,12 +321,12 @@ def _begins_large(node: LexborNode) -> bool:
 
 def _edge(node: LexborNode, *, last: bool) -> str:
     """The text that an element begins or ends with."""
-    found: LexborNode | None = node
+    edge: LexborNode | None = node
     for _ in range(4):
-        if found is None or found.tag == "-text":
+        if edge is None or edge.tag == "-text":
             break
-        found = found.last_child if last else found.child
-    return (found.text_content or "") if found is not None and found.tag == "-text" else ""
+        edge = edge.last_child if last else edge.child
+    return (edge.text_content or "") if edge is not None and edge.tag == "-text" else ""
 
 
 def _described(node: LexborNode, tag: str) -> str:
@@ -399,15 +399,15 @@ def _preformatted(node: LexborNode) -> str:
 
 def _numbers_a_line(number: LexborNode) -> bool:
     around = number.parent
-    named = (around.attributes.get("class") or "") if around is not None and around.tag != "pre" else ""
-    return LINE_NUMBERS.search(named.lower()) is not None
+    class_name = (around.attributes.get("class") or "") if around is not None and around.tag != "pre" else ""
+    return LINE_NUMBERS.search(class_name.lower()) is not None
 
 
 def _language(node: LexborNode) -> str:
     """The language that highlighters put in the class of ``<pre>`` or of the ``<code>`` in it."""
-    inner = node.css_first("code")
-    for element in (node, inner):
-        named = _LANGUAGE.search((element.attributes.get("class") or "") if element is not None else "")
-        if named is not None:
-            return named[1].lower()
+    code_element = node.css_first("code")
+    for element in (node, code_element):
+        language_match = _LANGUAGE.search((element.attributes.get("class") or "") if element is not None else "")
+        if language_match is not None:
+            return language_match[1].lower()
     return ""

@@ -143,10 +143,10 @@ class Navigation:
         shape = self.survey.shapes.get(number)
         if shape is None or not shape.text:
             return None
-        marked = tag in _MARKED or not inside
-        if (not marked and not shape.links and tag not in HEADINGS) or number in self.survey.path:
+        has_attributes = tag in _MARKED or not inside
+        if (not has_attributes and not shape.links and tag not in HEADINGS) or number in self.survey.path:
             return None
-        found = self._reason(node, tag, shape, node.attributes if marked else {}, inside, in_section)
+        found = self._reason(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
         if found is None or self._keep <= _REASONS[found]:
             return found
         if found == "table of contents":
@@ -163,7 +163,7 @@ class Navigation:
         in_section: bool,
     ) -> str | None:
         role = name = ""
-        named: re.Match[str] | None = None
+        name_match: re.Match[str] | None = None
         if attributes:
             role = (attributes.get("role") or "").lower()
             if _is_hidden(tag, attributes, role) and shape.prose < _PROSE_HIDDEN:
@@ -179,26 +179,28 @@ class Navigation:
         if attributes:
             name = _name(tag, attributes)
         if name:
-            named = _NAMED.search(name)
-            if named is None and LINE_NUMBERS.search(name) and _is_numbers(node, shape):
+            name_match = _NAMED.search(name)
+            if name_match is None and LINE_NUMBERS.search(name) and _is_numbers(node, shape):
                 return "line numbers"
         if shape.links:
-            found = self._links(node, tag, shape, role, name, named, inside)
-            if found is not None:
-                return found
+            reason = self._links(node, tag, shape, role, name, name_match, inside)
+            if reason is not None:
+                return reason
         elif shape.text < 40 and tag in _LABELS and self._labels_contents(node):
             return "table of contents"
-        crumbs = named is not None and "crumb" in named[0] and shape.text < _PROSE_BESIDE and not shape.prose
-        if crumbs and _SEPARATORS.search(node.text(deep=True)):
+        is_breadcrumbs = (
+            name_match is not None and "crumb" in name_match[0] and shape.text < _PROSE_BESIDE and not shape.prose
+        )
+        if is_breadcrumbs and _SEPARATORS.search(node.text(deep=True)):
             return "navigation"
         if name and shape.text < _PROSE_BESIDE and _UNPRINTED.search(name):
             return "beside the content"
-        return None if inside else self._outside(node, tag, shape, named)
+        return None if inside else self._outside(node, tag, shape, name_match)
 
     def _labels_contents(self, node: LexborNode) -> bool:
         """Whether an element says that what stands behind it is a table of contents, and it is one."""
-        behind = _sibling(node, 1)
-        shape = self.survey.shape(behind) if behind is not None else None
+        next_sibling = _sibling(node, 1)
+        shape = self.survey.shape(next_sibling) if next_sibling is not None else None
         if shape is None or not _is_contents(shape):
             return False
         return _CONTENTS_LABEL.fullmatch(normal(node.text(deep=True))) is not None
@@ -237,13 +239,13 @@ class Navigation:
         named: re.Match[str] | None,
         inside: bool,
     ) -> str | None:
-        acts = shape.tools == shape.links and shape.text - shape.linked <= 6
+        has_only_tools = shape.tools == shape.links and shape.text - shape.linked <= 6
         if inside and shape.label and shape.elements <= _FEW and node.css_first("h1") is not None:
             return None  # the title, with who wrote it
         if inside and tag == "footer" and not shape.prose:
             return "footer of the page"
-        acts = acts and not (inside and shape.brief and not _is_marked(node, shape))
-        if acts and _stands_alone(node, tag, shape, self.survey):
+        has_only_tools = has_only_tools and not (inside and shape.brief and not _is_marked(node, shape))
+        if has_only_tools and _stands_alone(node, tag, shape, self.survey):
             return "acts on the page"
         if tag in _PARTS:
             return None
@@ -254,10 +256,14 @@ class Navigation:
         if shape.links > 1 and (_is_contents(shape) or shape.mostly_links):
             if _labelled_contents(node, shape):
                 return "table of contents"
-            covers = (
+            covers_headings = (
                 2 * shape.known >= self.survey.headings - 1 and tag not in ("p", "table") and not _is_announced(node)
             )
-            if _is_contents(shape) and (covers or named is not None) and not _wraps(node, tag, shape, self.survey):
+            if (
+                _is_contents(shape)
+                and (covers_headings or named is not None)
+                and not _wraps(node, tag, shape, self.survey)
+            ):
                 return "table of contents"
         if named is not None and shape.unlinked <= shape.linked and not shape.prose:
             if named["contents"]:
@@ -345,15 +351,19 @@ def _labelled_contents(node: LexborNode, shape: Shape) -> bool:
     """Whether what begins a list of links calls it a table of contents."""
     if shape.prose:
         return False
-    first = node.child
+    first_node = node.child
     for _ in range(4):
-        while first is not None and not (first.tag or "")[:1].isalpha() and not (first.text_content or "").strip():
-            first = first.next
-        if first is None:
+        while (
+            first_node is not None
+            and not (first_node.tag or "")[:1].isalpha()
+            and not (first_node.text_content or "").strip()
+        ):
+            first_node = first_node.next
+        if first_node is None:
             return False
-        if first.tag == "-text":
-            return _CONTENTS_LABEL.fullmatch(normal(first.text_content or "")) is not None
-        first = first.child
+        if first_node.tag == "-text":
+            return _CONTENTS_LABEL.fullmatch(normal(first_node.text_content or "")) is not None
+        first_node = first_node.child
     return False
 
 
@@ -363,9 +373,9 @@ def _wraps(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
         return False
     child = node.child
     while child is not None:
-        within = survey.shape(child)
-        if within is not None and within.links:
-            return within.links == shape.links and within.text < shape.text
+        child_shape = survey.shape(child)
+        if child_shape is not None and child_shape.links:
+            return child_shape.links == shape.links and child_shape.text < shape.text
         child = child.next
     return False
 
@@ -383,8 +393,8 @@ def _turns_pages(shape: Shape, named: re.Match[str] | None, inside: bool) -> boo
 
 def _is_announced(node: LexborNode) -> bool:
     """Whether the sentence before an element ends with a colon: then what it announces is content."""
-    before = _sibling(node, -1)
-    return before is not None and before.text(deep=True).rstrip().endswith(":")
+    previous_sibling = _sibling(node, -1)
+    return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
 def _is_line(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
@@ -408,8 +418,8 @@ def _is_marked(node: LexborNode, shape: Shape) -> bool:
     """Whether a link of one word stands in brackets, in a heading or a term, or behind a heading."""
     if shape.text > shape.linked or _is_in_title(node):
         return True
-    before = _sibling(node, -1)
-    return before is not None and before.tag in HEADINGS
+    previous_sibling = _sibling(node, -1)
+    return previous_sibling is not None and previous_sibling.tag in HEADINGS
 
 
 def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
@@ -429,13 +439,13 @@ def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> b
     parent = node.parent
     while parent is not None and tag in _INLINE:
         if parent.tag in HEADINGS or parent.tag == "dt":
-            after = _sibling(node, 1)
-            return _sibling(node, -1) is not None and (after is None or _is_tool(survey.shape(after)))
+            next_sibling = _sibling(node, 1)
+            return _sibling(node, -1) is not None and (next_sibling is None or _is_tool(survey.shape(next_sibling)))
         for step in (-1, 1):
-            beside = _sibling(node, step)
-            while beside is not None and _is_tool(survey.shape(beside)):
-                beside = _sibling(beside, step)
-            if beside is not None and beside.tag not in _INLINE_BREAKS and beside.tag not in _BLOCKS_BESIDE:
+            sibling = _sibling(node, step)
+            while sibling is not None and _is_tool(survey.shape(sibling)):
+                sibling = _sibling(sibling, step)
+            if sibling is not None and sibling.tag not in _INLINE_BREAKS and sibling.tag not in _BLOCKS_BESIDE:
                 return False
         if parent.tag not in _INLINE:
             break
@@ -454,15 +464,15 @@ def _is_tool(shape: Shape | None) -> bool:
 
 def _sibling(node: LexborNode, step: int) -> LexborNode | None:
     """The element or text before (-1) or behind (1), white space and comments passed over."""
-    beside = node.prev if step < 0 else node.next
-    while beside is not None:
-        tag = beside.tag or ""
+    sibling = node.prev if step < 0 else node.next
+    while sibling is not None:
+        tag = sibling.tag or ""
         if tag == "-text":
-            if (beside.text_content or "").strip():
-                return beside
+            if (sibling.text_content or "").strip():
+                return sibling
         elif tag[:1].isalpha():
-            return beside
-        beside = beside.prev if step < 0 else beside.next
+            return sibling
+        sibling = sibling.prev if step < 0 else sibling.next
     return None
 
 

@@ -145,13 +145,20 @@ class HtmlTable:
 
     def _join_terms(self) -> None:
         """Put together a row that is only a term, too long for its cell, and the next, whose first cell is empty."""
-        joined: list[list[str]] = []
+        joined_rows: list[list[str]] = []
         for row in self.rows:
-            if joined and len(row) == 2 and not row[0] and row[1] and joined[-1][0] and not any(joined[-1][1:]):
-                joined[-1] = [joined[-1][0], row[1]]
+            if (
+                joined_rows
+                and len(row) == 2
+                and not row[0]
+                and row[1]
+                and joined_rows[-1][0]
+                and not any(joined_rows[-1][1:])
+            ):
+                joined_rows[-1] = [joined_rows[-1][0], row[1]]
             else:
-                joined.append(row)
-        self.rows = joined
+                joined_rows.append(row)
+        self.rows = joined_rows
 
     def blocks(self) -> list[MarkdownBlock]:
         """The caption and the table; one column without a header is a list."""

@@ -179,14 +179,14 @@ class Survey:
         self._titles: list[LexborNode] = []
         self._walk(body)
         self.weight = self._weight(body)
-        region, stated = self._stated_region(body)
+        region, is_stated = self._stated_region(body)
         if region is None:
             region = self._computed_region(body)
         self.region = region.mem_id
         self.path = frozenset(_ids_around(region))
-        title = self._title_outside(tree, body, region, stated)
+        title = self._title_outside(tree, body, region, is_stated)
         self.title_path = frozenset(_ids_around(title)) if title is not None else frozenset()
-        self.stated = stated and title is None
+        self.stated = is_stated and title is None
 
     def shape(self, node: LexborNode) -> Shape | None:
         """The counts of an element, or None where it holds nothing."""
@@ -199,36 +199,55 @@ class Survey:
     def _walk(self, root: LexborNode) -> None:
         """Count, in running totals: what an element holds is what they have gained from its start to its end."""
         shapes = self.shapes
-        placing = self._main | self._beside
+        placement_ids = self._main | self._beside
         text = linked = label = prose = 0
         elements = 1
-        none = counted = _Links()
-        within = labels = verbatim = mains = articles = beside = 0
-        early = True
-        opened: list[_Opened] = []
+        no_links = link_totals = _Links()
+        in_link = num_labels = num_verbatim = num_mains = num_articles = num_asides = 0
+        is_early = True
+        open_elements: list[_Opened] = []
         node = root.child
-        while node is not None or opened:
+        while node is not None or open_elements:
             if node is None:
-                element, tag, number, text0, linked0, label0, prose0, first, links = opened.pop()
-                if tag or number in placing:
-                    if tag in _PLACING or number in placing:
-                        mains -= tag == "main" or number in self._main
-                        articles -= tag == "article"
-                        beside -= tag in _LANDMARKS_BESIDE or number in self._beside
+                (
+                    element,
+                    tag,
+                    number,
+                    text_before,
+                    linked_before,
+                    label_before,
+                    prose_before,
+                    first_element,
+                    links_before,
+                ) = open_elements.pop()
+                if tag or number in placement_ids:
+                    if tag in _PLACING or number in placement_ids:
+                        num_mains -= tag == "main" or number in self._main
+                        num_articles -= tag == "article"
+                        num_asides -= tag in _LANDMARKS_BESIDE or number in self._beside
                     if tag in _LABELS:
-                        labels -= 1
+                        num_labels -= 1
                     elif tag in VERBATIM:
-                        verbatim -= 1
-                    elif tag == "a" and within:
-                        within = 0
-                        length = linked - linked0
+                        num_verbatim -= 1
+                    elif tag == "a" and in_link:
+                        in_link = 0
+                        length = linked - linked_before
                         if length > _LONGEST_LINK:  # what is too long for a link is prose
                             linked -= length
                             prose += length
                         else:
-                            counted = _Links(*map(add, counted, self._link(element, length)))
-                counts = text - text0, linked - linked0, label - label0, prose - prose0, elements - first, early
-                shapes[number] = Shape(*counts) if counted is links else _Linking(counts, links, counted)
+                            link_totals = _Links(*map(add, link_totals, self._link(element, length)))
+                counts = (
+                    text - text_before,
+                    linked - linked_before,
+                    label - label_before,
+                    prose - prose_before,
+                    elements - first_element,
+                    is_early,
+                )
+                shapes[number] = (
+                    Shape(*counts) if link_totals is links_before else _Linking(counts, links_before, link_totals)
+                )
                 node = element.next
                 continue
             tag = node.tag or ""
@@ -236,46 +255,46 @@ class Survey:
                 length = len((node.text_content or "").strip())
                 if length:
                     text += length
-                    if within:
+                    if in_link:
                         linked += length
-                    elif labels:
+                    elif num_labels:
                         label += length
-                    elif verbatim or length >= _PROSE:
+                    elif num_verbatim or length >= _PROSE:
                         prose += length
-                        early = False
+                        is_early = False
             elif tag == "img":
                 length = len((node.attributes.get("alt") or "").strip())
                 text += length
-                linked += length if within else 0
+                linked += length if in_link else 0
             elif tag[:1].isalpha() and tag not in _UNCOUNTED:
                 number = node.mem_id
-                told = tag if tag in _TOLD else ""
-                opened.append((node, told, number, text, linked, label, prose, elements, counted))
+                tracked_tag = tag if tag in _TOLD else ""
+                open_elements.append((node, tracked_tag, number, text, linked, label, prose, elements, link_totals))
                 elements += 1
-                if told or number in placing:
-                    if tag in _PLACING or number in placing:
+                if tracked_tag or number in placement_ids:
+                    if tag in _PLACING or number in placement_ids:
                         if tag == "main" or number in self._main:
-                            if not mains:
+                            if not num_mains:
                                 self._mains.append(node)
-                            mains += 1
+                            num_mains += 1
                         if tag == "article":
-                            if not articles:
-                                self._articles.append((node, mains > 0))
-                            articles += 1
-                        beside += tag in _LANDMARKS_BESIDE or number in self._beside
-                    elif tag == "h1" and not beside:
+                            if not num_articles:
+                                self._articles.append((node, num_mains > 0))
+                            num_articles += 1
+                        num_asides += tag in _LANDMARKS_BESIDE or number in self._beside
+                    elif tag == "h1" and not num_asides:
                         self._titles.append(node)
                     if tag in _LABELS:
-                        labels += 1
-                        early = early and tag not in HEADINGS
+                        num_labels += 1
+                        is_early = is_early and tag not in HEADINGS
                     elif tag in VERBATIM:
-                        verbatim += 1
+                        num_verbatim += 1
                     elif tag == "a" and "href" in node.attributes:
-                        within = 1
+                        in_link = 1
                 node = node.child
                 continue
             node = node.next
-        shapes[root.mem_id] = _Linking((text, linked, label, prose, elements, early), none, counted)
+        shapes[root.mem_id] = _Linking((text, linked, label, prose, elements, is_early), no_links, link_totals)
 
     def _link(self, link: LexborNode, length: int) -> _Links:
         """Count a link of so many characters."""
@@ -290,11 +309,11 @@ class Survey:
             return _Links(1, site, fragments)
         text = link.text(deep=True)
         words = normal(text)
-        arrows = _ARROWS.search(text) is not None
-        bare = "_".join((_ARROWS.sub(" ", text) if arrows else text).strip(" \n\t|[]:…").lower().split())
-        turns = (
-            bare in _TURNS
-            or (arrows and (not words or _TURNING.match(words) is not None))
+        has_arrows = _ARROWS.search(text) is not None
+        label = "_".join((_ARROWS.sub(" ", text) if has_arrows else text).strip(" \n\t|[]:…").lower().split())
+        is_paging = (
+            label in _TURNS
+            or (has_arrows and (not words or _TURNING.match(words) is not None))
             or (attributes.get("rel") or "").lower() in _TURNING_RELATIONS
             or (attributes.get("accesskey") or "").lower() in _TURNING_KEYS
         )
@@ -305,8 +324,8 @@ class Survey:
             known=int(bool(fragments) and normal(strip_numbering(text.strip())) in self._headings),
             tools=int(_TOOL.fullmatch(words) is not None),
             brief=int(words in _BRIEF),
-            turns=int(turns),
-            pagers=int(turns or bare in _SITE),
+            turns=int(is_paging),
+            pagers=int(is_paging or label in _SITE),
         )
 
     def _stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
@@ -315,20 +334,20 @@ class Survey:
         if region is not None and (len(self._mains) > 1 or not self._holds_the_text(region, body)):
             return None, False
         articles = [article for article, in_main in self._articles if region is None or in_main]
-        around = body if region is None else region
+        container = body if region is None else region
         if len(articles) == 1:
             # An article that the page's title does not stand in may be one part of the page among others.
-            titled = region is not None or not self._titles or articles[0].css_first("h1") is not None
-            share = 0.5 if titled or not any(self.shapes[title.mem_id].label for title in self._titles) else 0.9
-            region = articles[0] if self._weight(articles[0]) >= share * self._weight(around) else region
+            has_title = region is not None or not self._titles or articles[0].css_first("h1") is not None
+            min_share = 0.5 if has_title or not any(self.shapes[title.mem_id].label for title in self._titles) else 0.9
+            region = articles[0] if self._weight(articles[0]) >= min_share * self._weight(container) else region
         return region, region is not None
 
     def _holds_the_text(self, region: LexborNode, body: LexborNode) -> bool:
         """Whether what is said to be the content is a good part of the page, or no prose stands beside it."""
-        inner, outer = self.shapes[region.mem_id], self.shapes[body.mem_id]
-        if self._weight(region) >= 0.3 * self.weight or inner.text >= 0.3 * outer.text:
+        region_shape, body_shape = self.shapes[region.mem_id], self.shapes[body.mem_id]
+        if self._weight(region) >= 0.3 * self.weight or region_shape.text >= 0.3 * body_shape.text:
             return True
-        return inner.text > 0 and outer.prose - inner.prose < _FINE_PRINT
+        return region_shape.text > 0 and body_shape.prose - region_shape.prose < _FINE_PRINT
 
     def _computed_region(self, body: LexborNode) -> LexborNode:
         """The innermost element that holds nearly all text outside links, and no paragraph or heading beside it."""
@@ -359,33 +378,33 @@ class Survey:
 
         Where the page neither has an ``<h1>`` nor says what its content is, what says the same as ``<title>``.
         """
-        within = False
+        is_inside = False
         for heading in self._titles:
             if self.shapes[heading.mem_id].label:
-                within = region.mem_id in _ids_around(heading)
-                if not within:
+                is_inside = region.mem_id in _ids_around(heading)
+                if not is_inside:
                     return heading
                 break
-        if within and stated:
+        if is_inside and stated:
             return None
-        named = tree.css_first("head > title")
-        whole = named.text(deep=True) if named is not None else ""
-        names = {normal(strip_numbering(part.strip())) for part in (whole, *_TITLE_PARTS.split(whole))}
+        title_node = tree.css_first("head > title")
+        title_text = title_node.text(deep=True) if title_node is not None else ""
+        names = {normal(strip_numbering(part.strip())) for part in (title_text, *_TITLE_PARTS.split(title_text))}
         if names & self._headings:
             return None
         found: LexborNode | None = None
-        longest = 0
+        longest_length = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MOST_TITLES):
             shape = self.shapes.get(node.mem_id)
             if shape is None or not 0 < shape.text < 250 or shape.turns or shape.linked > 0.7 * shape.text:
                 continue
             text = normal(node.text(deep=True, separator=" "))
             name = max((name for name in names if name and f"{text} ".startswith(f"{name} ")), key=len, default="")
-            if len(name) > longest:
-                found, longest = node, len(name)
-        named = body.css_first("div.title, p.title, td.title") if found is None else None
-        if named is not None and 0 < getattr(self.shapes.get(named.mem_id), "text", 0) < 250:
-            found = named
+            if len(name) > longest_length:
+                found, longest_length = node, len(name)
+        title_node = body.css_first("div.title, p.title, td.title") if found is None else None
+        if title_node is not None and 0 < getattr(self.shapes.get(title_node.mem_id), "text", 0) < 250:
+            found = title_node
         return None if found is None or region.mem_id in _ids_around(found) else found
 
 
@@ -411,7 +430,7 @@ def _heading_words(body: LexborNode) -> Iterator[str]:
 
 
 def _ids_around(node: LexborNode) -> Iterator[int]:
-    outer: LexborNode | None = node
-    while outer is not None and outer.tag not in (None, "html"):
-        yield outer.mem_id
-        outer = outer.parent
+    element: LexborNode | None = node
+    while element is not None and element.tag not in (None, "html"):
+        yield element.mem_id
+        element = element.parent

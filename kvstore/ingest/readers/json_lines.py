@@ -80,8 +80,8 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
         yield PassedOver(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
         return
-    shown = json.dumps(value, ensure_ascii=False, indent=2)
-    blocks = [heading(1, path.name), code_block(shown, "json")]
+    text_shown = json.dumps(value, ensure_ascii=False, indent=2)
+    blocks = [heading(1, path.name), code_block(text_shown, "json")]
     yield RawDocument(origin.key, path.name, markdown(blocks) + "\n", {}, "markdown")
 
 
@@ -100,7 +100,7 @@ def _listed(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
 
 def _objects(value: JSON) -> list[dict[str, JSON]]:
     """The objects that a value is a list of; none where it is anything else."""
-    objects = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    objects = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     return objects if objects == value else []
 
 
@@ -110,12 +110,12 @@ def _size(value: JSON) -> int:
 
 def _documents(origin: Origin, options: ReadOptions) -> ItemsOf:
     """What makes the document of the object at a place."""
-    given: set[str] = set()
+    used_keys: set[str] = set()
 
     def document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
         default_key = origin.key + place.removeprefix(origin.name)
-        made = _document(fields, default_key, options)
-        yield replace(made, other_key=other_key_of_row(made.key, default_key, given))
+        raw_document = _document(fields, default_key, options)
+        yield replace(raw_document, other_key=other_key_of_row(raw_document.key, default_key, used_keys))
 
     return document
 
@@ -123,11 +123,11 @@ def _documents(origin: Origin, options: ReadOptions) -> ItemsOf:
 def read_lines(stream: BinaryIO, origin: Origin, items: ItemsOf, options: ReadOptions) -> Iterator[Item]:
     """Yield what ``items`` makes of each line's object and place, and a failure where it raises BadLineError."""
     lines = _lines(stream, origin, options)
-    filled = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
-    first = next(filled, None)
-    if first is None:
+    nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
+    first_line = next(nonblank_lines, None)
+    if first_line is None:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    yield from _items(chain([first], filled), origin, items)
+    yield from _items(chain([first_line], nonblank_lines), origin, items)
 
 
 def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemsOf) -> Iterator[Item]:
@@ -157,11 +157,11 @@ def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[t
             yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            place = offset + raw.index(error.object) + error.start
+            byte_offset = offset + raw.index(error.object) + error.start
             yield (
                 number,
                 BadLineError(
-                    f"byte 0x{byte:02X} at offset {place} is not valid UTF-8; "
+                    f"byte 0x{byte:02X} at offset {byte_offset} is not valid UTF-8; "
                     "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line "
                     "-o encoding=latin-1"
                 ),
@@ -187,8 +187,8 @@ def _value(text: str) -> JSON:
     except RecursionError:
         raise BadLineError(_TOO_DEEP) from None
     if _SUSPECT.search(text):
-        for said in _strings(value):
-            if "\0" in said or _SURROGATE.search(said):
+        for string in _strings(value):
+            if "\0" in string or _SURROGATE.search(string):
                 raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
     return value
 
@@ -212,40 +212,40 @@ def _no_number(name: str) -> NoReturn:
 
 def _strings(value: JSON) -> Iterator[str]:
     """Every string in a JSON value, names of fields too."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
+    stack = [value]
+    while stack:
+        value = stack.pop()
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
             yield from value
-            waiting += value.values()
+            stack += value.values()
         elif isinstance(value, list):
-            waiting += value
+            stack += value
 
 
 def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
-    named_key, key = take(fields, options.key, _KEY)
-    named_title, title = take(fields, options.title, _TITLE)
-    named_text, text = take(fields, options.text, _TEXT)
+    key_field, key = take(fields, options.key, _KEY)
+    title_field, title = take(fields, options.title, _TITLE)
+    text_field, text = take(fields, options.text, _TEXT)
     if key is None:
         key = default_key
     if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key == "":
-        raise BadLineError(f"the field {named_key} must be a number or a string that is not empty")
+        raise BadLineError(f"the field {key_field} must be a number or a string that is not empty")
     if title is not None and not isinstance(title, str):
-        raise BadLineError(f"the field {named_title} must be a string")
+        raise BadLineError(f"the field {title_field} must be a string")
     if text is None and options.text is None:
         text = "\n".join(f"{name}: {value}" for name, value in _said(fields)) or None
     if text is None and not title:
-        wanted = options.text or "text, content, body or contents"
-        raise BadLineError(f"has no field {wanted}; name the one that holds the text WITH (text = ...)")
+        expected_fields = options.text or "text, content, body or contents"
+        raise BadLineError(f"has no field {expected_fields}; name the one that holds the text WITH (text = ...)")
     if not isinstance(text, str) and text is not None:
-        raise BadLineError(f"the field {named_text} must be a string")
+        raise BadLineError(f"the field {text_field} must be a string")
     body = clean(text or "")
     if body.isspace() or not body:
         body = title or ""
     if not body:
-        raise BadLineError(f"the field {named_text} is empty; fill it or leave the line out")
+        raise BadLineError(f"the field {text_field} is empty; fill it or leave the line out")
     meta = fields.pop("meta", None)
     if isinstance(meta, dict):
         fields.update(meta)
@@ -261,10 +261,10 @@ def _said(fields: Mapping[str, JSON], within: str = "") -> Iterator[tuple[str, s
             yield from _said(value, f"{within}{name}.")
             continue
         values = value if isinstance(value, list) else [value]
-        if any(isinstance(each, (dict, list)) for each in values):
+        if any(isinstance(entry, (dict, list)) for entry in values):
             told = json.dumps(value, ensure_ascii=False)
         else:
-            told = ", ".join(" ".join(str(each).split()) for each in values if each is not None)
+            told = ", ".join(" ".join(str(entry).split()) for entry in values if entry is not None)
         if told:
             yield within + name, told
 

@@ -206,8 +206,10 @@ class _LatexSource:
         self._left = _MOST_EXPANDED
         self._notes: list[str] = []
         self._text = text
-        begun, ended = (set(re.findall(rf"\\{mark}{_ENVIRONMENT.pattern}", text)) for mark in ("begin", "end"))
-        self.unended = begun - ended  # names of environments
+        begun_names, ended_names = (
+            set(re.findall(rf"\\{mark}{_ENVIRONMENT.pattern}", text)) for mark in ("begin", "end")
+        )
+        self.unended = begun_names - ended_names  # names of environments
 
     def all_blocks(self) -> list[MarkdownBlock]:
         """All blocks, the title first and the footnotes last."""
@@ -323,7 +325,7 @@ class _LatexText:
 
     def _option(self, opening: str = "[", closing: str = "]") -> str | None:
         """What stands in brackets next, if anything does."""
-        at = self._at
+        start = self._at
         self._skip_space()
         if self._at < len(self._text) and self._text[self._at] == opening:
             end = _closing(self._text, self._at, opening, closing, _LONGEST_OPTION)
@@ -331,7 +333,7 @@ class _LatexText:
                 inner = self._text[self._at + 1 : end]
                 self._at = end + 1
                 return inner
-        self._at = at
+        self._at = start
         return None
 
     def _put(self, text: str) -> None:
@@ -360,9 +362,9 @@ class _LatexText:
     def _accent(self, accent: str) -> None:
         letter = self._argument()
         letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
-        shown = letter if letter[:1] != "\\" else self._source.line(letter, self._depth)
-        if shown:
-            self._inline.text(unicodedata.normalize("NFC", shown[0] + _ACCENTS[accent]) + shown[1:])
+        letter_text = letter if letter[:1] != "\\" else self._source.line(letter, self._depth)
+        if letter_text:
+            self._inline.text(unicodedata.normalize("NFC", letter_text[0] + _ACCENTS[accent]) + letter_text[1:])
 
     def _command(self, name: str) -> None:
         macro = self._source.macro(name)
@@ -456,8 +458,8 @@ class _LatexText:
     def _running(self, text: str) -> None:
         """An argument whose text goes on in the paragraph."""
         shown = self._source.line(text, self._depth)
-        before, after = text[:1].isspace(), text[-1:].isspace()
-        self._inline.text(f"{' ' if before else ''}{shown}{' ' if after else ''}")
+        space_before, space_after = text[:1].isspace(), text[-1:].isspace()
+        self._inline.text(f"{' ' if space_before else ''}{shown}{' ' if space_after else ''}")
 
     def _inner(self, text: str) -> list[MarkdownBlock]:
         if self._depth >= _DEEPEST:
@@ -465,26 +467,30 @@ class _LatexText:
         return _LatexText(self._source, text, self._depth + 1).blocks()
 
     def _expand(self, count: int, default: str | None, body: str) -> None:
-        given = []
+        arguments = []
         if count and default is not None:
             option = self._option()
-            given.append(default if option is None else option)
-        while len(given) < count:
-            given.append(self._argument())
-        put = re.sub(r"#([1-9])", lambda mark: given[int(mark[1]) - 1] if int(mark[1]) <= len(given) else "", body)
+            arguments.append(default if option is None else option)
+        while len(arguments) < count:
+            arguments.append(self._argument())
+        expansion = re.sub(
+            r"#([1-9])", lambda mark: arguments[int(mark[1]) - 1] if int(mark[1]) <= len(arguments) else "", body
+        )
         if not count and self._text.startswith("{}", self._at):
             self._at += 2
         elif not count:
             self._skip_space()
-        self._put(put)
+        self._put(expansion)
 
     def _define(self, kind: str) -> None:
         name = self._argument().strip()
         if kind == "NewDocumentCommand":
             count, default = self._argument().count("m"), None
         else:
-            told = self._option()
-            count = int(told) if told and told.strip().isdigit() and len(told) < 3 else 0
+            count_option = self._option()
+            count = (
+                int(count_option) if count_option and count_option.strip().isdigit() and len(count_option) < 3 else 0
+            )
             default = self._option()
         body = self._argument()
         if name.startswith("\\") and len(name) > 1 and name[1:] not in _KEPT:
@@ -501,17 +507,17 @@ class _LatexText:
         if brace < 0:
             return
         count = self._text.count("#", self._at, brace)
-        plain = re.fullmatch(r"(?:#\d)*", self._text[self._at : brace].strip()) is not None
+        has_plain_parameters = re.fullmatch(r"(?:#\d)*", self._text[self._at : brace].strip()) is not None
         self._at = brace
         body = self._argument()
-        if plain and name.startswith("\\") and name[1:] not in _KEPT:
+        if has_plain_parameters and name.startswith("\\") and name[1:] not in _KEPT:
             self._source.define(name[1:], min(count, 9), None, body)
 
     def _say_of_it(self, name: str) -> None:
         self._option()
-        said = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._argument())
-        said = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", said)
-        shown = " ".join(self._source.line(said, self._depth).split()).replace(" ,", ",")
+        source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._argument())
+        source = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", source)
+        shown = " ".join(self._source.line(source, self._depth).split()).replace(" ,", ",")
         if name == "title" and not self._source.title:
             self._source.title = shown
         elif shown and name != "title":
@@ -527,16 +533,16 @@ class _LatexText:
             self._inline.code(self._argument())
             return
         end = self._text.find(mark, self._at + 1) if mark and mark != "\n" else -1
-        line = self._text.find("\n", self._at)
-        if end < 0 or (0 <= line < end):
+        line_end = self._text.find("\n", self._at)
+        if end < 0 or (0 <= line_end < end):
             return
         self._inline.code(self._text[self._at + 1 : end])
         self._at = end + 1
 
     def _reference(self) -> None:
-        said = [self._option(), self._option()]
+        options = [self._option(), self._option()]
         self._argument()
-        notes = [self._source.line(each, self._depth) for each in said if each]
+        notes = [self._source.line(option, self._depth) for option in options if option]
         if notes:
             self._inline.text(f"({'; '.join(notes)})")
 
@@ -563,11 +569,11 @@ class _LatexText:
     # --- environments -------------------------------------------------------------------------------------------------
 
     def _environment(self) -> None:
-        named = _ENVIRONMENT.match(self._text, self._at)
-        if named is None:
+        name_match = _ENVIRONMENT.match(self._text, self._at)
+        if name_match is None:
             return
-        name = named[1]
-        self._at = named.end()
+        name = name_match[1]
+        self._at = name_match.end()
         if self._depth >= _DEEPEST and name not in _VERBATIM:
             self._flush()
             return
@@ -605,23 +611,23 @@ class _LatexText:
                 *self._inner(title[1] if title else body),
             )
         else:
-            said = self._source.line(option, self._depth) if option and name in _THEOREMS else ""
+            note = self._source.line(option, self._depth) if option and name in _THEOREMS else ""
             blocks = self._inner(body)
             if name in _THEOREMS and blocks and blocks[0].kind == "paragraph":
-                label = f"{_THEOREMS[name]}{f' ({said})' if said else ''}"
+                label = f"{_THEOREMS[name]}{f' ({note})' if note else ''}"
                 blocks[0] = MarkdownBlock("paragraph", f"{label}. {blocks[0].text}")
             self._add(*blocks)
 
     def _listing(self, name: str, body: str) -> None:
         language = ""
-        first, newline, rest = body.partition("\n")
-        if told := re.match(r"\s*\[([^\]\n]*)\]", first):
-            found = _LANGUAGE_OPTION.search(told[1])
-            language = found[1].lower() if found else ""
-            first = first[told.end() :]
-        if name == "minted" and (told := re.match(r"\s*\{([\w+#-]+)\}", first)):
-            language, first = told[1].lower(), first[told.end() :]
-        code = (first + newline + rest) if first.strip() else rest
+        first_line, newline, other_lines = body.partition("\n")
+        if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):
+            language_match = _LANGUAGE_OPTION.search(option_match[1])
+            language = language_match[1].lower() if language_match else ""
+            first_line = first_line[option_match.end() :]
+        if name == "minted" and (option_match := re.match(r"\s*\{([\w+#-]+)\}", first_line)):
+            language, first_line = option_match[1].lower(), first_line[option_match.end() :]
+        code = (first_line + newline + other_lines) if first_line.strip() else other_lines
         if code.strip():
             self._add(code_block(code.rstrip(), language))
 
@@ -669,11 +675,11 @@ _THEOREMS: Mapping[str, str] = {
 
 def _slide_title(body: str) -> tuple[str, str] | None:
     """The title that a slide begins with, and what follows it."""
-    at = len(body) - len(body.lstrip())
-    if body[at : at + 1] != "{":
+    start = len(body) - len(body.lstrip())
+    if body[start : start + 1] != "{":
         return None
-    end = _closing(body, at, "{", "}")
-    return body[at + 1 : end], body[end + 1 :]
+    end = _closing(body, start, "{", "}")
+    return body[start + 1 : end], body[end + 1 :]
 
 
 def _closing(text: str, at: int, opening: str, closing: str, longest: int = _LONGEST_ARGUMENT) -> int:
@@ -681,22 +687,22 @@ def _closing(text: str, at: int, opening: str, closing: str, longest: int = _LON
     depth = 0
     braces = 0
     limit = min(len(text), at + longest)
-    place = at
+    offset = at
     marks = re.compile(rf"[\\%{{}}{re.escape(opening)}{re.escape(closing)}]")
-    while (found := marks.search(text, place, limit)) is not None:
-        mark = found[0]
-        place = found.end()
+    while (match := marks.search(text, offset, limit)) is not None:
+        mark = match[0]
+        offset = match.end()
         if mark == "\\":
-            place += 1
+            offset += 1
         elif mark == "%":
-            line = text.find("\n", place)
-            place = line if line >= 0 else limit
+            line_end = text.find("\n", offset)
+            offset = line_end if line_end >= 0 else limit
         elif mark == opening and not (opening == "[" and braces):
             depth += 1
         elif mark == closing and not (closing == "]" and braces):
             depth -= 1
             if depth <= 0:
-                return found.start()
+                return match.start()
         elif opening != "{":
             braces += 1 if mark == "{" else -1
             if braces < 0:
@@ -742,10 +748,10 @@ def _split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
             yield option, body[start : mark.start()]
             start = mark.end()
             option = None
-            rest = re.compile(r"\s*\[").match(body, start)
-            if rest:
-                end = _closing(body, rest.end() - 1, "[", "]")
-                option, start = body[rest.end() : end], min(end + 1, len(body))
+            bracket = re.compile(r"\s*\[").match(body, start)
+            if bracket:
+                end = _closing(body, bracket.end() - 1, "[", "]")
+                option, start = body[bracket.end() : end], min(end + 1, len(body))
             if command == "bibitem" and (key := re.compile(r"\s*\{[^{}]*\}").match(body, start)):
                 start = key.end()
     yield option, body[start:]
@@ -780,7 +786,7 @@ def _unlabelled(formula: str) -> str:
 
 
 def _typeset(text: str) -> str:
-    for written, shown in _DASHES:
-        if written in text:
-            text = text.replace(written, shown)
+    for dashes, replacement in _DASHES:
+        if dashes in text:
+            text = text.replace(dashes, replacement)
     return text.replace("`", "‘") if "`" in text else text

@@ -60,8 +60,8 @@ def _nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) 
     while start < len(items) and items[start][0] >= level:
         depth, marker, blocks = items[start]
         if depth > level:
-            inner, start = _nested_list(items, start)
-            entries[-1][1].append(inner)
+            inner_list, start = _nested_list(items, start)
+            entries[-1][1].append(inner_list)
         elif (marker == "-") == (first_marker == "-"):
             entries.append((marker, blocks))
             start += 1

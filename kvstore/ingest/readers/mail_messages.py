@@ -148,25 +148,25 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
     """Yield each message, and the files attached to it."""
-    first = stream.readline(1 << 16)
-    if not first.removeprefix(BOM_UTF8).strip():
+    first_line = stream.readline(1 << 16)
+    if not first_line.removeprefix(BOM_UTF8).strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if _FROM_LINE.match(first) is None:
+    if _FROM_LINE.match(first_line) is None:
         raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
-    waiting: bytes | None = None  # the first line of the next message, which was looked at
+    next_line: bytes | None = None  # the first line of the next message, which was looked at
     for number in count(1):
         lines: list[bytes] = []
         size = 0
-        ended = True
-        blank = False
-        while line := stream.readline() if waiting is None else waiting:
-            waiting = None
-            if blank and _FROM_LINE.match(line):
-                waiting = stream.readline()
-                if _TIMED_FROM_LINE.match(line) or _HEADER.match(waiting):
-                    ended = False
+        at_end = True
+        is_blank = False
+        while line := stream.readline() if next_line is None else next_line:
+            next_line = None
+            if is_blank and _FROM_LINE.match(line):
+                next_line = stream.readline()
+                if _TIMED_FROM_LINE.match(line) or _HEADER.match(next_line):
+                    at_end = False
                     break
-            blank = not line.strip()
+            is_blank = not line.strip()
             size += len(line)
             if size <= _LARGEST:
                 lines.append(line[1:] if _STUFFED.match(line) else line)
@@ -177,7 +177,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             yield from _message(b"".join(lines), Origin(place, origin.key), f"{origin.key}:{number}", options)
         except _NoMailError as error:
             yield ReadFailure(place, str(error))
-        if ended:
+        if at_end:
             return
 
 
@@ -196,9 +196,9 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
     bodies, attached = _parted(message)
     blocks = [block for body in bodies for block in _blocks(body, origin.name, options)]
     subject = _header(message, "Subject")
-    names = [name for name, _ in attached]
-    named = _header(message, "Message-ID").strip("<> ")
-    key, other_key = (named, default_key) if named else (default_key, None)
+    attachment_names = [name for name, _ in attached]
+    message_id = _header(message, "Message-ID").strip("<> ")
+    key, other_key = (message_id, default_key) if message_id else (default_key, None)
     meta: dict[str, JSON] = {}
     for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
         value = _header(message, header)
@@ -207,8 +207,8 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
     date = _date(_header(message, "Date"))
     if date:
         meta["date"] = date
-    if names:
-        meta["attachments"] = list(names)
+    if attachment_names:
+        meta["attachments"] = list(attachment_names)
     if not blocks and not subject and not attached:
         raise _NoMailError("has neither a subject nor a text; there is nothing to store")
     text = document([*_said_of(message), *(blocks or [paragraph(subject or "A message without text.")])]) + "\n"
@@ -221,8 +221,10 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
             yield PassedOver(place, passing_over(name))
             continue
         content = _payload(part)
-        other = f"{other_key}/{name}" if other_key else None
-        yield Enclosed(place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other)
+        other_part_key = f"{other_key}/{name}" if other_key else None
+        yield Enclosed(
+            place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
+        )
 
 
 def _said_of(message: Message) -> Iterator[MarkdownBlock]:
@@ -236,24 +238,24 @@ def _said_of(message: Message) -> Iterator[MarkdownBlock]:
 def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
     """The parts that are the text of a message, in order, and those attached to it, each with its name."""
     bodies: list[Message] = []
-    attached: dict[str, Message] = {}
+    attachments: dict[str, Message] = {}
     names: Counter[str] = Counter()
-    waiting = [message]
-    while waiting:
-        part = waiting.pop()
+    stack = [message]
+    while stack:
+        part = stack.pop()
         kind = part.get_content_type()
         if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _file_name(part):
             name = _file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
-            attached[_find_unused(name, attached, names)] = part
+            attachments[_find_unused(name, attachments, names)] = part
         elif kind == "multipart/alternative":
             chosen = _alternative(part)
-            waiting += [chosen] if chosen is not None else []
+            stack += [chosen] if chosen is not None else []
         elif part.is_multipart():
-            inner = [each for each in part.get_payload() if isinstance(each, Message)]
-            waiting += reversed(inner)
+            inner_parts = [inner_part for inner_part in part.get_payload() if isinstance(inner_part, Message)]
+            stack += reversed(inner_parts)
         elif _is_text(kind):
             bodies.append(part)
-    return bodies, list(attached.items())
+    return bodies, list(attachments.items())
 
 
 def _is_text(kind: str) -> bool:
@@ -264,20 +266,24 @@ def _is_text(kind: str) -> bool:
 def _alternative(part: Message) -> Message | None:
     """Of the forms of one text the plain one, unless it says far less than another; else the one that comes last that
     has a text (RFC 2046, 5.1.4)."""
-    forms = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else []
-    said = {id(each): _words(each) for each in forms}
-    plain = next((each for each in forms if each.get_content_type() == "text/plain"), None)
-    most = max(said.values(), default=0)
-    if plain is not None and said[id(plain)] and said[id(plain)] >= _SHARE_PLAIN * most:
-        return plain
-    return next((each for each in reversed(forms) if each is not plain and said[id(each)]), plain)
+    forms = [form for form in part.get_payload() if isinstance(form, Message)] if part.is_multipart() else []
+    word_counts = {id(form): _words(form) for form in forms}
+    plain_form = next((form for form in forms if form.get_content_type() == "text/plain"), None)
+    max_words = max(word_counts.values(), default=0)
+    if (
+        plain_form is not None
+        and word_counts[id(plain_form)]
+        and word_counts[id(plain_form)] >= _SHARE_PLAIN * max_words
+    ):
+        return plain_form
+    return next((form for form in reversed(forms) if form is not plain_form and word_counts[id(form)]), plain_form)
 
 
 def _words(form: Message) -> int:
     """The words that one form of a text shows."""
-    shown = [each for each in form.walk() if _is_text(each.get_content_type())]
-    texts = [each for each in shown if not _file_name(each)]
-    return sum(len(_MARKUP.sub(" ", _text(each)).split()) for each in texts)
+    text_parts = [text_part for text_part in form.walk() if _is_text(text_part.get_content_type())]
+    texts = [text_part for text_part in text_parts if not _file_name(text_part)]
+    return sum(len(_MARKUP.sub(" ", _text(text_part)).split()) for text_part in texts)
 
 
 def _file_name(part: Message) -> str:
@@ -304,8 +310,12 @@ def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
 
 def _payload(part: Message) -> bytes:
     if part.get_content_type() == "message/rfc822":
-        inner = part.get_payload()
-        return inner[0].as_bytes() if isinstance(inner, list) and inner and isinstance(inner[0], Message) else b""
+        inner_messages = part.get_payload()
+        return (
+            inner_messages[0].as_bytes()
+            if isinstance(inner_messages, list) and inner_messages and isinstance(inner_messages[0], Message)
+            else b""
+        )
     content = part.get_payload(decode=True)
     return content if isinstance(content, bytes) else b""
 
@@ -313,8 +323,8 @@ def _payload(part: Message) -> bytes:
 def _text(part: Message) -> str:
     """The text of a part in the character set it names, else in that of most mail that names none."""
     data = _payload(part)
-    named = str(part.get_content_charset() or "utf-8").lower()
-    for encoding in (_MEANT.get(named, named), named, "utf-8", "cp1252"):
+    charset = str(part.get_content_charset() or "utf-8").lower()
+    for encoding in (_MEANT.get(charset, charset), charset, "utf-8", "cp1252"):
         with suppress(LookupError, ValueError):
             return clean(data.decode(encoding)).replace("\0", "")
     return clean(data.decode("latin-1")).replace("\0", "")
@@ -367,9 +377,9 @@ def _plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
         if _depth(line):
             while end < len(lines) and _depth(lines[end]):
                 end += 1
-            inner = [re.sub(r"^\s?>[ ]?", "", each, count=1) for each in lines[start:end]]
-            nested = max(depth, _depth(line)) < _DEEPEST
-            blocks = list(_plain_blocks(inner, depth + 1)) if nested else [paragraph("\n".join(inner))]
+            quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
+            can_nest = max(depth, _depth(line)) < _DEEPEST
+            blocks = list(_plain_blocks(quoted_lines, depth + 1)) if can_nest else [paragraph("\n".join(quoted_lines))]
             if blocks:
                 yield quote(blocks)
         elif depth < _DEEPEST and _FORWARDED.match(line.strip()):
@@ -381,16 +391,19 @@ def _plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
         elif _SIGNATURE.match(line):
             while end < len(lines) and not _depth(lines[end]):
                 end += 1
-            signed = [each.strip() for each in lines[start + 1 : end] if each.strip()]
-            if signed:
-                yield quote([paragraph("\n".join(["Signature:", *signed]))])
+            signature_lines = [text_line.strip() for text_line in lines[start + 1 : end] if text_line.strip()]
+            if signature_lines:
+                yield quote([paragraph("\n".join(["Signature:", *signature_lines]))])
         elif line.strip():
             while (
                 end < len(lines) and lines[end].strip() and not _depth(lines[end]) and not _SIGNATURE.match(lines[end])
             ):
                 end += 1
-            written = [each if _ITEM.match(each) else paragraph(each.strip()).text for each in lines[start:end]]
-            yield MarkdownBlock("paragraph", "\n".join(written).strip())
+            text_lines = [
+                text_line if _ITEM.match(text_line) else paragraph(text_line.strip()).text
+                for text_line in lines[start:end]
+            ]
+            yield MarkdownBlock("paragraph", "\n".join(text_lines).strip())
         start = end
 
 

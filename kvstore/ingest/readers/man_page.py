@@ -94,8 +94,12 @@ class _Level:
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
     """Yield the page as one document."""
     data = stream.read()
-    coding = _CODING.search(data[:400])
-    named = coding[1].decode("ascii").lower() if coding and options.encoding is None and not is_utf8(data) else None
+    coding_match = _CODING.search(data[:400])
+    named = (
+        coding_match[1].decode("ascii").lower()
+        if coding_match and options.encoding is None and not is_utf8(data)
+        else None
+    )
     text = whole_text(data, origin.name, options.encoding or (named if named and _is_known(named) else None))
     try:
         page = _ManualPage(text)
@@ -156,26 +160,26 @@ class _ManualPage:
 
     def title(self) -> str | None:
         """The name and section, and what the page says that it is about."""
-        about = self._described
+        description = self._described
         for dash in (" - ", " — ", " – ", " -- "):
-            _, found, said = about.partition(dash)
-            if found:
-                about = said
+            _, separator, purpose = description.partition(dash)
+            if separator:
+                description = purpose
                 break
-        shown = ": ".join(filter(None, (self.named, " ".join(about.split()).rstrip("."))))
+        shown = ": ".join(filter(None, (self.named, " ".join(description.split()).rstrip("."))))
         return shown[:300] or None
 
     # --- text ---------------------------------------------------------------------------------------------------------
 
     def _text(self, source: str) -> None:
-        goes_on = source.endswith("\\c")
+        is_continued = source.endswith("\\c")
         if self._code is not None:
-            shown = self._roff.text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
+            code_line = self._roff.text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
             if self._glued and self._code:
-                self._code[-1] += shown
+                self._code[-1] += code_line
             else:
-                self._code.append(shown)
-            self._glued = goes_on
+                self._code.append(code_line)
+            self._glued = is_continued
             return
         text = self._roff.text(source)
         if not text.strip():
@@ -183,8 +187,8 @@ class _ManualPage:
                 self._flush()
             return
         if self._awaited is not None:
-            take, self._awaited = self._awaited, None
-            take(_one_line(text))
+            take_line, self._awaited = self._awaited, None
+            take_line(_one_line(text))
             return
         if source[0] == " ":
             self._running.break_line()
@@ -192,7 +196,7 @@ class _ManualPage:
             self._reference.append(_one_line(text))
             return
         self._running.add(text.replace("\u00a0", " ").strip(), before=self._glued)
-        self._glued = goes_on and not text[-1].isspace()
+        self._glued = is_continued and not text[-1].isspace()
 
     def _flush(self) -> None:
         """Finish the paragraph."""
@@ -207,18 +211,18 @@ class _ManualPage:
         self._awaited = take
 
     def _end_code(self) -> None:
-        code, self._code = self._code, None
-        if code and any(code):
-            self._levels[-1].add(code_block("\n".join(code).strip("\n")))
+        code_lines, self._code = self._code, None
+        if code_lines and any(code_lines):
+            self._levels[-1].add(code_block("\n".join(code_lines).strip("\n")))
 
     # --- macros -------------------------------------------------------------------------------------------------------
 
     def _macro(self, name: str, rest: str) -> None:
         if name in _FONTS:
-            given = [self._roff.text(argument) for argument in arguments(rest)]
-            if given:
-                ends = "\\c" if rest.endswith("\\c") else ""
-                self._text_of("".join(given) if name in _ALTERNATING else " ".join(given), ends)
+            texts = [self._roff.text(argument) for argument in arguments(rest)]
+            if texts:
+                ending = "\\c" if rest.endswith("\\c") else ""
+                self._text_of("".join(texts) if name in _ALTERNATING else " ".join(texts), ending)
         elif name in self._MACROS:
             self._MACROS[name](self, rest)
         elif name in INLINE:
@@ -237,15 +241,15 @@ class _ManualPage:
     def _inline(self, tokens: Sequence[str]) -> None:
         """A line of mdoc."""
         if self._code is not None:
-            out = RunningText()
-            self._mdoc.line(tokens, out)
-            self._code.append(out.take())
+            output = RunningText()
+            self._mdoc.line(tokens, output)
+            self._code.append(output.take())
             return
         if self._awaited is not None:
-            out = RunningText()
-            self._mdoc.line(tokens, out)
-            take, self._awaited = self._awaited, None
-            take(out.take())
+            output = RunningText()
+            self._mdoc.line(tokens, output)
+            take_line, self._awaited = self._awaited, None
+            take_line(output.take())
             return
         if self._reference is not None and tokens[0].startswith("%"):
             self._reference.append(" ".join(tokens[1:]).replace("\0", ""))
@@ -261,20 +265,20 @@ class _ManualPage:
     _synopsis = False
 
     def _header(self, rest: str) -> None:
-        given = [_one_line(self._roff.text(argument)) for argument in arguments(rest)]
-        if self.named or not given:
+        fields = [_one_line(self._roff.text(argument)) for argument in arguments(rest)]
+        if self.named or not fields:
             return
-        name, section, *more = [*given, "", ""][:5] if len(given) < 2 else given
+        name, section, *other_fields = [*fields, "", ""][:5] if len(fields) < 2 else fields
         self.named = f"{_as_typed(name)}({section})" if section else _as_typed(name)
-        for field_name, value in zip(("section", "date", "source", "manual"), (section, *more), strict=False):
+        for field_name, value in zip(("section", "date", "source", "manual"), (section, *other_fields), strict=False):
             if value:
                 self.meta[field_name] = value
 
     def _document_title(self, rest: str) -> None:
-        given = [_one_line(self._roff.text(argument)) for argument in arguments(rest)]
-        if given and not self.named:
-            section = given[1] if len(given) > 1 else ""
-            self.named = f"{_as_typed(given[0])}({section})" if section else _as_typed(given[0])
+        fields = [_one_line(self._roff.text(argument)) for argument in arguments(rest)]
+        if fields and not self.named:
+            section = fields[1] if len(fields) > 1 else ""
+            self.named = f"{_as_typed(fields[0])}({section})" if section else _as_typed(fields[0])
             if section:
                 self.meta["section"] = section
 
@@ -294,11 +298,11 @@ class _ManualPage:
             self._leave()
         self._deeper = 0
         self._levels[0].close()
-        given = " ".join(self._roff.text(argument).replace("\0", "") for argument in arguments(rest))
-        if not given.strip():
+        title = " ".join(self._roff.text(argument).replace("\0", "") for argument in arguments(rest))
+        if not title.strip():
             self._await(lambda text: self._begin_section(text, level))
             return
-        self._begin_section(given, level)
+        self._begin_section(title, level)
 
     def _begin_section(self, title: str, level: int) -> None:
         title = _one_line(title)
@@ -342,9 +346,9 @@ class _ManualPage:
 
     def _indented(self, rest: str) -> None:
         """``.IP``: a paragraph that is set in, behind a mark or a term."""
-        given = arguments(rest)
+        arguments_given = arguments(rest)
         self._begin_item()
-        term = _one_line(self._roff.text(given[0])) if given else ""
+        term = _one_line(self._roff.text(arguments_given[0])) if arguments_given else ""
         if term:
             self._levels[-1].open(_item_of(term))
         else:
@@ -357,36 +361,36 @@ class _ManualPage:
 
     def _enter(self, rest: str) -> None:
         """``.RS``: what follows is set in; a short paragraph before it that is no sentence is a term."""
-        reopen = self._code is not None
+        was_code = self._code is not None
         self._end_code()
         if len(self._levels) > _DEEPEST:
             self._flush()
             self._deeper += 1
             return
         level = self._levels[-1]
-        before = self._running.take()
-        if before and (level.closing or not level.items) and "\n\n" not in before and _is_term(before):
-            level.open(_item_of(_one_line(before.replace("\n", ", "))))
-        elif before:
-            self._levels[-1].add(paragraph(before))
+        text_before = self._running.take()
+        if text_before and (level.closing or not level.items) and "\n\n" not in text_before and _is_term(text_before):
+            level.open(_item_of(_one_line(text_before.replace("\n", ", "))))
+        elif text_before:
+            self._levels[-1].add(paragraph(text_before))
             if level.closing or not level.items:
                 level.close()
         elif level.closing:
             level.close()
         self._levels.append(_Level())
-        if reopen:
+        if was_code:
             self._code = []
 
     def _leave_indented(self, rest: str) -> None:
         """``.RE``."""
-        reopen = self._code is not None
+        was_code = self._code is not None
         self._end_code()
         self._flush()
         if self._deeper:
             self._deeper -= 1
         elif len(self._levels) > 1 and not self._levels[-1].kind:
             self._leave()
-        if reopen:
+        if was_code:
             self._code = []
 
     def _leave(self) -> None:
@@ -396,15 +400,19 @@ class _ManualPage:
         level.close()
         if level.rows:
             level.blocks.append(pipe_table(level.rows[0], level.rows[1:]))
-        above = self._levels[-1]
-        first = level.blocks[0] if level.blocks else None
-        if first is not None and first.kind == "paragraph" and (mark := _LEADING_BULLET.match(first.text)):
-            above.open(_ManualItem([], f"{mark[2]}." if mark[2] else "-"))
-            level.blocks[0] = MarkdownBlock("paragraph", first.text[mark.end() :])
-            above.add(*level.blocks)
-            above.closing = True
+        parent = self._levels[-1]
+        first_block = level.blocks[0] if level.blocks else None
+        if (
+            first_block is not None
+            and first_block.kind == "paragraph"
+            and (mark := _LEADING_BULLET.match(first_block.text))
+        ):
+            parent.open(_ManualItem([], f"{mark[2]}." if mark[2] else "-"))
+            level.blocks[0] = MarkdownBlock("paragraph", first_block.text[mark.end() :])
+            parent.add(*level.blocks)
+            parent.closing = True
         else:
-            above.add(*level.blocks)
+            parent.add(*level.blocks)
 
     def _verbatim(self, rest: str) -> None:
         self._flush()
@@ -415,8 +423,8 @@ class _ManualPage:
         self._end_code()
 
     def _begin_link(self, rest: str) -> None:
-        given = arguments(rest)
-        self._link = self._roff.text(given[0]) if given else ""
+        link_arguments = arguments(rest)
+        self._link = self._roff.text(link_arguments[0]) if link_arguments else ""
 
     def _end_link(self, rest: str) -> None:
         if self._link:
@@ -425,8 +433,8 @@ class _ManualPage:
 
     def _link_in_line(self, rest: str) -> None:
         """``.URL`` and ``.MTO``: an address, what it is called, and what stands close behind it."""
-        address, called, behind = [*map(self._roff.text, arguments(rest)), "", "", ""][:3]
-        self._text_of((f"{called} <{address}>" if called else address) + behind)
+        address, label, suffix = [*map(self._roff.text, arguments(rest)), "", "", ""][:3]
+        self._text_of((f"{label} <{address}>" if label else address) + suffix)
 
     def _command(self, rest: str) -> None:
         """``.SY``: a synopsis begins with the name of a command."""
@@ -446,7 +454,7 @@ class _ManualPage:
 
     def _begin_list(self, rest: str) -> None:
         self._flush()
-        kind = next((each.lstrip("-") for each in arguments(rest) if each in _LISTS), "item")
+        kind = next((option.lstrip("-") for option in arguments(rest) if option in _LISTS), "item")
         if len(self._levels) <= _DEEPEST:
             self._levels.append(_Level(kind=kind))
         else:
@@ -470,14 +478,14 @@ class _ManualPage:
         if level.kind == "column":
             row: list[str] = []
             for part in _cells_of(rest):
-                out = RunningText()
-                self._mdoc.line(self._tokens(part), out)
-                row.append(out.take())
+                output = RunningText()
+                self._mdoc.line(self._tokens(part), output)
+                row.append(output.take())
             level.rows.append(row)
             return
-        out = RunningText()
-        self._mdoc.line(tokens, out)
-        term = out.take()
+        output = RunningText()
+        self._mdoc.line(tokens, output)
+        term = output.take()
         if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
             level.open(_ManualItem([term]))
             if self._mdoc.open_tags:
@@ -495,16 +503,16 @@ class _ManualPage:
 
     def _display(self, rest: str) -> None:
         self._flush()
-        given = arguments(rest)
-        if "-literal" in given or "-unfilled" in given:
+        display_options = arguments(rest)
+        if "-literal" in display_options or "-unfilled" in display_options:
             self._code = []
 
     def _code_line(self, rest: str) -> None:
         """``.Dl`` and ``.D1``: one line set apart."""
         self._flush()
-        out = RunningText()
-        self._mdoc.line(self._tokens(rest), out)
-        line = out.take()
+        output = RunningText()
+        self._mdoc.line(self._tokens(rest), output)
+        line = output.take()
         if self._code is not None:
             self._code.append(line)
         elif line:
@@ -542,26 +550,26 @@ class _ManualPage:
             if line.strip() in ("_", "=") or not line.strip():
                 continue
             cells = [""]
-            waiting = line
+            remaining = line
             while True:
                 # A cell of several lines stands between T{ and T}.
-                *whole, last = waiting.split(separator)
-                cells[-1] += whole[0] if whole else ""
-                cells += whole[1:]
-                if whole:
+                *complete_cells, open_cell = remaining.split(separator)
+                cells[-1] += complete_cells[0] if complete_cells else ""
+                cells += complete_cells[1:]
+                if complete_cells:
                     cells.append("")
-                if last.strip() != "T{":
-                    cells[-1] += last
+                if open_cell.strip() != "T{":
+                    cells[-1] += open_cell
                     break
-                inner: list[str] = []
-                waiting = ""
-                for each in lines:
-                    if each.startswith("T}"):
-                        waiting = each[2:]
+                cell_lines: list[str] = []
+                remaining = ""
+                for cell_line in lines:
+                    if cell_line.startswith("T}"):
+                        remaining = cell_line[2:]
                         break
-                    inner.append(" ".join(arguments(each[1:])[1:]) if each[:1] == "." else each)
-                cells[-1] = " ".join(inner)
-                if not waiting:
+                    cell_lines.append(" ".join(arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line)
+                cells[-1] = " ".join(cell_lines)
+                if not remaining:
                     break
             rows.append([_cell(self._roff.text(cell)) for cell in cells])
         if rows:

@@ -40,26 +40,32 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     text = clean(decode(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)
-    text = introduced(text, [said for name, said in meta.items() if name.lower() in _INTRODUCTIONS])
+    text = introduced(text, [introduction for name, introduction in meta.items() if name.lower() in _INTRODUCTIONS])
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    named = meta.get("title")
-    title = named if isinstance(named, str) and named else without_links(first_title(text) or "") or None
+    front_matter_title = meta.get("title")
+    title = (
+        front_matter_title
+        if isinstance(front_matter_title, str) and front_matter_title
+        else without_links(first_title(text) or "") or None
+    )
     yield RawDocument(origin.key, title, text, meta, "markdown")
 
 
 def introduced(text: str, said: Iterable[JSON]) -> str:
     """A text with what is said of it as a whole as its first paragraphs, but not what it says itself."""
-    new: list[str] = []
-    for each in said:
-        words = each.split() if isinstance(each, str) else []
-        if words and " ".join(words) not in " ".join(" ".join([*new, text]).split()):
-            new.append(paragraph("\n".join(line.strip() for line in str(each).strip().split("\n"))).text)
-    if not new:
+    new_paragraphs: list[str] = []
+    for value in said:
+        words = value.split() if isinstance(value, str) else []
+        if words and " ".join(words) not in " ".join(" ".join([*new_paragraphs, text]).split()):
+            new_paragraphs.append(paragraph("\n".join(line.strip() for line in str(value).strip().split("\n"))).text)
+    if not new_paragraphs:
         return text
     opening = _OPENING.match(text)
-    at = opening.end() if opening is not None else 0
-    return "\n\n".join(part for part in (text[:at].rstrip("\n"), *new, text[at:].lstrip("\n")) if part)
+    offset = opening.end() if opening is not None else 0
+    return "\n\n".join(
+        part for part in (text[:offset].rstrip("\n"), *new_paragraphs, text[offset:].lstrip("\n")) if part
+    )
 
 
 def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
@@ -68,30 +74,30 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     if block is None:
         return {}, text
     values: dict[str, list[str]] = {}
-    last: list[str] | None = None
+    last_lines: list[str] | None = None
     for line in block[1].splitlines():
         name, colon, value = line.partition(":")
         if colon and _NAME.fullmatch(name) and (not value or value[0] in " \t"):
-            last = values[name.rstrip()] = [value]
+            last_lines = values[name.rstrip()] = [value]
         elif not line.strip() or line.startswith("#"):
             continue
-        elif last is not None and line.startswith((" ", "\t", "- ")):
-            last.append(line)
+        elif last_lines is not None and line.startswith((" ", "\t", "- ")):
+            last_lines.append(line)
         else:
             return {}, text  # a thematic break with prose below it
     return {name: _value(lines) for name, lines in values.items()}, text[block.end() :].lstrip("\n")
 
 
 def _value(lines: list[str]) -> JSON:
-    first, *rest = (line.strip() for line in lines)
-    if not rest:
-        if first.startswith("[") and first.endswith("]"):
-            return [scalar(part) for part in first[1:-1].split(",") if part.strip()]
-        return scalar(first)
-    if not first and all(line.startswith("- ") for line in rest):
-        return [scalar(line[2:]) for line in rest]
-    folded = first in ("", ">", "|", ">-", "|-")
-    return "\n".join(rest if folded else [first, *rest])
+    first_line, *other_lines = (line.strip() for line in lines)
+    if not other_lines:
+        if first_line.startswith("[") and first_line.endswith("]"):
+            return [scalar(part) for part in first_line[1:-1].split(",") if part.strip()]
+        return scalar(first_line)
+    if not first_line and all(line.startswith("- ") for line in other_lines):
+        return [scalar(line[2:]) for line in other_lines]
+    is_folded = first_line in ("", ">", "|", ">-", "|-")
+    return "\n".join(other_lines if is_folded else [first_line, *other_lines])
 
 
 def first_title(text: str) -> str | None:
@@ -110,8 +116,8 @@ def first_title(text: str) -> str | None:
         heading = _TITLE.match(line)
         if heading is not None:
             title = line[heading.end() :].strip()
-            bare = title.rstrip("#")
-            title = bare.rstrip() if not bare or bare[-1].isspace() else title
+            stripped = title.rstrip("#")
+            title = stripped.rstrip() if not stripped or stripped[-1].isspace() else title
             if title:
                 return title
         if previous and _UNDERLINE.match(line):

@@ -101,16 +101,25 @@ class Inline:
         if started is None:
             return
         self._emphasised = False
-        taken, start = started
-        inner = "".join(self._pieces[start:])
-        bare = inner.strip()
-        if taken != self._taken or not bare or "*" in bare or "\n\n" in bare or bare[0] == bare[-1] == "`":
+        num_takes, start = started
+        emphasised_text = "".join(self._pieces[start:])
+        stripped = emphasised_text.strip()
+        if (
+            num_takes != self._taken
+            or not stripped
+            or "*" in stripped
+            or "\n\n" in stripped
+            or stripped[0] == stripped[-1] == "`"
+        ):
             return
-        before, after = inner[: len(inner) - len(inner.lstrip())], inner[len(inner.rstrip()) :]
-        if not before and bare[0].isalnum() and self._ends_in_word(start):
+        space_before, space_after = (
+            emphasised_text[: len(emphasised_text) - len(emphasised_text.lstrip())],
+            emphasised_text[len(emphasised_text.rstrip()) :],
+        )
+        if not space_before and stripped[0].isalnum() and self._ends_in_word(start):
             return
-        self._pieces[start:] = [before, f"*{bare}*", after]
-        self._emphasis_end = -1 if after else len(self._pieces)
+        self._pieces[start:] = [space_before, f"*{stripped}*", space_after]
+        self._emphasis_end = -1 if space_after else len(self._pieces)
 
     def _ends_in_word(self, end: int) -> bool:
         """Whether the pieces before one end in a letter or digit."""
@@ -125,18 +134,18 @@ class Inline:
         self._taken += 1
         if not self._pieces:
             return []
-        whole = "".join(self._pieces)
-        if not whole.isascii():
-            whole = whole.translate(_INVISIBLE)
+        text = "".join(self._pieces)
+        if not text.isascii():
+            text = text.translate(_INVISIBLE)
         self._pieces.clear()
         self._code_end = self._emphasis_end = -1
         self._apart = False
-        if "  " in whole:
-            whole = re.sub(" {2,}", " ", whole)
-        if "\n" in whole:
-            lines = _BREAK.sub("\n", whole).strip()
+        if "  " in text:
+            text = re.sub(" {2,}", " ", text)
+        if "\n" in text:
+            lines = _BREAK.sub("\n", text).strip()
             return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
-        line = whole.strip()
+        line = text.strip()
         return [line] if line else []
 
 
@@ -165,11 +174,11 @@ def paragraph(text: str) -> MarkdownBlock:
 
 
 def _escaped(line: str) -> str:
-    first = line[:1]
-    if first.isdecimal():
+    first_character = line[:1]
+    if first_character.isdecimal():
         number = _NUMBERED.match(line)
         return line if number is None else f"{number[1]}\\{line[number.end(1) :]}"
-    return "\\" + line if first in _OPENERS and _OPENS_BLOCK.match(line) else line
+    return "\\" + line if first_character in _OPENERS and _OPENS_BLOCK.match(line) else line
 
 
 def heading(level: int, text: str) -> MarkdownBlock:
@@ -194,15 +203,15 @@ def quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
 def item_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
     """A list of (marker, blocks of the item); what follows an item's first line is indented beneath it."""
     parts: list[str] = []
-    loose = False
+    is_loose = False
     for marker, blocks in items:
         kinds = [block.kind for block in blocks]
-        tight = len(kinds) == 1 or kinds == ["paragraph", "list"]
-        loose = loose or not tight
-        body = ("\n" if tight else "\n\n").join(block.text for block in blocks)
+        is_tight = len(kinds) == 1 or kinds == ["paragraph", "list"]
+        is_loose = is_loose or not is_tight
+        body = ("\n" if is_tight else "\n\n").join(block.text for block in blocks)
         indent = " " * (len(marker) + 1)
         parts.append(f"{marker} " + re.sub(r"\n(?=[^\n])", "\n" + indent, body))
-    return MarkdownBlock("list", ("\n\n" if loose else "\n").join(parts))
+    return MarkdownBlock("list", ("\n\n" if is_loose else "\n").join(parts))
 
 
 def pipe_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:

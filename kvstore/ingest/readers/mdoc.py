@@ -98,16 +98,16 @@ class Mdoc:
         while tail > 1 and tokens[tail - 1] in _AFTER:
             tail -= 1
         closers: list[str] = []
-        at = 0
-        while at < tail:
-            token = tokens[at]
-            at += 1
+        index = 0
+        while index < tail:
+            token = tokens[index]
+            index += 1
             if token in _AROUND:
                 opening, closing = _AROUND[token]
                 self._put(opening, out, after=True)
                 closers.append(closing)
             elif token in INLINE:
-                at = self._macro(token, tokens, at, tail, out, named_here)
+                index = self._macro(token, tokens, index, tail, out, named_here)
             else:
                 self._word(token, out)
         for closing in reversed(closers):
@@ -117,7 +117,7 @@ class Mdoc:
 
     def _macro(self, macro: str, tokens: Sequence[str], at: int, tail: int, out: RunningText, named_here: bool) -> int:
         """Add what a macro says, and give the place behind its arguments."""
-        end = next((each for each in range(at, tail) if tokens[each] in INLINE or tokens[each] in _AFTER), tail)
+        end = next((index for index in range(at, tail) if tokens[index] in INLINE or tokens[index] in _AFTER), tail)
         given = list(tokens[at:end])
         if macro in _OPENING:
             self.open_tags += macro == "Xo"
@@ -162,9 +162,9 @@ class Mdoc:
         elif macro == "In":
             given = [f"<{token}>" for token in given]
         elif macro in ("Fn", "Fo"):
-            name, *rest = given or [""]
+            name, *parameters = given or [""]
             self._arguments = int(macro == "Fo")
-            out.add(f"{name}(" + ("" if macro == "Fo" else ", ".join(rest) + ")"), after=macro == "Fo")
+            out.add(f"{name}(" + ("" if macro == "Fo" else ", ".join(parameters) + ")"), after=macro == "Fo")
             given = []
         elif macro == "Fa" and self._arguments:
             out.add((", " if self._arguments > 1 else "") + ", ".join(given), before=True)
@@ -192,11 +192,11 @@ class Mdoc:
 
     def _standard_sentence(self, macro: str, names: Sequence[str]) -> str:
         """What is said of the status with which programs end, and of what functions give."""
-        shown = ", ".join(names) or self.name
+        names_text = ", ".join(names) or self.name
         if macro == "Ex":
-            return f"The {shown} utility exits 0 on success, and >0 if an error occurs."
+            return f"The {names_text} utility exits 0 on success, and >0 if an error occurs."
         return (
-            f"The {shown}() function returns the value 0 if successful; otherwise the value -1 is returned and the "
+            f"The {names_text}() function returns the value 0 if successful; otherwise the value -1 is returned and the "
             "global variable errno is set to indicate the error."
         )
 

@@ -66,8 +66,8 @@ def _cells(notebook: Any) -> list[Any] | None:
 
 def _language(metadata: dict[str, Any]) -> str:
     for part in ("language_info", "kernelspec"):
-        told = metadata.get(part)
-        name = (told.get("name") if part == "language_info" else told.get("language")) if isinstance(told, dict) else ""
+        info = metadata.get(part)
+        name = (info.get("name") if part == "language_info" else info.get("language")) if isinstance(info, dict) else ""
         if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):
             return name.lower()
     return ""
@@ -92,8 +92,8 @@ def _blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions
 
 def _output(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     kind = output.get("output_type")
-    told = output.get("data")
-    data = told if isinstance(told, dict) else output
+    output_data = output.get("data")
+    data = output_data if isinstance(output_data, dict) else output
     if kind == "stream":
         text = _joined(output.get("text"))
     elif kind in ("error", "pyerr"):

@@ -44,25 +44,25 @@ def _slide(
     text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
 ) -> tuple[str, list[MarkdownBlock]]:
     """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
-    title, titled = "", None
+    title, title_shape = "", None
     for shape in page:
         if shape.get(_CLASS) == "title" and (title := _line(text, shape)):
-            titled = shape
+            title_shape = shape
             break
     blocks = [heading(2, title or f"Slide {number}")]
     for shape in page:
-        running = None if left_out is None else _RUNNING.get(shape.get(_CLASS, ""))
-        if running is None or left_out is None:
-            blocks += [] if shape is titled else text.shown([shape])
-        elif told := _line(text, shape):
-            left_out.append(LeftOut(f"slide {number}", running, len(told), told[:80]))
+        running_kind = None if left_out is None else _RUNNING.get(shape.get(_CLASS, ""))
+        if running_kind is None or left_out is None:
+            blocks += [] if shape is title_shape else text.shown([shape])
+        elif running_text := _line(text, shape):
+            left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), running_text[:80]))
     for notes in page.findall(f"{PRESENTATION}notes"):
-        said = text.shown([shape for shape in notes if shape.get(_CLASS) == "notes"])
-        if said and said[0].kind == "paragraph":
-            said[0] = MarkdownBlock("paragraph", f"Notes: {said[0].text}")
-        elif said:
-            said.insert(0, paragraph("Notes:"))
-        blocks += said
+        note_blocks = text.shown([shape for shape in notes if shape.get(_CLASS) == "notes"])
+        if note_blocks and note_blocks[0].kind == "paragraph":
+            note_blocks[0] = MarkdownBlock("paragraph", f"Notes: {note_blocks[0].text}")
+        elif note_blocks:
+            note_blocks.insert(0, paragraph("Notes:"))
+        blocks += note_blocks
     return title, blocks
 
 

@@ -25,8 +25,8 @@ _MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
 @contextmanager
 def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """The sheets of a file; whatever fails while they are read is a ReaderError."""
-    with opened(stream, name, "ODS", "spreadsheet") as found:
-        tables = found.body.findall(f"{TABLE}table")
+    with opened(stream, name, "ODS", "spreadsheet") as opendocument:
+        tables = opendocument.body.findall(f"{TABLE}table")
         yield {table.get(f"{TABLE}name") or f"Sheet {number}": _rows(table) for number, table in enumerate(tables, 1)}
 
 
@@ -45,14 +45,14 @@ def _rows(table: Element) -> Iterator[list[str]]:
 def _cells(row: Element) -> list[str]:
     """The cells of a row, without those that are empty at the end."""
     cells: list[str] = []
-    empty = 0
+    num_empty = 0
     for cell in cells_of(row):
         times = min(times_told(cell, "columns"), _MOST_COLUMNS)
-        shown = _shown(cell)
-        if shown:
-            cells += [""] * empty + [shown] * times
-        empty = 0 if shown else empty + times
-        if len(cells) + empty >= _MOST_COLUMNS:
+        cell_text = _shown(cell)
+        if cell_text:
+            cells += [""] * num_empty + [cell_text] * times
+        num_empty = 0 if cell_text else num_empty + times
+        if len(cells) + num_empty >= _MOST_COLUMNS:
             break
     return cells
 
@@ -65,8 +65,8 @@ def _shown(cell: Element) -> str:
         return date.replace("T", " ").removesuffix(" 00:00:00")
     if kind == "boolean" and (truth := cell.get(f"{OFFICE}boolean-value")):
         return truth.upper()
-    shown = "\n".join("".join(_text(part)) for part in cell if part.tag == f"{TEXT}p")
-    return clean(shown or cell.get(f"{OFFICE}string-value") or value).strip()
+    text = "\n".join("".join(_text(part)) for part in cell if part.tag == f"{TEXT}p")
+    return clean(text or cell.get(f"{OFFICE}string-value") or value).strip()
 
 
 def _text(element: Element) -> Iterator[str]:

@@ -19,9 +19,9 @@ from .raw_document import Origin, RawDocument, ReadOptions
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    with opened(stream, origin.name, "ODT", "text") as found:
-        text = OpenDocumentText(found.trees)
-        blocks = text.blocks(found.body)
+    with opened(stream, origin.name, "ODT", "text") as opendocument:
+        text = OpenDocumentText(opendocument.trees)
+        blocks = text.blocks(opendocument.body)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, found.title or text.title, document(blocks) + "\n", {}, "markdown")
+    yield RawDocument(origin.key, opendocument.title or text.title, document(blocks) + "\n", {}, "markdown")

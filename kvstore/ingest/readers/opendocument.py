@@ -50,12 +50,12 @@ def opened(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDo
     """
     with guarded(name, kind):
         trees = _trees(stream, name, kind)
-        found = next((part for tree in trees for part in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None)
-        if found is None:
+        body_element = next((part for tree in trees for part in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None)
+        if body_element is None:
             raise ReaderError(f"{name}: is no {kind}: it has no body that is a {body}")
-        titled = next((part for tree in trees for part in tree.iter(_TITLE)), None)
-        title = "" if titled is None else title_of_properties("".join(titled.itertext()))
-        yield OpenDocument(found, trees, title)
+        title_element = next((part for tree in trees for part in tree.iter(_TITLE)), None)
+        title = "" if title_element is None else title_of_properties("".join(title_element.itertext()))
+        yield OpenDocument(body_element, trees, title)
 
 
 def rows_of(table: Element) -> Iterator[Element]:
@@ -74,8 +74,8 @@ def cells_of(row: Element) -> Iterator[Element]:
 
 def times_told(element: Element, what: str) -> int:
     """How many ``rows`` a row, or ``columns`` a cell, stands for: any number (9.1.2), which only fills a sheet."""
-    told = element.get(f"{TABLE}number-{what}-repeated", "1")
-    return max(1, int(told)) if told.isdecimal() and len(told) < 10 else 1
+    value = element.get(f"{TABLE}number-{what}-repeated", "1")
+    return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1
 
 
 def is_opendocument(stream: BinaryIO) -> bool:

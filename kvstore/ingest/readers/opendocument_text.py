@@ -72,9 +72,9 @@ class OpenDocumentText:
 
     def shown(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of some elements; the notes that they cite wait for the end of the body."""
-        gathered = Gathered()
-        self._walk(elements, gathered, plain)
-        return gathered.finished()
+        builder = Gathered()
+        self._walk(elements, builder, plain)
+        return builder.finished()
 
     def _walk(self, elements: Iterable[Element], gathered: Gathered, plain: bool) -> None:
         for element in elements:
@@ -107,9 +107,9 @@ class OpenDocumentText:
                 self.title = title
             gathered.add(heading(min(6, level + self._below), title))
         elif texts:
-            made = [paragraph(text) for text in texts]
-            quoted = any(map(_QUOTE_STYLE.match, lineage))
-            gathered.add(*([quote(made)] if quoted else made))
+            paragraphs = [paragraph(text) for text in texts]
+            is_quote = any(map(_QUOTE_STYLE.match, lineage))
+            gathered.add(*([quote(paragraphs)] if is_quote else paragraphs))
         for box in boxes:
             gathered.add(*self.shown(box))
 
@@ -142,9 +142,9 @@ class OpenDocumentText:
             elif part.tag == f"{TEXT}span" and self._is_code(part):
                 inline.code("".join(_verbatim(part)))
             else:
-                started = inline.start_emphasis() if self._is_emphasis(part) else None
+                emphasis_start = inline.start_emphasis() if self._is_emphasis(part) else None
                 self._inline(part, inline, boxes)
-                inline.end_emphasis(started)
+                inline.end_emphasis(emphasis_start)
             inline.text(part.tail or "")
 
     def _is_code(self, span: Element) -> bool:
@@ -157,9 +157,10 @@ class OpenDocumentText:
         if any(name.endswith("Emphasis") for name in lineage):
             return True
         for name in lineage:
-            shown = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
-            if shown is not None and (
-                shown.get(f"{_FO}font-weight") == "bold" or shown.get(f"{_FO}font-style") == "italic"
+            text_properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
+            if text_properties is not None and (
+                text_properties.get(f"{_FO}font-weight") == "bold"
+                or text_properties.get(f"{_FO}font-style") == "italic"
             ):
                 return True
         return False
@@ -172,7 +173,7 @@ class OpenDocumentText:
                 continue
             number += 1
             marker = f"{number}." if (style or "", depth + 1) in self._numbered else "-"
-            first = True
+            is_first = True
             for part in item:
                 if part.tag == f"{TEXT}list":
                     self._list(part, gathered, depth + 1, style)
@@ -182,22 +183,22 @@ class OpenDocumentText:
                     continue
                 if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files
                     gathered.add(*blocks)
-                    first = False
+                    is_first = False
                     continue
-                gathered.add_item(depth, marker, blocks) if first else gathered.extend_item(blocks)
-                first = False
+                gathered.add_item(depth, marker, blocks) if is_first else gathered.extend_item(blocks)
+                is_first = False
 
     def _table(self, table: Element) -> list[MarkdownBlock]:
         rows: list[list[str]] = []
-        found = list(rows_of(table))
-        if len(found) == 1 and len(list(cells_of(found[0]))) == 1:  # a box around text
-            return self.shown(next(cells_of(found[0])))
-        for row in found:
+        table_rows = list(rows_of(table))
+        if len(table_rows) == 1 and len(list(cells_of(table_rows[0]))) == 1:  # a box around text
+            return self.shown(next(cells_of(table_rows[0])))
+        for row in table_rows:
             line: list[str] = []
             for cell in cells_of(row):
                 text = one_line(self.shown(cell, plain=not rows))
-                repeated = times_told(cell, "columns")
-                line += [text] * (min(repeated, _MOST_REPEATED) if text or repeated <= _MOST_REPEATED else 1)
+                num_repeated = times_told(cell, "columns")
+                line += [text] * (min(num_repeated, _MOST_REPEATED) if text or num_repeated <= _MOST_REPEATED else 1)
             while line and not line[-1]:
                 line.pop()
             if line:

@@ -72,19 +72,19 @@ class _OrgFile:
 
     def blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """The blocks of lines."""
-        gathered = Gathered()
-        at = 0
-        while at < len(lines):
-            at = self._block(lines, at, depth, gathered)
-        return gathered.finished()
+        builder = Gathered()
+        index = 0
+        while index < len(lines):
+            index = self._block(lines, index, depth, builder)
+        return builder.finished()
 
     def _block(self, lines: Sequence[str], at: int, depth: int, gathered: Gathered) -> int:
         """Add the block that begins at a line, and give the line behind it."""
         line = lines[at]
         if not line.strip():
             return at + 1
-        if (found := _HEADING.match(line)) and depth == 0:
-            gathered.add(*_headed(len(found[1]), found[2]))
+        if (heading_match := _HEADING.match(line)) and depth == 0:
+            gathered.add(*_headed(len(heading_match[1]), heading_match[2]))
             return at + 1
         if begin := _BEGIN.match(line):
             return self._delimited(lines, at, begin, depth, gathered)
@@ -97,14 +97,22 @@ class _OrgFile:
             end = _end(lines[at : at + _LONGEST_DRAWER], 0, ":end:")
             return at + end + 1 if end < min(len(lines) - at, _LONGEST_DRAWER) else at + 1
         if _TABLE.match(line):
-            end = next((each for each in range(at, len(lines)) if not _TABLE.match(lines[each])), len(lines))
-            rows = [_cells(each) for each in lines[at:end] if not _RULE.match(each)]
+            end = next(
+                (line_number for line_number in range(at, len(lines)) if not _TABLE.match(lines[line_number])),
+                len(lines),
+            )
+            rows = [_cells(line_number) for line_number in lines[at:end] if not _RULE.match(line_number)]
             if rows:
                 gathered.add(pipe_table(rows[0], rows[1:]))
             return end
         if _FIXED.match(line):
-            end = next((each for each in range(at, len(lines)) if not _FIXED.match(lines[each])), len(lines))
-            gathered.add(code_block("\n".join((_FIXED.match(each) or [""])[1] or "" for each in lines[at:end])))
+            end = next(
+                (line_number for line_number in range(at, len(lines)) if not _FIXED.match(lines[line_number])),
+                len(lines),
+            )
+            gathered.add(
+                code_block("\n".join((_FIXED.match(line_number) or [""])[1] or "" for line_number in lines[at:end]))
+            )
             return end
         if item := _ITEM.match(line):
             return self._item(lines, at, item, gathered)
@@ -115,7 +123,7 @@ class _OrgFile:
             )
             return end
         end = _paragraph_end(lines, at)
-        gathered.add(paragraph(_inline(" ".join(each.strip() for each in lines[at:end]))))
+        gathered.add(paragraph(_inline(" ".join(line_number.strip() for line_number in lines[at:end]))))
         return end
 
     def _set(self, name: str, value: str, gathered: Gathered) -> None:
@@ -137,14 +145,14 @@ class _OrgFile:
         end = _end(lines, at, f"#+end_{kind}")
         body = list(lines[at + 1 : end])
         if kind in ("src", "example", "export") or depth >= _DEEPEST:
-            margin = min((len(each) - len(each.lstrip()) for each in body if each), default=0)
+            margin = min((len(body_line) - len(body_line.lstrip()) for body_line in body if body_line), default=0)
             language = begin[2] or "" if kind == "src" else ""
             if any(body):
-                written = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", each[margin:]) for each in body)
-                gathered.add(code_block(written, language if re.fullmatch(r"[\w+#.-]+", language) else ""))
+                code = "\n".join(re.sub(r"^(\s*),(?=[*,]|#\+)", r"\1", body_line[margin:]) for body_line in body)
+                gathered.add(code_block(code, language if re.fullmatch(r"[\w+#.-]+", language) else ""))
         elif kind != "comment":
-            inner = self.blocks(body, depth + 1)
-            gathered.add(*([quote(inner)] if inner and kind in ("quote", "verse") else inner))
+            inner_blocks = self.blocks(body, depth + 1)
+            gathered.add(*([quote(inner_blocks)] if inner_blocks and kind in ("quote", "verse") else inner_blocks))
         return end + 1
 
     def _item(self, lines: Sequence[str], at: int, item: re.Match[str], gathered: Gathered) -> int:
@@ -165,22 +173,25 @@ class _OrgFile:
 
 def _headed(level: int, title: str) -> Iterator[MarkdownBlock]:
     """A heading, and its state and tags below it."""
-    told: list[str] = []
+    details: list[str] = []
     if state := _STATE.match(title):
-        told.append(f"State: {state[1]}")
+        details.append(f"State: {state[1]}")
         title = title[state.end() :]
     title = _PRIORITY.sub("", title, count=1)
     if tags := _TAGS.search(title):
-        told.append(f"Tags: {', '.join(tags[1].strip(':').split(':'))}")
+        details.append(f"Tags: {', '.join(tags[1].strip(':').split(':'))}")
         title = title[: tags.start()]
     yield heading(min(6, level), _inline(title, plain=True) or "…")
-    if told:
-        yield paragraph("; ".join(told))
+    if details:
+        yield paragraph("; ".join(details))
 
 
 def _end(lines: Sequence[str], at: int, mark: str) -> int:
     """The line that ends what begins at one, or the end of the text."""
-    return next((each for each in range(at + 1, len(lines)) if lines[each].strip().lower() == mark), len(lines))
+    return next(
+        (line_number for line_number in range(at + 1, len(lines)) if lines[line_number].strip().lower() == mark),
+        len(lines),
+    )
 
 
 def _indent(line: str) -> int:
@@ -190,12 +201,12 @@ def _indent(line: str) -> int:
 def _paragraph_end(lines: Sequence[str], at: int) -> int:
     if _PLAN.match(lines[at]):
         return at + 1
-    begins = (_HEADING, _BEGIN, _KEYWORD, _TABLE, _FIXED, _ITEM, _NOTE, _DRAWER)
+    block_patterns = (_HEADING, _BEGIN, _KEYWORD, _TABLE, _FIXED, _ITEM, _NOTE, _DRAWER)
     return next(
         (
-            each
-            for each in range(at + 1, len(lines))
-            if not lines[each] or any(one.match(lines[each]) for one in begins)
+            line_number
+            for line_number in range(at + 1, len(lines))
+            if not lines[line_number] or any(pattern.match(lines[line_number]) for pattern in block_patterns)
         ),
         len(lines),
     )
@@ -207,11 +218,11 @@ def _cells(line: str) -> list[str]:
 
 def _inline(text: str, plain: bool = False) -> str:
     """Running text with its marks as Markdown has them; with ``plain`` without any."""
-    kept: list[str] = []
+    protected: list[str] = []
 
     def keep(shown: str) -> str:
-        kept.append(shown)
-        return f"\0{len(kept) - 1}\0"
+        protected.append(shown)
+        return f"\0{len(protected) - 1}\0"
 
     mark = "" if plain else "*"
     text = _CODE.sub(lambda found: keep(found[2] if plain else code_span(found[2])), text)
@@ -221,4 +232,4 @@ def _inline(text: str, plain: bool = False) -> str:
     text = _STRONG.sub(lambda found: f"{mark}{found[1]}{mark}", text)
     text = _SLANTED.sub(lambda found: f"{mark}{found[1]}{mark}", text)
     text = _LINED.sub(lambda found: found[2], text)
-    return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], text).strip()
+    return re.sub(r"\0(\d+)\0", lambda found: protected[int(found[1])], text).strip()

@@ -44,10 +44,10 @@ class Package:
         except Exception as error:  # a damaged directory fails in more ways than BadZipFile
             raise _damaged(name, kind, error) from None
         entries = self._archive.infolist()
-        unpacked = sum(entry.file_size for entry in entries)
-        if unpacked > LARGEST_UNPACKED or len(entries) > MOST_PARTS:
+        num_unpacked_bytes = sum(entry.file_size for entry in entries)
+        if num_unpacked_bytes > LARGEST_UNPACKED or len(entries) > MOST_PARTS:
             raise ReaderError(
-                f"{name}: unpacks to {unpacked:,} bytes in {len(entries):,} parts; the limit is {LARGEST_UNPACKED:,} "
+                f"{name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is {LARGEST_UNPACKED:,} "
                 f"bytes in {MOST_PARTS:,} parts: divide it"
             )
         if any(entry.flag_bits & _ENCRYPTED for entry in entries):
@@ -98,5 +98,5 @@ def guarded(name: str, kind: str) -> Iterator[None]:
 
 
 def _damaged(name: str, kind: str, error: Exception) -> ReaderError:
-    shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ReaderError(f"{name}: is damaged or no {kind} ({shown}); open it and save it anew")
+    description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ReaderError(f"{name}: is damaged or no {kind} ({description}); open it and save it anew")

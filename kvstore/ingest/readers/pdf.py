@@ -84,13 +84,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             ) from None
     if not any(drawn):
         raise ReaderError(f"{origin.name}: has no text layer ({len(drawn)} pages of images); run OCR first")
-    kept, left_out = (drawn, ()) if options.navigation == "keep" else _without_running_lines(drawn)
-    words = _Spellings(kept)
-    text = "\n\n".join(filter(None, (_page_text(lines, words) for lines in kept)))
+    kept_pages, left_out = (drawn, ()) if options.navigation == "keep" else _without_running_lines(drawn)
+    spellings = _Spellings(kept_pages)
+    text = "\n\n".join(filter(None, (_page_text(lines, spellings) for lines in kept_pages)))
     meta: dict[str, JSON] = {"pages": len(drawn)}
-    blank = sum(not lines for lines in drawn)
-    if blank:
-        meta["pages_without_text"] = blank
+    num_blank = sum(not lines for lines in drawn)
+    if num_blank:
+        meta["pages_without_text"] = num_blank
     title = title_of_properties(clean(title)) if isinstance(title, str) else ""
     yield RawDocument(origin.key, title or title_of(text), text + "\n", meta, "text", left_out)
 
@@ -99,12 +99,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _silence(library: str) -> Iterator[None]:
     """Keep a library's warnings about a file out of our output: the one error raised says it all."""
     logger = logging.getLogger(library)
-    before = logger.level
+    previous_level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(previous_level)
 
 
 @dataclass(slots=True)
@@ -209,19 +209,22 @@ class _Pen:
         state = self._state
         if state.widths is None:
             return None
-        step, widths, default = state.widths
+        code_size, widths, default = state.widths
         total = spacing = 0.0
         for part in shown:
             if isinstance(part, (int, float)):
                 total -= float(part)
                 continue
             codes = _codes(part)
-            if not codes or len(codes) % step:
+            if not codes or len(codes) % code_size:
                 return None
             total += sum(
-                widths.get(int.from_bytes(codes[at : at + step], "big"), default) for at in range(0, len(codes), step)
+                widths.get(int.from_bytes(codes[offset : offset + code_size], "big"), default)
+                for offset in range(0, len(codes), code_size)
             )
-            spacing += state.characters * (len(codes) // step) + state.words * (codes.count(b" ") if step == 1 else 0)
+            spacing += state.characters * (len(codes) // code_size) + state.words * (
+                codes.count(b" ") if code_size == 1 else 0
+            )
         return (total * state.size / 1000 + spacing) * state.scale
 
     def spelled_out(self, shown: Sequence[Any]) -> list[Any]:
@@ -233,17 +236,17 @@ class _Pen:
         state = self._state
         if not state.single_byte or not state.size:
             return list(shown)
-        characters, words = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
+        character_spacing, word_spacing = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
         strings = [_codes(part) for part in shown if not isinstance(part, (int, float))]
-        if characters >= _WORD_GAP and all(1 < len(codes) <= _SPACED_CODES for codes in strings):
+        if character_spacing >= _WORD_GAP and all(1 < len(codes) <= _SPACED_CODES for codes in strings):
             # pypdf counts the spacing of characters itself: the gap moves no pen, and what is behind the last is none.
-            return [*self._with_gaps(shown, b"", [-_SURE_GAP, _SURE_GAP]), characters]
-        if not words:
+            return [*self._with_gaps(shown, b"", [-_SURE_GAP, _SURE_GAP]), character_spacing]
+        if not word_spacing:
             return list(shown)
         width = state.widths[1].get(ord(" ")) if state.widths is not None else None
-        if words < 0 and width is not None and width + characters + words < _NO_GAP:
-            return self._with_gaps(shown, b" ", [-width - characters - words])
-        return self._with_gaps(shown, b" ", [b" ", -words])
+        if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _NO_GAP:
+            return self._with_gaps(shown, b" ", [-width - character_spacing - word_spacing])
+        return self._with_gaps(shown, b" ", [b" ", -word_spacing])
 
     def condensed(self, advance: float | None) -> list[float]:
         """What takes the pen back behind a condensed text that moves it so far: pypdf counts no ``Tz``."""
@@ -274,30 +277,30 @@ def _codes(part: Any) -> bytes:
 def _widths_of(font: Any) -> _Widths | None:
     """The widths that a font tells, None where its codes are not known."""
     if font["/Subtype"] != "/Type0":
-        first = int(font["/FirstChar"])
+        first_code = int(font["/FirstChar"])
         # A font of type 3 has a unit of its own (9.6.5).
         unit = float(font["/FontMatrix"][0]) * 1000 if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
-        return 1, dict(enumerate(widths, first)), 0.0
+        return 1, dict(enumerate(widths, first_code)), 0.0
     if font["/Encoding"] != "/Identity-H":
         return None
-    inner = font["/DescendantFonts"].get_object()[0].get_object()
-    found: dict[int, float] = {}
-    told = [part.get_object() for part in inner["/W"].get_object()] if "/W" in inner else []
-    at = given = 0
-    while at < len(told):
-        first, second = int(told[at]), told[at + 1]
-        count = len(second) if isinstance(second, list) else int(second) + 1 - first
-        given += count
-        if given > _MOST_WIDTHS:
+    descendant = font["/DescendantFonts"].get_object()[0].get_object()
+    widths_by_code: dict[int, float] = {}
+    entries = [part.get_object() for part in descendant["/W"].get_object()] if "/W" in descendant else []
+    index = num_widths = 0
+    while index < len(entries):
+        first_code, width_entry = int(entries[index]), entries[index + 1]
+        count = len(width_entry) if isinstance(width_entry, list) else int(width_entry) + 1 - first_code
+        num_widths += count
+        if num_widths > _MOST_WIDTHS:
             return None
-        if isinstance(second, list):
-            found.update(enumerate((float(width.get_object()) for width in second), first))
-            at += 2
+        if isinstance(width_entry, list):
+            widths_by_code.update(enumerate((float(width.get_object()) for width in width_entry), first_code))
+            index += 2
         else:
-            found.update(dict.fromkeys(range(first, first + count), float(told[at + 2])))
-            at += 3
-    return 2, found, float(inner.get("/DW", 1000))
+            widths_by_code.update(dict.fromkeys(range(first_code, first_code + count), float(entries[index + 2])))
+            index += 3
+    return 2, widths_by_code, float(descendant.get("/DW", 1000))
 
 
 class _Gathering:
@@ -319,20 +322,20 @@ class _Gathering:
         self._pen.follow(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
-        told = operands[-1] if operator != b"TJ" else operands[0]
-        pieces = list(told) if isinstance(told, list) else [told]
+        operand = operands[-1] if operator != b"TJ" else operands[0]
+        pieces = list(operand) if isinstance(operand, list) else [operand]
         count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
         count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
         x, y = _place(outer, inner)
         advance = self._pen.advance(pieces)
         end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
         self._shown.append(_Shown(x, y, count, end))
-        if operator == b"TJ" and isinstance(told, list):
-            told[:] = [*_with_word_gaps(self._pen.spelled_out(told)), *self._pen.condensed(advance)]
+        if operator == b"TJ" and isinstance(operand, list):
+            operand[:] = [*_with_word_gaps(self._pen.spelled_out(operand)), *self._pen.condensed(advance)]
 
     def hear(self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float) -> None:
         """Take a text, with the matrices that place it."""
-        shown, self._shown = self._shown, []
+        shown_texts, self._shown = self._shown, []
         x, y = _place(outer, inner)
         size = max(1.0, abs(size) * (abs((inner[3] or inner[1]) * (outer[3] or outer[1])) or 1.0))
         parts = clean(text).translate(_LIGATURES).split("\n")
@@ -341,11 +344,11 @@ class _Gathering:
                 self._blank = self._blank or self._open is None
                 self._open = None
             if part.strip():
-                places = shown if len([part for part in parts if part.strip()]) == 1 else []
-                for start, piece in _parted(part, x, y, size, places):
+                part_texts = shown_texts if len([part for part in parts if part.strip()]) == 1 else []
+                for start, piece in _parted(part, x, y, size, part_texts):
                     self._add(piece, start, y, size)
                 if self._open is not None:
-                    self._open.end = shown[-1].end if shown and number == len(parts) - 1 else None
+                    self._open.end = shown_texts[-1].end if shown_texts and number == len(parts) - 1 else None
 
     def _add(self, text: str, x: float, y: float, size: float) -> None:
         line = self._open
@@ -354,13 +357,18 @@ class _Gathering:
             self.lines.append(self._open)
             self._blank = False
             return
-        start, last = line.pieces[-1]
-        if line.end is not None and x - line.end > _WORD_GAP * size / 1000 and last.strip() and not last[-1].isspace():
-            last += " "
-        if _is_wide(x - start, len(last.strip()), size):
+        start, last_text = line.pieces[-1]
+        if (
+            line.end is not None
+            and x - line.end > _WORD_GAP * size / 1000
+            and last_text.strip()
+            and not last_text[-1].isspace()
+        ):
+            last_text += " "
+        if _is_wide(x - start, len(last_text.strip()), size):
             line.pieces.append((x, text))
         else:
-            line.pieces[-1] = start, last + text
+            line.pieces[-1] = start, last_text + text
 
 
 def _with_word_gaps(shown: Sequence[Any]) -> list[Any]:
@@ -393,44 +401,44 @@ def _is_wide(distance: float, letters: int, size: float) -> bool:
 
 def _parted(text: str, x: float, y: float, size: float, shown: Sequence[_Shown]) -> Iterator[tuple[float, str]]:
     """A text parted where what was shown of it leaves a wide gap, each part with where it begins."""
-    beside = [(text.x, text.count) for text in shown if abs(text.y - y) < 0.3 * size and text.count]
-    total = sum(count for _, count in beside)
+    texts_on_line = [(text.x, text.count) for text in shown if abs(text.y - y) < 0.3 * size and text.count]
+    total = sum(count for _, count in texts_on_line)
     letters = len("".join(text.split()))
-    begin, done, start, since = 0, 0, x, 0
-    for (left, count), (right, _) in pairwise(beside):
-        done += count
-        since += count
-        width = round(since * letters / total)
-        if not _is_wide(right - start, width, size) or right < left:
+    offset, letters_shown, start, letters_in_part = 0, 0, x, 0
+    for (left_x, count), (right_x, _) in pairwise(texts_on_line):
+        letters_shown += count
+        letters_in_part += count
+        width = round(letters_in_part * letters / total)
+        if not _is_wide(right_x - start, width, size) or right_x < left_x:
             continue
-        cut = _after_letters(text, round(done * letters / total))
-        if begin < cut < len(text):
-            yield start, text[begin:cut]
-            begin, start, since = cut, right, 0
-    yield start, text[begin:]
+        split_offset = _after_letters(text, round(letters_shown * letters / total))
+        if offset < split_offset < len(text):
+            yield start, text[offset:split_offset]
+            offset, start, letters_in_part = split_offset, right_x, 0
+    yield start, text[offset:]
 
 
 def _after_letters(text: str, count: int) -> int:
     """The space nearest behind so many letters of a text; what is shown and what is heard need not agree quite."""
     ends = [match.end() for match in re.finditer(r"\S+", text)]
     letters = 0
-    best, off = len(text), 4
+    best_end, best_distance = len(text), 4
     previous = 0
     for end in ends:
         letters += len(text[previous:end].strip())
         previous = end
-        if abs(letters - count) < off:
-            best, off = end, abs(letters - count)
-    return best
+        if abs(letters - count) < best_distance:
+            best_end, best_distance = end, abs(letters - count)
+    return best_end
 
 
 def _page_lines(page: Any, pen: _Pen) -> list[_PageLine]:
     """The lines of one page, in the order of its content, columns one after the other."""
     pen.turn_to(page)
-    gathering = _Gathering(pen)
+    collector = _Gathering(pen)
     with _shown_in_arrays(page):
-        page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
-    return _columns(gathering.lines)
+        page.extract_text(visitor_operand_before=collector.show, visitor_text=collector.hear)
+    return _columns(collector.lines)
 
 
 @contextmanager
@@ -442,12 +450,12 @@ def _shown_in_arrays(page: Any) -> Iterator[None]:
     from pypdf.generic import ArrayObject, ContentStream, NameObject, StreamObject
 
     name = NameObject("/Contents")
-    told = page.get(name)
-    told = told.get_object() if told is not None else None
-    if not isinstance(told, (ArrayObject, StreamObject)):
+    contents = page.get(name)
+    contents = contents.get_object() if contents is not None else None
+    if not isinstance(contents, (ArrayObject, StreamObject)):
         yield
         return
-    content = ContentStream(told, page.pdf, "bytes")
+    content = ContentStream(contents, page.pdf, "bytes")
     operations: list[tuple[Any, bytes]] = []
     for operands, operator in content.operations:
         if operator not in (b"Tj", b"'", b'"') or len(operands) < (3 if operator == b'"' else 1):
@@ -459,12 +467,12 @@ def _shown_in_arrays(page: Any) -> Iterator[None]:
             operations.append(([], b"T*"))
         operations.append(([ArrayObject([operands[-1]])], b"TJ"))
     content.operations = operations
-    before = page.raw_get(name)
+    previous_contents = page.raw_get(name)
     page[name] = content
     try:
         yield
     finally:
-        page[name] = before  # the file's pages stay in memory together, what they show need not
+        page[name] = previous_contents  # the file's pages stay in memory together, what they show need not
 
 
 def _without_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_PageLine]], tuple[LeftOut, ...]]:
@@ -474,27 +482,31 @@ def _without_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[
     same but for its numbers, on ``_FEWEST_RUNNING`` pages and ``_SHARE_RUNNING`` of them, or of those between the first
     and the last that have it: the heads of chapters change. A document of which nothing else would be left keeps all.
     """
-    places: dict[tuple[str, int, str], list[tuple[int, _PageLine]]] = {}
+    lines_by_position: dict[tuple[str, int, str], list[tuple[int, _PageLine]]] = {}
     for number, lines in enumerate(pages):
         by_height = sorted(lines, key=lambda line: -line.y)
         edges = [("head", line) for line in by_height[:_EDGE_LINES]]
         edges += [("foot", line) for line in by_height[_EDGE_LINES:][-_EDGE_LINES:]]
         for edge, line in edges:
-            read = _NUMBER.sub("#", line.text)
-            if len(read) <= _LONGEST_RUNNING:
-                places.setdefault((edge, round(line.y / _SAME_HEIGHT), read), []).append((number, line))
+            normalized = _NUMBER.sub("#", line.text)
+            if len(normalized) <= _LONGEST_RUNNING:
+                lines_by_position.setdefault((edge, round(line.y / _SAME_HEIGHT), normalized), []).append(
+                    (number, line)
+                )
     running: dict[int, LeftOut] = {}
-    for (edge, _, read), found in places.items():
-        on = sorted({number for number, _ in found})
-        if len(on) < _FEWEST_RUNNING or len(on) < _SHARE_RUNNING * (on[-1] - on[0] + 1):
+    for (edge, _, normalized), entries in lines_by_position.items():
+        page_numbers = sorted({number for number, _ in entries})
+        if len(page_numbers) < _FEWEST_RUNNING or len(page_numbers) < _SHARE_RUNNING * (
+            page_numbers[-1] - page_numbers[0] + 1
+        ):
             continue
-        what = "page number" if _ONLY_NUMBER.fullmatch(read) else f"running {edge}"
-        for number, line in found:
-            running[id(line)] = LeftOut(f"page {number + 1}", what, len(line.text), line.text[:80])
-    kept = [[line for line in lines if id(line) not in running] for lines in pages]
-    if not any(kept):
+        reason = "page number" if _ONLY_NUMBER.fullmatch(normalized) else f"running {edge}"
+        for number, line in entries:
+            running[id(line)] = LeftOut(f"page {number + 1}", reason, len(line.text), line.text[:80])
+    kept_pages = [[line for line in lines if id(line) not in running] for lines in pages]
+    if not any(kept_pages):
         return list(pages), ()
-    return kept, tuple(running[id(line)] for lines in pages for line in lines if id(line) in running)
+    return kept_pages, tuple(running[id(line)] for lines in pages for line in lines if id(line) in running)
 
 
 class _Spellings:
@@ -509,14 +521,16 @@ class _Spellings:
         A soft hyphen parts syllables. What the text has elsewhere, with a hyphen or without, is written so; else a
         hyphen before a small letter parts syllables, and one before a capital belongs to the name.
         """
-        before, after = _LAST_WORD.search(text), _COMPOUND.match(line)
-        keep = not line[0].islower()
+        last_word, first_word = _LAST_WORD.search(text), _COMPOUND.match(line)
+        keep_hyphen = not line[0].islower()
         if text[-1] == "\u00ad":
-            keep = False
-        elif before is not None and after is not None:
-            whole, hyphenated = (_written(before[0] + mark + after[0]) in self._words for mark in ("", "-"))
-            keep = keep if whole == hyphenated else hyphenated
-        return (text if keep else text[:-1]) + line
+            keep_hyphen = False
+        elif last_word is not None and first_word is not None:
+            is_unhyphenated_known, is_hyphenated_known = (
+                _written(last_word[0] + mark + first_word[0]) in self._words for mark in ("", "-")
+            )
+            keep_hyphen = keep_hyphen if is_unhyphenated_known == is_hyphenated_known else is_hyphenated_known
+        return (text if keep_hyphen else text[:-1]) + line
 
 
 def _written(word: str) -> str:
@@ -528,24 +542,28 @@ def _page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
     if not lines:
         return ""
     lengths = sorted(len(line.text) for line in lines)
-    usual = lengths[len(lengths) * 9 // 10]  # the ninth decile: full lines, whatever headings and tables there are
-    steps = sorted(above.y - line.y for above, line in pairwise(lines) if 0 < above.y - line.y < 3 * line.size)
+    usual_length = lengths[
+        len(lengths) * 9 // 10
+    ]  # the ninth decile: full lines, whatever headings and tables there are
+    steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
     leading = steps[len(steps) // 2] if steps else 0.0
     paragraphs: list[str] = []
-    length = 0  # of the paragraph, in lines
-    for above, line, below in zip([None, *lines], lines, [*lines[1:], None], strict=False):
-        how = _joint(above, line, below, length, leading, usual) if above is not None else None
-        if how is None:
+    num_lines = 0  # of the paragraph, in lines
+    for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
+        joint = _joint(previous, line, following, num_lines, leading, usual_length) if previous is not None else None
+        if joint is None:
             paragraphs.append(line.text)
-            length = 1
+            num_lines = 1
             continue
-        length += 1
-        if how == "" or how == " ":
-            begun = paragraphs[-1]
-            parted = _HYPHENATED.search(begun) is not None
-            paragraphs[-1] = words.joined(begun, line.text) if parted else f"{begun} {line.text}"
+        num_lines += 1
+        if joint == "" or joint == " ":
+            paragraph_start = paragraphs[-1]
+            is_hyphenated = _HYPHENATED.search(paragraph_start) is not None
+            paragraphs[-1] = (
+                words.joined(paragraph_start, line.text) if is_hyphenated else f"{paragraph_start} {line.text}"
+            )
         else:
-            paragraphs[-1] += how + line.text
+            paragraphs[-1] += joint + line.text
     return "\n\n".join(paragraphs)
 
 
@@ -556,35 +574,38 @@ def _joint(
     down, right, em = above.y - line.y, line.x - above.x, line.size
     if line.after_blank or _BULLET.match(line.text) or len(line.pieces) > 1:
         return None
-    full = len(above.text) >= _SHORT_LINE * usual or _HYPHENATED.search(above.text) is not None
+    is_full = len(above.text) >= _SHORT_LINE * usual or _HYPHENATED.search(above.text) is not None
     if down <= 0:  # the next column, or an order of its own
-        return " " if full else None
+        return " " if is_full else None
     if down > 1.45 * leading or abs(line.size - above.size) > 0.12 * above.size:
         return None
     if len(above.pieces) > 1:  # a definition goes on below itself, a row of a table does not
         return " " if right > em else None
     if right > 0.8 * em:
-        goes_on = below is not None and below.y < line.y and abs(below.x - line.x) < 0.5 * em
+        is_continued = below is not None and below.y < line.y and abs(below.x - line.x) < 0.5 * em
         if _BULLET.match(above.text):
             return " "
-        if length == 1 and not full and (goes_on or below is None or below.x < line.x - 0.5 * em):
+        if length == 1 and not is_full and (is_continued or below is None or below.x < line.x - 0.5 * em):
             return "\n"  # a term, and below it, to the right, what defines it
-        return " " if length == 1 and goes_on and full else None
+        return " " if length == 1 and is_continued and is_full else None
     if right < -0.8 * em:
-        return " " if length == 1 and full else None
-    return " " if full else None
+        return " " if length == 1 and is_full else None
+    return " " if is_full else None
 
 
 def _columns(lines: list[_PageLine]) -> list[_PageLine]:
     """The lines of a page; where most have two long pieces that begin at two places, those of the left come first."""
-    wide = [line for line in lines if len(line.pieces) == 2]
-    if len(wide) < max(5, 0.5 * len(lines)):
+    split_lines = [line for line in lines if len(line.pieces) == 2]
+    if len(split_lines) < max(5, 0.5 * len(lines)):
         return lines
-    places = sorted(line.pieces[1][0] for line in wide)
-    middle = places[len(places) // 2]
-    columns = [line for line in wide if abs(line.pieces[1][0] - middle) < line.size]
+    second_starts = sorted(line.pieces[1][0] for line in split_lines)
+    middle = second_starts[len(second_starts) // 2]
+    columns = [line for line in split_lines if abs(line.pieces[1][0] - middle) < line.size]
     lengths = [sorted(len(line.pieces[side][1].strip()) for line in columns) for side in (0, 1)]
-    if len(columns) < 0.8 * len(wide) or min(each[len(each) // 2] for each in lengths) < _COLUMN:
+    if (
+        len(columns) < 0.8 * len(split_lines)
+        or min(side_lengths[len(side_lengths) // 2] for side_lengths in lengths) < _COLUMN
+    ):
         return lines
     left: list[_PageLine] = []
     right: list[_PageLine] = []

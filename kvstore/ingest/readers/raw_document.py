@@ -68,8 +68,8 @@ def title_of_properties(title: str | None) -> str:
     >>> title_of_properties("Microsoft Word - Lease of shed 3.doc"), title_of_properties("Untitled 1")
     ('Lease of shed 3', '')
     """
-    told = _PRINTED.sub("", " ".join((title or "").split()))
-    return "" if _GIVEN.fullmatch(told) else told
+    cleaned = _PRINTED.sub("", " ".join((title or "").split()))
+    return "" if _GIVEN.fullmatch(cleaned) else cleaned
 
 
 def other_key_of_row(key: str, default_key: str, given: set[str]) -> str | None:
@@ -167,25 +167,25 @@ class ReadOptions:
     @classmethod
     def of(cls, options: Mapping[str, object] | None) -> ReadOptions:
         """Check ``options`` and make them a :class:`ReadOptions`; an unknown name or a bad value is an InputError."""
-        known = [field.name for field in fields(cls)]
-        given: dict[str, str] = {}
+        option_names = [field.name for field in fields(cls)]
+        values: dict[str, str] = {}
         for name, value in (options or {}).items():
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise InputError(f"no reader has an option {name!r}{hint} (options: {', '.join(known)})")
+            if name not in option_names:
+                near_names = get_close_matches(name, option_names, 1)
+                hint = f"; did you mean {near_names[0]}?" if near_names else ""
+                raise InputError(f"no reader has an option {name!r}{hint} (options: {', '.join(option_names)})")
             if not isinstance(value, str) or not value:
                 raise InputError(f"the reader option {name} must be a string that is not empty, not {value!r}")
-            given[name] = value
-        if "encoding" in given:
-            _check_encoding(given["encoding"])
-        if "delimiter" in given:
-            given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"])
-            if len(given["delimiter"]) != 1 or given["delimiter"] in '"\r\n':
-                raise InputError(f"the delimiter must be one character or 'tab', not {given['delimiter']!r}")
-        if given.get("navigation", "keep") not in ("keep", "drop"):
-            raise InputError(f"the reader option navigation is 'keep' or 'drop', not {given['navigation']!r}")
-        return cls(**given)
+            values[name] = value
+        if "encoding" in values:
+            _check_encoding(values["encoding"])
+        if "delimiter" in values:
+            values["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(values["delimiter"], values["delimiter"])
+            if len(values["delimiter"]) != 1 or values["delimiter"] in '"\r\n':
+                raise InputError(f"the delimiter must be one character or 'tab', not {values['delimiter']!r}")
+        if values.get("navigation", "keep") not in ("keep", "drop"):
+            raise InputError(f"the reader option navigation is 'keep' or 'drop', not {values['navigation']!r}")
+        return cls(**values)
 
 
 def _check_encoding(name: str) -> None:

@@ -115,13 +115,15 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 def _substitutions(lines: Sequence[str]) -> dict[str, str]:
     """What stands for ``|name|``: the texts that ``replace`` directives define."""
-    found = {}
+    substitutions = {}
     for number, line in enumerate(lines):
         match = _DIRECTIVE.match(line)
         if match and match["substituted"] and match["name"] in ("replace", "unicode"):
             body, _ = _indented(lines, number + 1)
-            found[match["substituted"]] = " ".join([match["argument"] or "", *(each.strip() for each in body)]).strip()
-    return found
+            substitutions[match["substituted"]] = " ".join(
+                [match["argument"] or "", *(body_line.strip() for body_line in body)]
+            ).strip()
+    return substitutions
 
 
 class _RestructuredText:
@@ -137,12 +139,12 @@ class _RestructuredText:
             text = " ".join(" ".join(lines).split())
             return [paragraph(text)] if text else []
         found: list[MarkdownBlock] = []
-        at = 0
-        while at < len(lines):
-            if not lines[at]:
-                at += 1
+        index = 0
+        while index < len(lines):
+            if not lines[index]:
+                index += 1
                 continue
-            at = self._block(lines, at, depth, found)
+            index = self._block(lines, index, depth, found)
         return found
 
     def _block(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
@@ -150,9 +152,9 @@ class _RestructuredText:
         line = lines[at]
         if line[0] == " ":
             body, end = _indented(lines, at)
-            blocks = self.blocks(body, depth + 1)
-            if blocks:
-                found.append(quote(blocks))
+            inner_blocks = self.blocks(body, depth + 1)
+            if inner_blocks:
+                found.append(quote(inner_blocks))
             return end
         if depth == 0 and (end := self._section(lines, at, found)):
             return end
@@ -190,20 +192,20 @@ class _RestructuredText:
     def _section(self, lines: Sequence[str], at: int, found: list[MarkdownBlock]) -> int:
         """A heading or a transition: the line behind it, or 0."""
         line = lines[at]
-        over = _ADORNMENT.match(line)
-        following = lines[at + 1] if at + 1 < len(lines) else ""
-        below = lines[at + 2] if at + 2 < len(lines) else ""
-        if over and following.strip() and below and _ADORNMENT.match(below) and below[0] == line[0]:
-            style, title, end = line[0] * 2, following.strip(), at + 3
-        elif over and not following and len(line) >= 4:
+        overline = _ADORNMENT.match(line)
+        next_line = lines[at + 1] if at + 1 < len(lines) else ""
+        third_line = lines[at + 2] if at + 2 < len(lines) else ""
+        if overline and next_line.strip() and third_line and _ADORNMENT.match(third_line) and third_line[0] == line[0]:
+            style, title, end = line[0] * 2, next_line.strip(), at + 3
+        elif overline and not next_line and len(line) >= 4:
             return at + 1  # a transition
         elif (
-            not over
-            and (under := _ADORNMENT.match(following))
-            and len(following) >= min(4, len(line))
+            not overline
+            and (underline := _ADORNMENT.match(next_line))
+            and len(next_line) >= min(4, len(line))
             and not _EXPLICIT.match(line)
         ):
-            style, title, end = under[1], line.strip(), at + 2
+            style, title, end = underline[1], line.strip(), at + 2
         else:
             return 0
         if style not in self._levels:
@@ -216,21 +218,28 @@ class _RestructuredText:
         while end < len(lines) and lines[end] and (end == at or lines[end][0] != " "):
             end += 1
         text = "\n".join(lines[at:end])
-        literal = text.endswith("::")
-        if literal:
+        precedes_literal = text.endswith("::")
+        if precedes_literal:
             text = text[:-2].rstrip() if text == "::" or text[:-2].endswith((" ", "\n")) else text[:-1]
         if text.strip():
             found.append(paragraph(self._inline(" ".join(text.split()))))
-        if not literal:
+        if not precedes_literal:
             return max(end, at + 1)
-        body, after = _indented(lines, end)
+        body, block_end = _indented(lines, end)
         if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
             # A literal block that is not indented begins every line with the same mark.
-            after = next((e for e in range(end + 1, len(lines)) if lines[e][:1] != lines[end + 1][0]), len(lines))
-            body = list(lines[end + 1 : after])
+            block_end = next(
+                (
+                    line_number
+                    for line_number in range(end + 1, len(lines))
+                    if lines[line_number][:1] != lines[end + 1][0]
+                ),
+                len(lines),
+            )
+            body = list(lines[end + 1 : block_end])
         if any(body):
             found.append(code_block("\n".join(body)))
-        return max(after, end, at + 1)
+        return max(block_end, end, at + 1)
 
     def _items(self, lines: Sequence[str], at: int, pattern: re.Pattern[str], depth: int) -> tuple[MarkdownBlock, int]:
         items: list[tuple[str, list[MarkdownBlock]]] = []
@@ -271,7 +280,7 @@ class _RestructuredText:
                 break
             body, end = _indented(lines, at + 1)
             items.append(("-", _defined(self._inline(lines[at]), self.blocks(body, depth + 1))))
-            at = next((each for each in range(end, len(lines)) if lines[each]), len(lines))
+            at = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
         found.append(item_list(items))
         return at
 
@@ -288,36 +297,36 @@ class _RestructuredText:
         if directive is None or directive["substituted"]:
             return end
         name = directive["name"].lower()
-        short = name.rpartition(":")[2]
+        base_name = name.rpartition(":")[2]
         argument = (directive["argument"] or "").strip()
         body, fields = _without_fields(body)
-        if short in _CODE:
+        if base_name in _CODE:
             code = "\n".join(body).strip("\n")
-            shown = argument if short == "math" or not code else ""
-            if code or shown:
-                language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and short != "math" else ""
-                found.append(code_block("\n".join(filter(None, [shown, code])), language))
-        elif short in _ADMONITIONS or short == "admonition":
-            label = _SAID.get(short, short.capitalize())
-            blocks = self.blocks([*([] if short == "admonition" else [argument]), *body], depth + 1)
-            label = self._inline(argument) if short == "admonition" else label
-            found += _labelled(label, blocks)
-        elif short in _TABLES:
-            found += self._table_directive(short, argument, body, fields, depth)
-        elif short in _NO_TEXT:
+            formula = argument if base_name == "math" or not code else ""
+            if code or formula:
+                language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and base_name != "math" else ""
+                found.append(code_block("\n".join(filter(None, [formula, code])), language))
+        elif base_name in _ADMONITIONS or base_name == "admonition":
+            label = _SAID.get(base_name, base_name.capitalize())
+            inner_blocks = self.blocks([*([] if base_name == "admonition" else [argument]), *body], depth + 1)
+            label = self._inline(argument) if base_name == "admonition" else label
+            found += _labelled(label, inner_blocks)
+        elif base_name in _TABLES:
+            found += self._table_directive(base_name, argument, body, fields, depth)
+        elif base_name in _NO_TEXT:
             if "alt" in fields:
                 found.append(paragraph(self._inline(fields["alt"])))
-        elif short in _BOXES:
-            title = "" if short in ("figure", "only", "ifconfig", "class", "container") else argument
+        elif base_name in _BOXES:
+            title = "" if base_name in ("figure", "only", "ifconfig", "class", "container") else argument
             if title:
                 found.append(paragraph(self._inline(title)))
             found += self.blocks(body, depth + 1)
         else:  # what Sphinx describes: functions, classes, options; and directives that nobody knows
-            blocks = self.blocks(body, depth + 1)
+            inner_blocks = self.blocks(body, depth + 1)
             if argument:
-                found.append(item_list([("-", _defined(code_span(argument), blocks))]))
+                found.append(item_list([("-", _defined(code_span(argument), inner_blocks))]))
             else:
-                found += blocks
+                found += inner_blocks
         return end
 
     def _table_directive(
@@ -337,25 +346,25 @@ class _RestructuredText:
         return [*found, pipe_table(rows[0], rows[1:])] if rows else found
 
     def _table(self, head: list[list[list[str]]], rows: list[list[list[str]]], depth: int) -> list[MarkdownBlock]:
-        shown = [[one_line(self.blocks(cell, depth + 1)) for cell in row] for row in [*head, *rows]]
-        shown = [row for row in shown if any(row)]
-        return [pipe_table(shown[0], shown[1:])] if shown else []
+        texts = [[one_line(self.blocks(cell, depth + 1)) for cell in row] for row in [*head, *rows]]
+        texts = [row for row in texts if any(row)]
+        return [pipe_table(texts[0], texts[1:])] if texts else []
 
     def _inline(self, text: str, plain: bool = False) -> str:
         """Running text with its marks as Markdown has them."""
-        kept: list[str] = []
+        protected: list[str] = []
 
         def keep(code: str) -> str:
-            kept.append(code if plain else code_span(code))
-            return f"\0{len(kept) - 1}\0"
+            protected.append(code if plain else code_span(code))
+            return f"\0{len(protected) - 1}\0"
 
         def role(match: re.Match[str]) -> str:
-            name, told = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
-            titled = _TITLE_LINK.fullmatch(told)
-            shown = (titled[1] if titled and titled[1] else told).replace("\\", "")
-            if shown.startswith(("~", "!")):
-                shown = shown[1:].rpartition(".")[2] if shown[0] == "~" else shown[1:]
-            return keep(shown) if name in _CODE_ROLES and "`" not in shown and shown else shown
+            name, content = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
+            link_match = _TITLE_LINK.fullmatch(content)
+            text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
+            if text.startswith(("~", "!")):
+                text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
+            return keep(text) if name in _CODE_ROLES and "`" not in text and text else text
 
         def substituted(match: re.Match[str]) -> str:
             return self._substitutions.get(match[1], match[0])
@@ -373,26 +382,26 @@ class _RestructuredText:
             text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: keep(match[1]), text)
         text = _STRONG.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
-        return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text)
+        return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text)
 
 
 def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
     """The lines from here that are indented, or blank between such, without their indentation; and the line behind."""
-    end = last = at
+    end = last_end = at
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
         if lines[end - 1]:
-            last = end
-    body = list(lines[at:last])
+            last_end = end
+    body = list(lines[at:last_end])
     margin = min((len(line) - len(line.lstrip()) for line in body if line), default=0)
     body = [line[margin:] for line in body]
-    return body, last if any(body) else at
+    return body, last_end if any(body) else at
 
 
 def _is_list(lines: Sequence[str], at: int, width: int) -> bool:
     """Whether an enumerator begins an item: the line below is blank, indented, or the next item; not a sentence."""
-    below = lines[at + 1] if at + 1 < len(lines) else ""
-    return not below or below.startswith(" ") or _ENUMERATED.match(below) is not None
+    next_line = lines[at + 1] if at + 1 < len(lines) else ""
+    return not next_line or next_line.startswith(" ") or _ENUMERATED.match(next_line) is not None
 
 
 def _defined(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
@@ -410,31 +419,31 @@ def _labelled(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 def _without_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
     """The content of a directive, and the options that stand before it."""
     fields: dict[str, str] = {}
-    at = 0
-    while at < len(body) and (match := _FIELD.match(body[at])):
-        fields[match[1]] = body[at][match.end() :].strip()
-        at += 1
-        while at < len(body) and body[at].startswith(" "):
-            fields[match[1]] += f" {body[at].strip()}"
-            at += 1
-    return (body[at:], fields) if fields else (body, fields)
+    index = 0
+    while index < len(body) and (match := _FIELD.match(body[index])):
+        fields[match[1]] = body[index][match.end() :].strip()
+        index += 1
+        while index < len(body) and body[index].startswith(" "):
+            fields[match[1]] += f" {body[index].strip()}"
+            index += 1
+    return (body[index:], fields) if fields else (body, fields)
 
 
 def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
     """The items of a bullet list, each its lines without the bullet."""
-    at = 0
-    while at < len(lines):
-        match = _BULLET.match(lines[at])
+    start = 0
+    while start < len(lines):
+        match = _BULLET.match(lines[start])
         if match is None:
-            at += 1
+            start += 1
             continue
-        _, end = _indented(lines, at + 1)
+        _, end = _indented(lines, start + 1)
         width = match.end()
-        first = lines[at][width:]
+        first_line = lines[start][width:]
         # What stands below the bullet keeps its indentation among itself.
-        rest = [line[width:] if line[:width].isspace() else line.lstrip() for line in lines[at + 1 : end]]
-        yield [first, *rest]
-        at = max(end, at + 1)
+        other_lines = [line[width:] if line[:width].isspace() else line.lstrip() for line in lines[start + 1 : end]]
+        yield [first_line, *other_lines]
+        start = max(end, start + 1)
 
 
 _DrawnRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
@@ -442,12 +451,16 @@ _DrawnRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
 
 def _simple(lines: Sequence[str], at: int) -> _DrawnRows | None:
     """A simple table: the rows of its head, its other rows (cells as lines), and the line behind it."""
-    borders = [each for each in range(at, len(lines)) if re.fullmatch(r"=[= ]*", lines[each])]
+    borders = [line_number for line_number in range(at, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])]
     blank = next(
-        (each for each in range(at, len(lines)) if not lines[each] and each > at and each - 1 in borders[1:]),
+        (
+            line_number
+            for line_number in range(at, len(lines))
+            if not lines[line_number] and line_number > at and line_number - 1 in borders[1:]
+        ),
         len(lines),
     )
-    borders = [each for each in borders if each < blank]
+    borders = [line_number for line_number in borders if line_number < blank]
     if len(borders) < 2:
         return None
     starts = [match.start() for match in re.finditer(r"=+", lines[at])]
@@ -460,8 +473,8 @@ def _simple(lines: Sequence[str], at: int) -> _DrawnRows | None:
                 continue
             cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
             if found and not cells[0]:
-                for held, cell in zip(found[-1], cells, strict=True):
-                    held.append(cell)
+                for cell_lines, cell in zip(found[-1], cells, strict=True):
+                    cell_lines.append(cell)
             else:
                 found.append([[cell] for cell in cells])
         return found
@@ -479,20 +492,22 @@ def _grid(lines: Sequence[str], at: int) -> _DrawnRows | None:
     table = lines[at:end]
     if len(table) < 3 or not _GRID.match(table[-1]):
         return None
-    bounds = sorted({place for line in table if _GRID.match(line) for place, mark in enumerate(line) if mark == "+"})
+    bounds = sorted(
+        {position for line in table if _GRID.match(line) for position, mark in enumerate(line) if mark == "+"}
+    )
     rows: list[list[list[str]]] = []
-    head = 0
+    num_head_rows = 0
     cells: list[list[str]] = [[] for _ in bounds[1:]]
     for line in table[1:]:
         if _GRID.match(line):
             rows.append(cells)
             cells = [[] for _ in bounds[1:]]
             if "=" in line:
-                head = len(rows)
+                num_head_rows = len(rows)
             continue
         start = 0
         for column in range(1, len(bounds)):
             if column == len(bounds) - 1 or line[bounds[column] : bounds[column] + 1] in ("|", "+"):
                 cells[start].append(line[bounds[start] + 1 : bounds[column]].strip(" |"))
                 start = column
-    return rows[:head], rows[head:], end
+    return rows[:num_head_rows], rows[num_head_rows:], end

@@ -100,8 +100,8 @@ class Roff:
     """The lines of a page, and the text that its escapes stand for. ``native``: macros that the file cannot define."""
 
     def __init__(self, text: str, native: frozenset[str]) -> None:
-        joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
-        self._pending = deque(joined.split("\n"))
+        joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
+        self._pending = deque(joined_text.split("\n"))
         self._native = native
         self._strings = dict(_STRINGS)
         self._registers = dict(_REGISTERS)
@@ -117,25 +117,25 @@ class Roff:
             if control is None:
                 yield RoffLine("", _BLOCK_MARK.sub("", _without_comment(line)))
                 continue
-            name, rest = control[1], line[control.end() :]
+            name, args = control[1], line[control.end() :]
             if not name:
                 continue
             if name in ("if", "ie", "el"):
-                self._condition(name, rest)
+                self._condition(name, args)
             elif name in ("de", "de1", "am", "am1", "dei", "ami", "ig"):
-                self._define(name, rest)
+                self._define(name, args)
             elif name == "while":
-                self._pass_over(rest)
+                self._pass_over(args)
             elif name in ("ds", "as", "ds1", "as1"):
-                self._set_string(name[:2], _without_comment(rest))
+                self._set_string(name[:2], _without_comment(args))
             elif name == "nr":
-                self._set_register(_without_comment(rest))
+                self._set_register(_without_comment(args))
             elif name in ("als", "rn"):
-                self._rename(arguments(_without_comment(rest)))
+                self._rename(arguments(_without_comment(args)))
             elif name in self._macros and name not in self._native:
-                self._expand(name, _without_comment(rest))
+                self._expand(name, _without_comment(args))
             else:
-                yield RoffLine(name, _BLOCK_MARK.sub("", _without_comment(rest)))
+                yield RoffLine(name, _BLOCK_MARK.sub("", _without_comment(args)))
 
     def raw_lines(self, end: str) -> Iterator[str]:
         """The lines up to that of a macro, as they are; for what is another language within this one."""
@@ -190,8 +190,8 @@ class Roff:
 
     def _decide(self, rest: str) -> tuple[bool, str]:
         """Whether a condition holds, and what stands behind it."""
-        opposite = rest.startswith("!")
-        rest = rest[1:].lstrip() if opposite else rest
+        is_negated = rest.startswith("!")
+        rest = rest[1:].lstrip() if is_negated else rest
         holds = False
         if comparison := _STRING_COMPARISON.match(rest):
             holds = self.text(comparison[2]) == self.text(comparison[3])
@@ -200,21 +200,21 @@ class Roff:
             holds = rest[0] in "no"
             rest = rest[1:]
         elif rest[:1] in ("d", "r", "c", "m", "F", "S") and rest[1:2] in (" ", "\t", "\\", "["):
-            known, _, rest = rest[1:].lstrip().partition(" ")
-            holds = known in self._strings or known in self._macros
+            name, _, rest = rest[1:].lstrip().partition(" ")
+            holds = name in self._strings or name in self._macros
         else:
             at = _end_of_expression(rest)
             holds = self._amounts(rest[:at]) > 0
             rest = rest[at:]
-        return holds is not opposite, rest
+        return holds is not is_negated, rest
 
     def _amounts(self, expression: str) -> int:
         """What an expression of numbers amounts to, 0 for one that is not understood."""
         shown = self.text(expression).strip().strip("()")
         if (comparison := _COMPARISON.fullmatch(shown)) is not None:
             left, right = int(comparison[1]), int(comparison[3])
-            told = {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}
-            return int(told.get(comparison[2], left == right))
+            results = {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}
+            return int(results.get(comparison[2], left == right))
         return int(shown) if re.fullmatch(r"-?\d{1,9}", shown) else 0
 
     def _pass_over(self, rest: str) -> None:
@@ -226,16 +226,16 @@ class Roff:
 
     def _define(self, kind: str, rest: str) -> None:
         names = _without_comment(rest).split()
-        ends = "." + (names[1] if kind != "ig" and len(names) > 1 else names[0] if kind == "ig" and names else ".")
+        end_line = "." + (names[1] if kind != "ig" and len(names) > 1 else names[0] if kind == "ig" and names else ".")
         body: list[str] = []
         while self._pending:
             line = self._pending.popleft()
-            if line.rstrip() == ends or (line[:1] in "'." and line[:1] and "." + line[1:].strip() == ends):
+            if line.rstrip() == end_line or (line[:1] in "'." and line[:1] and "." + line[1:].strip() == end_line):
                 break
             body.append(line)
         if kind != "ig" and names:
-            before = self._macros.get(names[0], []) if kind.startswith("am") else []
-            self._macros[names[0]] = before + body
+            previous_body = self._macros.get(names[0], []) if kind.startswith("am") else []
+            self._macros[names[0]] = previous_body + body
 
     def _set_string(self, kind: str, rest: str) -> None:
         name, _, value = rest.partition(" ")
@@ -254,13 +254,13 @@ class Roff:
             self._macros[names[0]] = self._macros[names[1]]
 
     def _expand(self, name: str, rest: str) -> None:
-        given = arguments(rest)
+        values = arguments(rest)
 
         def argument(mark: re.Match[str]) -> str:
             if mark[1] in "*@":
-                return " ".join(given)
+                return " ".join(values)
             number = int(mark[1])
-            return given[number - 1] if 0 < number <= len(given) else ""
+            return values[number - 1] if 0 < number <= len(values) else ""
 
         body = [re.sub(r"\\\\?\$([\d*@])", argument, line).replace("\\\\", "\\") for line in self._macros[name]]
         self._spend(*body)
@@ -283,7 +283,7 @@ def arguments(rest: str) -> list[str]:
     ['one', 'two three', 'fo\\ ur']
     """
     return [
-        found[1].replace('""', '"') if found[1] is not None else found[2] for found in _ARGUMENT.finditer(rest.strip())
+        match[1].replace('""', '"') if match[1] is not None else match[2] for match in _ARGUMENT.finditer(rest.strip())
     ]
 
 
@@ -298,27 +298,27 @@ def _named(name: str) -> str:
 def _end_of_expression(rest: str) -> int:
     """Where the expression ends that a line begins with: at white space outside of parentheses."""
     depth = 0
-    at = 0
-    while at < len(rest):
-        if rest.startswith(("\\n(", "\\w(", "\\(", "\\*("), at):
-            at += 5 if rest[at + 1] != "(" else 4
+    index = 0
+    while index < len(rest):
+        if rest.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):
+            index += 5 if rest[index + 1] != "(" else 4
             continue
-        depth += (rest[at] == "(") - (rest[at] == ")")
-        if rest[at] in " \t" and depth <= 0:
+        depth += (rest[index] == "(") - (rest[index] == ")")
+        if rest[index] in " \t" and depth <= 0:
             break
-        if rest.startswith("\\{", at):
+        if rest.startswith("\\{", index):
             break
-        at += 1
-    return min(at, len(rest))
+        index += 1
+    return min(index, len(rest))
 
 
 def _glyph(name: str) -> str:
     if name in _GLYPHS:
         return _GLYPHS[name]
-    if accented := _ACCENTED.fullmatch(name):
-        return unicodedata.normalize("NFC", accented[2] + _ACCENTS[accented[1]])
-    if coded := _CODED.fullmatch(name):
-        codes = [int(code, 16) for code in coded[1].split("_")] if coded[1] else [int(coded[2])]
+    if accent_match := _ACCENTED.fullmatch(name):
+        return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
+    if code_match := _CODED.fullmatch(name):
+        codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]
         if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):
             return unicodedata.normalize("NFC", "".join(map(chr, codes)))
     return name if len(name) == 1 else ""

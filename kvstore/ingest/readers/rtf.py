@@ -31,7 +31,7 @@ _BRACE = re.compile(r"\\[\\{}]|[{}]")
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     library = required("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
-    plain: Callable[..., str] = library.rtf_to_text
+    to_plain_text: Callable[..., str] = library.rtf_to_text
     data = stream.read().removeprefix(BOM_UTF8)
     if not data.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
@@ -40,14 +40,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     # What is no ASCII is written in escapes; bytes that are none all the same are of the code page that most declare.
     markup = data.decode("cp1252", "replace")
     if _MACINTOSH.search(markup[:1000]):  # a code page that Python knows by another name
-        markup, plain = _MACINTOSH.sub("", markup, count=1), partial(plain, encoding="mac_roman")
+        markup, to_plain_text = _MACINTOSH.sub("", markup, count=1), partial(to_plain_text, encoding="mac_roman")
     try:
-        shown = plain(_with_asides(markup), errors="replace")
+        decoded = to_plain_text(_with_asides(markup), errors="replace")
         # Letters beyond the first plane are written in two halves.
-        shown = _SURROGATES.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), shown)
-        text = clean(shown).replace("\0", "")
-        title = _TITLE.search(markup)
-        named = " ".join(plain(f"{{\\rtf1 {title[1]}}}", errors="replace").split()) if title else ""
+        decoded = _SURROGATES.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded)
+        text = clean(decoded).replace("\0", "")
+        title_match = _TITLE.search(markup)
+        title_text = (
+            " ".join(to_plain_text(f"{{\\rtf1 {title_match[1]}}}", errors="replace").split()) if title_match else ""
+        )
     except Exception as error:  # a damaged file fails in the library in its own ways
         raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it anew") from None
     paragraphs: list[str] = []
@@ -58,7 +60,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             paragraphs.append(line)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, named or None, "\n\n".join(paragraphs) + "\n", {}, "text")
+    yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", {}, "text")
 
 
 def _with_asides(markup: str) -> str:
@@ -68,27 +70,31 @@ def _with_asides(markup: str) -> str:
     pieces: list[str] = []
     notes: list[str] = []
     boxes: list[str] = []
-    at = 0
-    while (aside := _ASIDE.search(markup, at)) is not None:
+    offset = 0
+    while (aside := _ASIDE.search(markup, offset)) is not None:
         if aside[1] is None:
-            pieces += [markup[at : aside.end()], *boxes]
+            pieces += [markup[offset : aside.end()], *boxes]
             boxes.clear()
-            at = aside.end()
+            offset = aside.end()
             continue
         end = _group_end(markup, aside.start())
         if end < 0:
             break
-        pieces.append(markup[at : aside.start()])
+        pieces.append(markup[offset : aside.start()])
         if aside[1] == "footnote":
             notes.append(markup[aside.end() : end - 1])
             pieces.append(f"[{len(notes)}]")
         elif (box := _BOX_TEXT.search(markup, aside.end(), end)) is not None:
             boxes.append(f"{{{markup[box.end() : _group_end(markup, box.start()) - 1]}\\par }}")
-        at = end
-    whole = "".join((*pieces, markup[at:]))
-    last = whole.rfind("}")
-    told = [*boxes, *(f"{{[{number}] {note}}}\\par " for number, note in enumerate(notes, 1))]
-    return f"{whole[:last]}\\par {''.join(told)}{whole[last:]}" if told and last >= 0 else whole
+        offset = end
+    moved_markup = "".join((*pieces, markup[offset:]))
+    last_brace = moved_markup.rfind("}")
+    appended = [*boxes, *(f"{{[{number}] {note}}}\\par " for number, note in enumerate(notes, 1))]
+    return (
+        f"{moved_markup[:last_brace]}\\par {''.join(appended)}{moved_markup[last_brace:]}"
+        if appended and last_brace >= 0
+        else moved_markup
+    )
 
 
 def _group_end(markup: str, start: int) -> int:

@@ -28,5 +28,5 @@ def scalar(value: str) -> JSON:
     value = value.strip()
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
-    named: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
-    return named[value] if value in named else number_or_string(value)
+    constants: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
+    return constants[value] if value in constants else number_or_string(value)

@@ -33,8 +33,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield a document for each sheet that has anything in it."""
     documents = []
     with _workbook(stream, origin) as sheets:
-        for name, told in sheets.items():
-            rows = [cells for _, cells in _filled(told, origin)]
+        for name, sheet_rows in sheets.items():
+            rows = [cells for _, cells in _filled(sheet_rows, origin)]
             if rows:
                 text = document([pipe_table(rows[0], rows[1:])]) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
@@ -47,12 +47,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each row below the header of one sheet."""
     with _workbook(stream, origin) as sheets:
-        wanted = options.sheet or next(iter(sheets), "")
-        if wanted not in sheets:
+        sheet_name = options.sheet or next(iter(sheets), "")
+        if sheet_name not in sheets:
             raise ReaderError(
-                f"{origin.name}: has no sheet {wanted!r}; the option sheet must name one of: {', '.join(sheets)}"
+                f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
             )
-        rows = list(_filled(sheets[wanted], origin))
+        rows = list(_filled(sheets[sheet_name], origin))
     width = max((len(cells) for _, cells in rows), default=0)
     padded = ((line, cells + [""] * (width - len(cells))) for line, cells in rows)
     yield from row_documents(iter(padded), origin, options)
@@ -71,14 +71,14 @@ def _workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets
 
 def _filled(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
     """The rows that have anything in them: their numbers, and their cells without those that are empty at the end."""
-    seen = written = 0
+    num_cells = num_characters = 0
     for number, row in enumerate(rows, 1):
-        seen += len(row)
+        num_cells += len(row)
         cells = row[:_MOST_COLUMNS]
         while cells and not cells[-1]:
             cells.pop()
-        written += sum(map(len, cells))
-        if seen > _MOST_CELLS or written > _MOST_CHARACTERS:
+        num_characters += sum(map(len, cells))
+        if num_cells > _MOST_CELLS or num_characters > _MOST_CHARACTERS:
             raise ReaderError(
                 f"{origin.name}: a sheet has more than {_MOST_CELLS:,} cells or {_MOST_CHARACTERS:,} characters, "
                 "which is the limit: divide it"

@@ -53,12 +53,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     with package.guarded():
         part = main_part(stream, PresentationPackage, PartFactory, PresentationPart, _MAIN_PARTS)
         presentation = part.presentation
-        titled = title_of_properties(presentation.core_properties.title)
+        property_title = title_of_properties(presentation.core_properties.title)
         left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
         slides = [_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
-    title = titled or next((title for title, _ in slides if title), "")
+    title = property_title or next((title for title, _ in slides if title), "")
     blocks = [block for _, blocks in slides for block in blocks]
     text = document(blocks) + "\n"
     yield RawDocument(origin.key, title or None, text, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
@@ -67,21 +67,27 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
     """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
     _choose(slide.shapes.element)
-    shape = slide.shapes.title
-    title = " ".join(_paragraphs(shape)).replace("\n", " ") if shape is not None and shape.has_text_frame else ""
+    title_shape = slide.shapes.title
+    title = (
+        " ".join(_paragraphs(title_shape)).replace("\n", " ")
+        if title_shape is not None and title_shape.has_text_frame
+        else ""
+    )
     title = " ".join(title.split())
     blocks = [heading(2, title or f"Slide {number}")]
-    for other in slide.shapes:
-        if shape is not None and other.shape_id == shape.shape_id:
+    for other_shape in slide.shapes:
+        if title_shape is not None and other_shape.shape_id == title_shape.shape_id:
             continue
-        held = other.element.ph if other.is_placeholder else None
-        running = None if held is None or left_out is None else _RUNNING.get(held.get("type", ""))
-        if running is None or left_out is None:
-            blocks += _shape(other, 0)
-        elif text := " ".join(" ".join(_paragraphs(other)).split()):
-            left_out.append(LeftOut(f"slide {number}", running, len(text), text[:80]))
+        placeholder = other_shape.element.ph if other_shape.is_placeholder else None
+        running_kind = None if placeholder is None or left_out is None else _RUNNING.get(placeholder.get("type", ""))
+        if running_kind is None or left_out is None:
+            blocks += _shape(other_shape, 0)
+        elif text := " ".join(" ".join(_paragraphs(other_shape)).split()):
+            left_out.append(LeftOut(f"slide {number}", running_kind, len(text), text[:80]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        notes = [" ".join(each.text.split()) for each in slide.notes_slide.notes_text_frame.paragraphs]
+        notes = [
+            " ".join(notes_paragraph.text.split()) for notes_paragraph in slide.notes_slide.notes_text_frame.paragraphs
+        ]
         blocks += [
             paragraph(f"Notes: {text}" if first else text)
             for first, text in zip([True, *[False] * len(notes)], filter(None, notes), strict=False)
@@ -95,18 +101,22 @@ def _choose(shapes: Any) -> None:
     A text with a formula is one of two; the other is a picture of it.
     """
     for alternatives in list(shapes.iter(f"{_MC}AlternateContent")):
-        above = alternatives.getparent()
+        parent = alternatives.getparent()
         forms = [form for form in alternatives if form.tag in (f"{_MC}Choice", f"{_MC}Fallback")]
-        if above is None or not forms:
+        if parent is None or not forms:
             continue
-        chosen = next((form for form in forms if any(map(str.strip, form.itertext()))), forms[-1])
-        place = above.index(alternatives)
-        above[place : place + 1] = list(chosen)
+        choice = next((form for form in forms if any(map(str.strip, form.itertext()))), forms[-1])
+        place = parent.index(alternatives)
+        parent[place : place + 1] = list(choice)
 
 
 def _shape(shape: Any, depth: int) -> list[MarkdownBlock]:
     if hasattr(shape, "shapes"):
-        return [block for inner in shape.shapes for block in _shape(inner, depth + 1)] if depth < _DEEPEST else []
+        return (
+            [block for inner_shape in shape.shapes for block in _shape(inner_shape, depth + 1)]
+            if depth < _DEEPEST
+            else []
+        )
     if getattr(shape, "has_table", False):
         rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in shape.table.rows]
         return [pipe_table(rows[0], rows[1:])] if any(map(any, rows)) else []
@@ -118,7 +128,7 @@ def _shape(shape: Any, depth: int) -> list[MarkdownBlock]:
 
 
 def _paragraphs(shape: Any) -> list[str]:
-    return [_written(each._p) for each in shape.text_frame.paragraphs]
+    return [_written(text_paragraph._p) for text_paragraph in shape.text_frame.paragraphs]
 
 
 def _written(paragraph: Any) -> str:
@@ -126,36 +136,42 @@ def _written(paragraph: Any) -> str:
     written = ""
     for part in paragraph:
         if part.tag in (f"{_A}r", f"{_A}fld"):
-            written += "".join(text.text or "" for text in part.iter(f"{_A}t"))
+            written += "".join(text_element.text or "" for text_element in part.iter(f"{_A}t"))
         elif part.tag == f"{_A}br":
             written += "\n"
         elif part.tag == _FORMULA:
-            written += "".join(text.text or "" for text in part.iter(_FORMULA_TEXT))
+            written += "".join(text_element.text or "" for text_element in part.iter(_FORMULA_TEXT))
     return written.replace("\v", "\n")
 
 
 def _frame(shape: Any) -> list[MarkdownBlock]:
     """The paragraphs of a shape; those with a bullet, and all of a placeholder for a list, are items by level."""
-    gathered = Gathered()
-    filled = [(each, text) for each in shape.text_frame.paragraphs if (text := _written(each._p)).strip()]
-    listed = shape.is_placeholder and (len(filled) > 1 or any(each.level for each, _ in filled))
+    builder = Gathered()
+    nonblank_paragraphs = [
+        (text_paragraph, text)
+        for text_paragraph in shape.text_frame.paragraphs
+        if (text := _written(text_paragraph._p)).strip()
+    ]
+    is_list = shape.is_placeholder and (
+        len(nonblank_paragraphs) > 1 or any(text_paragraph.level for text_paragraph, _ in nonblank_paragraphs)
+    )
     counts: dict[int, int] = {}
-    for each, written in filled:
+    for text_paragraph, paragraph_text in nonblank_paragraphs:
         inline = Inline()
-        _lines(inline, written)
+        _lines(inline, paragraph_text)
         texts = inline.take()
         if not texts:
             continue
-        mark = _mark(each._p)
-        if mark != "no" and (mark or listed or each.level):
-            counts = {level: count for level, count in counts.items() if level <= each.level}
-            counts[each.level] = counts.get(each.level, 0) + 1 if mark == "number" else 0
-            marker = f"{counts[each.level]}." if mark == "number" else "-"
-            gathered.add_item(each.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
+        mark_kind = _mark(text_paragraph._p)
+        if mark_kind != "no" and (mark_kind or is_list or text_paragraph.level):
+            counts = {level: count for level, count in counts.items() if level <= text_paragraph.level}
+            counts[text_paragraph.level] = counts.get(text_paragraph.level, 0) + 1 if mark_kind == "number" else 0
+            marker = f"{counts[text_paragraph.level]}." if mark_kind == "number" else "-"
+            builder.add_item(text_paragraph.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
         else:
             counts = {}
-            gathered.add(*map(paragraph, texts))
-    return gathered.finished()
+            builder.add(*map(paragraph, texts))
+    return builder.finished()
 
 
 def _lines(inline: Inline, text: str) -> None:
@@ -181,11 +197,14 @@ def _chart(chart: Any) -> list[MarkdownBlock]:
         series = list(plot.series)
         names = [str(category) for category in plot.categories]
         rows = [
-            [name, *(_number(each.values[row]) if row < len(each.values) else "" for each in series)]
+            [
+                name,
+                *(_number(series_item.values[row]) if row < len(series_item.values) else "" for series_item in series),
+            ]
             for row, name in enumerate(names)
         ]
         if rows:
-            blocks.append(pipe_table(["", *(each.name or "" for each in series)], rows))
+            blocks.append(pipe_table(["", *(series_item.name or "" for series_item in series)], rows))
     return blocks
 
 
@@ -209,31 +228,33 @@ def _diagram(shape: Any) -> list[MarkdownBlock]:
 def _points(data: Element) -> list[MarkdownBlock]:
     """The points of a diagram, each below the one it is part of (21.4.3); those that are part of none come last."""
     texts: dict[str, str] = {}
-    outermost = []
+    outermost_points = []
     for point in data.iter(f"{_DGM}pt"):
         name = point.get("modelId", "")
-        told = ["".join(text.text or "" for text in part.iter(f"{_A}t")) for part in point.iter(f"{_A}p")]
-        texts[name] = "\n".join(line for line in (" ".join(each.split()) for each in told) if line)
+        paragraph_texts = ["".join(text.text or "" for text in part.iter(f"{_A}t")) for part in point.iter(f"{_A}p")]
+        texts[name] = "\n".join(
+            line for line in (" ".join(paragraph_text.split()) for paragraph_text in paragraph_texts) if line
+        )
         if point.get("type") == "doc":
-            outermost.append(name)
+            outermost_points.append(name)
     parts: dict[str, list[tuple[int, str]]] = {}
-    for joined in data.iter(f"{_DGM}cxn"):
-        if joined.get("type", "parOf") == "parOf":
-            order = joined.get("srcOrd", "0")
-            place = int(order) if order.isdecimal() else 0
-            parts.setdefault(joined.get("srcId", ""), []).append((place, joined.get("destId", "")))
-    gathered = Gathered()
-    told_of: set[str] = set()
-    waiting = [(name, 0) for name in [*reversed(texts), *reversed(outermost)]]
-    while waiting:
-        name, depth = waiting.pop()
-        if name in told_of:
+    for connection in data.iter(f"{_DGM}cxn"):
+        if connection.get("type", "parOf") == "parOf":
+            order = connection.get("srcOrd", "0")
+            position = int(order) if order.isdecimal() else 0
+            parts.setdefault(connection.get("srcId", ""), []).append((position, connection.get("destId", "")))
+    builder = Gathered()
+    seen_points: set[str] = set()
+    stack = [(name, 0) for name in [*reversed(texts), *reversed(outermost_points)]]
+    while stack:
+        name, depth = stack.pop()
+        if name in seen_points:
             continue
-        told_of.add(name)
+        seen_points.add(name)
         text = texts.get(name, "")
         if text:
-            gathered.add_item(depth, "-", [MarkdownBlock("paragraph", text)])
-        below = min(_DEEPEST, depth + 1) if text else depth
-        inner = sorted(parts.get(name, ()), key=lambda part: part[0])
-        waiting += [(each, below) for _, each in reversed(inner)]
-    return gathered.finished()
+            builder.add_item(depth, "-", [MarkdownBlock("paragraph", text)])
+        inner_depth = min(_DEEPEST, depth + 1) if text else depth
+        inner_points = sorted(parts.get(name, ()), key=lambda part: part[0])
+        stack += [(paragraph_text, inner_depth) for _, paragraph_text in reversed(inner_points)]
+    return builder.finished()

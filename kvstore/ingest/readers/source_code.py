@@ -65,35 +65,37 @@ def _parser(language: Language, what: str) -> Any:
 def _marks(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Where text begins to stand in other definitions: the byte, and their names, the outermost first."""
     for start, definition, end in _definitions(node, language):
-        inner = (*names, _name(definition, data))
-        yield start, inner
-        if end - start >= _WORTH_CUTTING and len(inner) < _DEEPEST:
-            yield from _marks(definition, data, language, inner)
+        inner_names = (*names, _name(definition, data))
+        yield start, inner_names
+        if end - start >= _WORTH_CUTTING and len(inner_names) < _DEEPEST:
+            yield from _marks(definition, data, language, inner_names)
         yield end, names
 
 
 def _definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
     """The outermost definitions in a node: where each begins with what is said above it, and where it ends."""
-    above: int | None = None
-    row = -2
+    comment_start: int | None = None
+    comment_row = -2
     for child in node.children:
         if "comment" in child.type or child.type in ("attribute_item", "attribute_list"):
-            if above is None or child.start_point[0] > row + 1:
-                above = child.start_byte
-            row = child.end_point[0]
+            if comment_start is None or child.start_point[0] > comment_row + 1:
+                comment_start = child.start_byte
+            comment_row = child.end_point[0]
             continue
-        start = above if above is not None and child.start_point[0] <= row + 1 else child.start_byte
-        above = None
+        start = (
+            comment_start if comment_start is not None and child.start_point[0] <= comment_row + 1 else child.start_byte
+        )
+        comment_start = None
         if child.type in language.definitions and _is_defining(child):
             yield start, child, child.end_byte
         elif child.type in language.wrappers:
-            inner = _within(child, language)
-            if inner is not None:
-                yield start, inner, child.end_byte
+            definition = _within(child, language)
+            if definition is not None:
+                yield start, definition, child.end_byte
         elif child.type in language.bodies:
             yield from _definitions(child, language)
-        elif child.type == "lexical_declaration" and (named := _assigned_function(child)) is not None:
-            yield start, named, child.end_byte
+        elif child.type == "lexical_declaration" and (declarator := _assigned_function(child)) is not None:
+            yield start, declarator, child.end_byte
 
 
 def _is_defining(node: Any) -> bool:
@@ -108,8 +110,8 @@ def _within(node: Any, language: Language) -> Any | None:
             return child
         if child.type in language.wrappers and (inner := _within(child, language)) is not None:
             return inner
-        if child.type == "lexical_declaration" and (named := _assigned_function(child)) is not None:
-            return named
+        if child.type == "lexical_declaration" and (declarator := _assigned_function(child)) is not None:
+            return declarator
     return None
 
 
@@ -125,16 +127,18 @@ def _assigned_function(node: Any) -> Any | None:
 def _name(node: Any, data: bytes) -> str:
     """What a definition is called."""
     receiver = node.child_by_field_name("receiver")
-    found = next((each for field in _NAMED_BY if (each := node.child_by_field_name(field)) is not None), None)
+    name_node = next(
+        (field_node for field in _NAMED_BY if (field_node := node.child_by_field_name(field)) is not None), None
+    )
     for _ in range(_DEEPEST * 2):  # a declarator stands in a declarator: int (*name(void))(int)
-        if found is None or "declarator" not in found.type:
+        if name_node is None or "declarator" not in name_node.type:
             break
-        found = found.child_by_field_name("declarator") or next(iter(found.named_children), None)
-    if found is None:
-        found = next((child for child in node.named_children if "identifier" in child.type), node)
-    name = " ".join(data[found.start_byte : found.end_byte].decode("utf-8", "replace").split())
-    name = name.partition("{")[0].partition("(")[0].strip()[:200] if found is node else name[:200]
-    if node.child_by_field_name("name") is None and found.type.startswith("generic"):  # impl<T> Store<T>
+        name_node = name_node.child_by_field_name("declarator") or next(iter(name_node.named_children), None)
+    if name_node is None:
+        name_node = next((child for child in node.named_children if "identifier" in child.type), node)
+    name = " ".join(data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace").split())
+    name = name.partition("{")[0].partition("(")[0].strip()[:200] if name_node is node else name[:200]
+    if node.child_by_field_name("name") is None and name_node.type.startswith("generic"):  # impl<T> Store<T>
         name = name.partition("<")[0]
     if receiver is not None:  # Go: func (s *Store) Open()
         words = data[receiver.start_byte : receiver.end_byte].decode("utf-8", "replace").strip("()").split()
@@ -146,17 +150,17 @@ def _name(node: Any, data: bytes) -> str:
 def _line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The same of a language without a grammar: a definition ends where the next begins."""
     opening = re.compile(language.opening, re.I) if language.opening else None
-    place = 0
-    above: int | None = None
+    offset = 0
+    comment_start: int | None = None
     for line in text.splitlines(keepends=True):
         found = opening.match(line) if opening is not None else None
         if found:
-            yield place if above is None else above, (found["name"].strip('"`[] '),)
+            yield offset if comment_start is None else comment_start, (found["name"].strip('"`[] '),)
         if not line.lstrip().startswith(language.comment):
-            above = None
-        elif above is None:
-            above = place
-        place += len(line.encode())
+            comment_start = None
+        elif comment_start is None:
+            comment_start = offset
+        offset += len(line.encode())
 
 
 def _sections(

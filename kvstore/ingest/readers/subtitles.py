@@ -33,21 +33,21 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     text = whole_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
-    ended = speaking = last = ""
-    until = 0.0
+    previous_line = previous_speaker = last_line = ""
+    end_time = 0.0
     for begin, end, speaker, lines in _cues(text):
-        said = [line for line in lines if line != last]
-        if not said:
-            until = max(until, end)
+        new_lines = [line for line in lines if line != last_line]
+        if not new_lines:
+            end_time = max(end_time, end)
             continue
-        last = said[-1]
-        whole = paragraphs and len(paragraphs[-1]) >= _LONG and ended.endswith(_SENTENCE_END)
-        if not paragraphs or begin - until > _PAUSE or whole or speaker != speaking:
-            named = f"{speaker}: " if speaker else ""
-            paragraphs.append(f"[{_shown(begin)}] {named}{' '.join(said)}")
+        last_line = new_lines[-1]
+        is_complete = paragraphs and len(paragraphs[-1]) >= _LONG and previous_line.endswith(_SENTENCE_END)
+        if not paragraphs or begin - end_time > _PAUSE or is_complete or speaker != previous_speaker:
+            speaker_label = f"{speaker}: " if speaker else ""
+            paragraphs.append(f"[{_shown(begin)}] {speaker_label}{' '.join(new_lines)}")
         else:
-            paragraphs[-1] += f" {' '.join(said)}"
-        ended, speaking, until = last, speaker, max(until, end)
+            paragraphs[-1] += f" {' '.join(new_lines)}"
+        previous_line, previous_speaker, end_time = last_line, speaker, max(end_time, end)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no cue with a text; there is nothing to store")
     yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")
@@ -56,9 +56,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
     """Of each cue its times, who speaks, and its lines; what stands outside cues is left out."""
     lines = text.split("\n")
-    times = [(number, found) for number, line in enumerate(lines) if (found := _TIMES.fullmatch(line))]
-    for number, found in times:
-        shown: list[str] = []
+    times = [(number, time_match) for number, line in enumerate(lines) if (time_match := _TIMES.fullmatch(line))]
+    for number, time_match in times:
+        texts: list[str] = []
         speaker = ""
         for line in lines[number + 1 :]:
             if not line.strip() or "-->" in line:
@@ -67,8 +67,8 @@ def _cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
             speaker = " ".join(unescape(voice[1]).split()) if voice is not None else speaker
             plain = " ".join(unescape(_STYLE.sub("", _VOICE.sub("", line))).split())
             if plain:
-                shown.append(plain)
-        yield _seconds(*found.groups()[:4]), _seconds(*found.groups()[4:]), speaker, shown
+                texts.append(plain)
+        yield _seconds(*time_match.groups()[:4]), _seconds(*time_match.groups()[4:]), speaker, texts
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str, parts: str) -> float:

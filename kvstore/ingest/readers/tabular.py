@@ -36,10 +36,10 @@ def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tu
     # The limit is one of the process; raising it lets longer cells through everywhere and breaks nothing.
     csv.field_size_limit(sys.maxsize)
     lines = decoded_lines(stream, origin.name, options.encoding)
-    first = next(lines, "")
-    refuse_nul(first, origin.name)
-    delimiter = options.delimiter or _delimiter(first, origin)
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
+    first_line = next(lines, "")
+    refuse_nul(first_line, origin.name)
+    delimiter = options.delimiter or _delimiter(first_line, origin)
+    reader = csv.reader(chain([first_line], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -85,11 +85,11 @@ def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, o
     key = _column(header, origin, options.key, "key", _KEY)
     title = _column(header, origin, options.title, "title", _TITLE)
     text = _column(header, origin, options.text, "text", _TEXT)
-    others = [index for index in range(len(header)) if index not in (key, title, text)]
-    empty = True
-    given: set[str] = set()
+    other_columns = [index for index in range(len(header)) if index not in (key, title, text)]
+    is_empty = True
+    used_keys: set[str] = set()
     for line, cells in rows:
-        empty = False
+        is_empty = False
         place = f"{origin.name}:{line}"
         if isinstance(cells, str):
             yield ReadFailure(place, cells)
@@ -97,18 +97,18 @@ def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, o
         if len(cells) != len(header):
             yield ReadFailure(place, f"has {len(cells)} cells where the header has {len(header)}; quote or add cells")
             continue
-        filled = [(header[index], cells[index]) for index in others if cells[index]]
-        body = "\n".join(f"{name}: {value}" for name, value in filled) if text is None else cells[text]
+        nonblank_cells = [(header[index], cells[index]) for index in other_columns if cells[index]]
+        body = "\n".join(f"{name}: {value}" for name, value in nonblank_cells) if text is None else cells[text]
         name = cells[title] if title is not None else ""
         if not body and not name:
             yield ReadFailure(place, "has no text; fill the cell or name another column WITH (text = ...)")
             continue
-        meta: dict[str, JSON] = {column: number_or_string(value) for column, value in filled}
+        meta: dict[str, JSON] = {column: number_or_string(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{line}"
         own_key = (cells[key] if key is not None else "") or default_key
-        other_key = other_key_of_row(own_key, default_key, given)
+        other_key = other_key_of_row(own_key, default_key, used_keys)
         yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
-    if empty:
+    if is_empty:
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 
 
@@ -125,9 +125,9 @@ def _header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list
         )
     header = [cell or f"column {number}" for number, cell in enumerate(cells, 1)]
     counts = Counter(header)
-    twice = next((name for name in header if counts[name] > 1), None)
-    if twice is not None:
-        raise ReaderError(f"{origin.name}:{line}: the header names the column {twice!r} twice; rename one")
+    duplicate = next((name for name in header if counts[name] > 1), None)
+    if duplicate is not None:
+        raise ReaderError(f"{origin.name}:{line}: the header names the column {duplicate!r} twice; rename one")
     return header
 
 
@@ -166,8 +166,8 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
             if options.child or options.parent or sorted(map(str.lower, cells)) == ["child", "parent"]:
                 continue
         if len(cells) != width:
-            wanted = "child and parent" if width == 2 else f"the {width} of the header"
-            raise ReaderError(f"{place}: has {len(cells)} cells where {wanted} are wanted; mend the row")
+            expected = "child and parent" if width == 2 else f"the {width} of the header"
+            raise ReaderError(f"{place}: has {len(cells)} cells where {expected} are wanted; mend the row")
         child, parent = (" ".join(cells[column].split()) for column in columns)
         if not child or not parent:
             empty = "child" if not child else "parent"

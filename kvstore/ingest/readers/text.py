@@ -55,20 +55,22 @@ def title_of(text: str) -> str | None:
     >>> title_of("The pump was stopped at noon.\n\nIt runs again."), title_of("Dear Ann,\n\nthank you.")
     (None, None)
     """
-    found = [
+    paragraphs = [
         match[0].expandtabs().split("\n") for match in islice(_PARAGRAPH.finditer(text[:_BEGINNING]), _PARAGRAPHS + 1)
     ]
-    width = max((len(line.rstrip()) for lines in found for line in lines), default=0)
-    for lines, after in zip(found[:_PARAGRAPHS], [*found[1:], [""]], strict=False):
+    width = max((len(line.rstrip()) for lines in paragraphs for line in lines), default=0)
+    for lines, next_lines in zip(paragraphs[:_PARAGRAPHS], [*paragraphs[1:], [""]], strict=False):
         if len(lines) > 1 and _UNDERLINE.fullmatch(lines[0]):
             lines = lines[1:]
         if len(lines) > 1 and _UNDERLINE.fullmatch(lines[1]):
             return _title(lines[:1])
         if all(_UNDERLINE.fullmatch(line) or _stands_aside(line, width) for line in lines):
             continue
-        further = max(_indent(line) for line in lines) >= min(_CENTRED, _indent(after[0]) + _FURTHER)
-        first_of_fields = all(len(one) == 1 and _FIELD.match(one[0]) for one in (lines, after))
-        if (further and len(lines) <= _LINES) or (len(lines) == 1 and _says_what(lines[0]) and not first_of_fields):
+        is_indented = max(_indent(line) for line in lines) >= min(_CENTRED, _indent(next_lines[0]) + _FURTHER)
+        is_first_field = all(
+            len(paragraph_lines) == 1 and _FIELD.match(paragraph_lines[0]) for paragraph_lines in (lines, next_lines)
+        )
+        if (is_indented and len(lines) <= _LINES) or (len(lines) == 1 and _says_what(lines[0]) and not is_first_field):
             return _title(lines)
         if not any(_COLUMNS.search(line.strip()) for line in lines):
             return None
@@ -82,8 +84,10 @@ def _stands_aside(line: str, width: int) -> bool:
 
 def _says_what(line: str) -> bool:
     """Whether a line that stands alone may be a title: some words, or one that is written as a title."""
-    words = len(line.split())
-    return words <= _WORDS and (words > 1 or not line.strip()[:1].islower()) and re.search(r"\d{5}", line) is None
+    num_words = len(line.split())
+    return (
+        num_words <= _WORDS and (num_words > 1 or not line.strip()[:1].islower()) and re.search(r"\d{5}", line) is None
+    )
 
 
 def _indent(line: str) -> int:
@@ -92,10 +96,10 @@ def _indent(line: str) -> int:
 
 def _title(lines: list[str]) -> str | None:
     """The lines as a title, without those that no title has; None where what is left is none."""
-    kept = [" ".join(line.split()) for line in lines if not _NO_TITLE.search(line.strip())]
-    if not kept or _SENTENCE_END.search(kept[-1]) or not _BEGINS_AS_TITLE.match(kept[0]):
+    kept_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE.search(line.strip())]
+    if not kept_lines or _SENTENCE_END.search(kept_lines[-1]) or not _BEGINS_AS_TITLE.match(kept_lines[0]):
         return None
-    title = kept[0]
-    for line in kept[1:]:
+    title = kept_lines[0]
+    for line in kept_lines[1:]:
         title += (" " if line[0].islower() else ", ") + line
     return title if len(title) <= _CHARACTERS and not _COLUMNS.search(lines[0].strip()) else None

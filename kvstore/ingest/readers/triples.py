@@ -24,24 +24,28 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def _items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterator[Item]:
-    named, key = take(fields, options.key, _KEY)
+    key_field, key = take(fields, options.key, _KEY)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-        raise BadLineError(f"the field {named} must be the key of a document")
+        raise BadLineError(f"the field {key_field} must be the key of a document")
     lists = [fields.get("triples"), fields.get("entities")]
     if lists == [None, None]:
         lists = [[fields], None]
-    rows, names = ([] if given is None else given for given in lists)
+    rows, names = ([] if value is None else value for value in lists)
     if not isinstance(rows, list) or not isinstance(names, list):
         raise BadLineError("the fields triples and entities must be lists")
     triples = [_triple(row) for row in rows]
-    bad = [number for number, triple in enumerate(triples, 1) if triple is None]
-    forms = [_text(name) for name in names]
-    if None in forms:
+    bad_numbers = [number for number, triple in enumerate(triples, 1) if triple is None]
+    name_texts = [_text(name) for name in names]
+    if None in name_texts:
         raise BadLineError("the field entities must be a list of names")
-    line: dict[str, JSON] = {"triples": str(key), "names": list(forms), "rows": [row for row in triples if row]}
+    line: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
     yield RawFact(str(key), line, place)
-    if bad:
-        which = f"triple {bad[0]} is" if len(bad) == 1 else f"triples {', '.join(map(str, bad))} are"
+    if bad_numbers:
+        which = (
+            f"triple {bad_numbers[0]} is"
+            if len(bad_numbers) == 1
+            else f"triples {', '.join(map(str, bad_numbers))} are"
+        )
         yield ReadFailure(place, f"{which} not made of subject, relation and object, each a text, and left out")
 
 

@@ -26,16 +26,16 @@ def reader_of(kind: str) -> FormatReader:
 
 def _read(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     def items(fields: dict[str, JSON], place: str) -> Iterator[Item]:
-        named, key = take(fields, options.key, _KEY)
+        key_field, key = take(fields, options.key, _KEY)
         if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
-            raise BadLineError(f"the field {named} must be the key of a document")
+            raise BadLineError(f"the field {key_field} must be the key of a document")
         texts, model = fields.get(fact.name), fields.get("model", GIVEN)
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BadLineError(f"the field {fact.name} must be a list of texts, none of them blank")
         if not isinstance(model, str) or not model.strip():
             raise BadLineError("the field model must be a name")
         rows: list[JSON] = [[None, model, texts]]
-        first, passages = fact.fields
-        yield RawFact(str(key), {first: str(key), passages: rows}, place)
+        key_name, passages_name = fact.fields
+        yield RawFact(str(key), {key_name: str(key), passages_name: rows}, place)
 
     return read_lines(stream, origin, items, options)

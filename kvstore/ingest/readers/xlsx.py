@@ -27,11 +27,11 @@ def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list
     stream.seek(0)
     with package.guarded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what openpyxl does not know of formats, which is not read
-        book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+        open_book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         try:
-            yield {sheet.title: _rows(sheet) for sheet in book.worksheets}
+            yield {sheet.title: _rows(sheet) for sheet in open_book.worksheets}
         finally:
-            book.close()
+            open_book.close()
 
 
 def _rows(sheet: Any) -> Iterator[list[str]]:
@@ -48,8 +48,8 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.15g}"
     if isinstance(value, datetime.datetime):
-        plain = value.time() == datetime.time()
-        return value.date().isoformat() if plain else value.isoformat(" ")
+        is_date = value.time() == datetime.time()
+        return value.date().isoformat() if is_date else value.isoformat(" ")
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return clean(str(value)).strip()

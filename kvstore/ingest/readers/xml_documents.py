@@ -111,7 +111,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not data.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     try:
-        root, elsewhere = parsed_with_entities(data, "utf-8" if encoding else None)
+        root, missing_entities = parsed_with_entities(data, "utf-8" if encoding else None)
     except XmlError as error:
         raise ReaderError(f"{origin.name}: {error}; mend it, or ingest it AS text") from None
     name = _local(root)
@@ -126,22 +126,22 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if name == "svg":
         yield PassedOver(origin.name, "drawings")
         return
-    if name in _FEEDS and (entries := [each for each in root.iter() if _local(each) in ("item", "entry")]):
+    if name in _FEEDS and (entries := [element for element in root.iter() if _local(element) in ("item", "entry")]):
         yield from _entries(root, entries, origin, options)
-    elif any(_local(each) in _PROSE for each in root.iter()):
+    elif any(_local(element) in _PROSE for element in root.iter()):
         yield _prose(root, origin)
     else:
         yield from _data(root, origin)
-    for missing in elsewhere:
+    for entity in missing_entities:
         yield PassedOver(
-            origin.name, "parts in other files", f"what {missing!r} stands for lies in another file, which is not read"
+            origin.name, "parts in other files", f"what {entity!r} stands for lies in another file, which is not read"
         )
 
 
 def _declared(data: bytes) -> str | None:
     """The encoding that a file declares, where it is one of the web that expat may not know."""
-    declared = _DECLARED.match(data.lstrip(b"\xef\xbb\xbf"))
-    label = declared[1].decode("ascii").lower() if declared else ""
+    declaration = _DECLARED.match(data.lstrip(b"\xef\xbb\xbf"))
+    label = declaration[1].decode("ascii").lower() if declaration else ""
     return label if WEB_ENCODING.fullmatch(label) and not _OF_EXPAT.fullmatch(label) else None
 
 
@@ -165,13 +165,13 @@ class _XmlProse:
         self.meta: dict[str, JSON] = {}
         # What holds a block is a block, whatever it is called.
         self._blocks: set[Element] = set()
-        above = {child: parent for parent in root.iter() for child in parent}
+        parents = {child: parent for parent in root.iter() for child in parent}
         for element in root.iter():
             if _local(element) in _ALWAYS_BLOCKS and _local(element) not in _NOTES:
                 holder: Element | None = element
                 while holder is not None and holder not in self._blocks and _local(holder) not in _NOTES:
                     self._blocks.add(holder)
-                    holder = above.get(holder)
+                    holder = parents.get(holder)
         self.title = self._read_head()
 
     def all_blocks(self) -> list[MarkdownBlock]:
@@ -187,22 +187,34 @@ class _XmlProse:
         titles = ("article-title", "title", "book-title", "title-main") if head is not None else ()
         found = None
         if head is not None:
-            found = next((each for name in titles for each in head.iter() if _local(each) == name), None)
-            authors = [_person(each) for each in head.iter() if _local(each) in ("author", "contrib", "personname")]
-            authors = [each for each in dict.fromkeys(authors) if each]
+            found = next((element for name in titles for element in head.iter() if _local(element) == name), None)
+            authors = [
+                _person(element) for element in head.iter() if _local(element) in ("author", "contrib", "personname")
+            ]
+            authors = [element for element in dict.fromkeys(authors) if element]
             if authors:
                 self.meta["author"] = ", ".join(authors)
             date = next(
-                (each for name in ("pub-date", "pubdate", "date") for each in head.iter() if _local(each) == name), None
-            )
-            if date is not None and (said := _date(date)):
-                self.meta["date"] = said
-            doi = next(
-                (each for each in head.iter() if _local(each) == "article-id" and each.get("pub-id-type") == "doi"),
+                (
+                    element
+                    for name in ("pub-date", "pubdate", "date")
+                    for element in head.iter()
+                    if _local(element) == name
+                ),
                 None,
             )
-            if doi is not None and (said := _text(doi)):
-                self.meta["doi"] = said
+            if date is not None and (text := _date(date)):
+                self.meta["date"] = text
+            doi = next(
+                (
+                    element
+                    for element in head.iter()
+                    if _local(element) == "article-id" and element.get("pub-id-type") == "doi"
+                ),
+                None,
+            )
+            if doi is not None and (text := _text(doi)):
+                self.meta["doi"] = text
         if found is None:
             found = next((child for child in self._root if _local(child) in _TITLES), None)
         return _text(found) if found is not None else ""
@@ -215,7 +227,9 @@ class _XmlProse:
             None,
         )
         if title is None and head is not None:
-            title = next((each for each in head.iter() if _local(each) in ("title", "article-title")), None)
+            title = next(
+                (candidate for candidate in head.iter() if _local(candidate) in ("title", "article-title")), None
+            )
         blocks: list[MarkdownBlock] = []
         label = None
         if title is not None and (text := self._line(title)):
@@ -229,20 +243,20 @@ class _XmlProse:
             for abstract in _outermost(head, _ABSTRACTS):
                 blocks += self._section(abstract, level)
         return blocks + self._children(
-            element, level, frozenset(each for each in (title, head, label) if each is not None)
+            element, level, frozenset(candidate for candidate in (title, head, label) if candidate is not None)
         )
 
     def _children(self, element: Element, level: int, without: frozenset[Element] = frozenset()) -> list[MarkdownBlock]:
         blocks: list[MarkdownBlock] = []
         inline = Inline()
         # Where an element that holds blocks has no text of its own, each of its children is something by itself.
-        apart = (
+        separates_children = (
             element in self._blocks
             and _local(element) not in _PARAGRAPHS
             and not (element.text or "").strip()
             and not any((child.tail or "").strip() for child in element)
         )
-        beside = False  # an element, with nothing between
+        follows_element = False  # an element, with nothing between
 
         def flush() -> None:
             blocks.extend(map(paragraph, inline.take()))
@@ -261,12 +275,12 @@ class _XmlProse:
                 blocks += self._block(child, "pre" if name == "code" else name, level)
             else:
                 if name not in _WITHIN_WORDS:
-                    if apart:
+                    if separates_children:
                         flush()
-                    elif beside:
+                    elif follows_element:
                         inline.apart()
                 self._inline(child, inline)
-            beside = not child.tail
+            follows_element = not child.tail
             inline.text(child.tail or "")
         flush()
         return blocks
@@ -301,52 +315,54 @@ class _XmlProse:
 
     def _list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
         kind = element.get("list-type") or element.get("type") or element.get("rend") or ""
-        numbered = name in ("orderedlist", "procedure", "substeps", "ol", "steps", "enumerated_list") or kind in (
+        is_numbered = name in ("orderedlist", "procedure", "substeps", "ol", "steps", "enumerated_list") or kind in (
             "order",
             "ordered",
             "numbered",
         )
-        before: list[MarkdownBlock] = []
+        leading_blocks: list[MarkdownBlock] = []
         items: list[tuple[str, list[MarkdownBlock]]] = []
         term = ""
         for child in element:
-            inner = _local(child)
-            if inner in _LEFT_OUT:
+            child_name = _local(child)
+            if child_name in _LEFT_OUT:
                 continue
-            if inner == "label":  # TEI: what the next item is about
+            if child_name == "label":  # TEI: what the next item is about
                 term = self._line(child)
                 continue
-            if inner not in _ITEMS:
-                (items[-1][1] if items else before).extend(self._block(child, inner, level))
+            if child_name not in _ITEMS:
+                (items[-1][1] if items else leading_blocks).extend(self._block(child, child_name, level))
                 continue
-            blocks = self._children(child, level, frozenset(each for each in child if _local(each) == "label"))
+            blocks = self._children(
+                child, level, frozenset(candidate for candidate in child if _local(candidate) == "label")
+            )
             if term:
                 blocks = _told_of(term, blocks)
                 term = ""
             if blocks:
-                items.append((f"{len(items) + 1}." if numbered else "-", blocks))
-        return [*before, *([item_list(items)] if items else [])]
+                items.append((f"{len(items) + 1}." if is_numbered else "-", blocks))
+        return [*leading_blocks, *([item_list(items)] if items else [])]
 
     def _terms(self, element: Element, level: int) -> list[MarkdownBlock]:
-        before: list[MarkdownBlock] = []
+        leading_blocks: list[MarkdownBlock] = []
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        waiting: list[str] = []
+        terms: list[str] = []
         for entry in element:
             name = _local(entry)
             if name not in _ENTRIES and name not in _TERMS and name not in ("dd", "item"):
-                before += self._block(entry, name, level) if name not in _LEFT_OUT else []
+                leading_blocks += self._block(entry, name, level) if name not in _LEFT_OUT else []
                 continue
             parts = list(entry) if name in _ENTRIES else [entry]
-            said: list[MarkdownBlock] = []
+            definition: list[MarkdownBlock] = []
             for part in parts:
                 if _local(part) in _TERMS:
-                    waiting.append(self._line(part))
+                    terms.append(self._line(part))
                 else:
-                    said += self._children(part, level)
+                    definition += self._children(part, level)
             if name in _ENTRIES or name not in _TERMS:
-                items.append(("-", _told_of(", ".join(filter(None, waiting)), said)))
-                waiting = []
-        return [*before, *([item_list([item for item in items if item[1]])] if items else [])]
+                items.append(("-", _told_of(", ".join(filter(None, terms)), definition)))
+                terms = []
+        return [*leading_blocks, *([item_list([item for item in items if item[1]])] if items else [])]
 
     def _table(self, element: Element, level: int) -> list[MarkdownBlock]:
         blocks: list[MarkdownBlock] = []
@@ -390,12 +406,12 @@ class _XmlProse:
 
     def _inline_children(self, element: Element, inline: Inline) -> None:
         inline.text(element.text or "")
-        beside = False
+        follows_element = False
         for child in element:
-            if beside and _local(child) not in _WITHIN_WORDS:
+            if follows_element and _local(child) not in _WITHIN_WORDS:
                 inline.apart()
             self._inline(child, inline)
-            beside = not child.tail
+            follows_element = not child.tail
             inline.text(child.tail or "")
 
     def _line(self, element: Element) -> str:
@@ -407,15 +423,15 @@ class _XmlProse:
 
 def _outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
     """The elements of these names below one, without those that stand within others of them."""
-    waiting = [iter(element)]
-    while waiting:
-        child = next(waiting[-1], None)
+    stack = [iter(element)]
+    while stack:
+        child = next(stack[-1], None)
         if child is None:
-            waiting.pop()
+            stack.pop()
         elif _local(child) in names:
             yield child
         else:
-            waiting.append(iter(child))
+            stack.append(iter(child))
 
 
 def _is_head(element: Element) -> bool:
@@ -436,11 +452,11 @@ def _language(element: Element) -> str:
 
 def _person(element: Element) -> str:
     """The name of a person, given names first."""
-    parts = {_local(each): _text(each) for each in element.iter()}
-    given = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
+    parts = {_local(part): _text(part) for part in element.iter()}
+    given_names = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
     family = next((parts[name] for name in ("surname",) if parts.get(name)), "")
     if family:
-        return f"{given} {family}".strip()
+        return f"{given_names} {family}".strip()
     return _text(element) if not len(element) else _text(next(iter(element)))
 
 
@@ -456,7 +472,7 @@ def _date(element: Element) -> str:
 
 def _entries(root: Element, entries: Sequence[Element], origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """The entries of a feed, each a document."""
-    channel = next((each for each in root.iter() if _local(each) in ("channel", "feed")), root)
+    channel = next((element for element in root.iter() if _local(element) in ("channel", "feed")), root)
     feed = next((_text(child) for child in channel if _local(child) == "title"), "")
     for number, entry in enumerate(entries, 1):
         fields: dict[str, Element] = {}
@@ -472,23 +488,25 @@ def _entries(root: Element, entries: Sequence[Element], origin: Origin, options:
             continue
         link = next(
             (
-                each.get("href") or _text(each)
-                for each in entry
-                if _local(each) == "link" and each.get("rel", "alternate") == "alternate"
+                element.get("href") or _text(element)
+                for element in entry
+                if _local(element) == "link" and element.get("rel", "alternate") == "alternate"
             ),
             "",
         )
         default = f"{origin.key}:{number}"
-        named = next((said for name in ("guid", "id") if name in fields and (said := _text(fields[name]))), link)
+        identifier = next((text for name in ("guid", "id") if name in fields and (text := _text(fields[name]))), link)
         meta: dict[str, JSON] = {}
         author = fields.get("author") if "author" in fields else fields.get("creator")
-        if author is not None and (said := _text(next((each for each in author if _local(each) == "name"), author))):
-            meta["author"] = said
+        if author is not None and (
+            text := _text(next((element for element in author if _local(element) == "name"), author))
+        ):
+            meta["author"] = text
         date = next(
             (
-                said
+                text
                 for name in ("pubDate", "published", "date", "updated")
-                if name in fields and (said := _text(fields[name]))
+                if name in fields and (text := _text(fields[name]))
             ),
             "",
         )
@@ -497,12 +515,12 @@ def _entries(root: Element, entries: Sequence[Element], origin: Origin, options:
                 meta[field_name] = value
         blocks = [*([heading(1, title)] if title else []), *body] if body else [paragraph(title)]
         yield RawDocument(
-            named or default,
+            identifier or default,
             title or None,
             document(blocks) + "\n",
             meta,
             "markdown",
-            other_key=default if named else None,
+            other_key=default if identifier else None,
         )
 
 
@@ -534,11 +552,11 @@ def _as_text(element: Element | None, origin: Origin, options: ReadOptions) -> s
 
 def _data(root: Element, origin: Origin) -> Iterator[RawDocument | PassedOver]:
     """Records that are alike as a document each, else the file as one."""
-    size = sum(len(each.text or "") + sum(map(len, each.attrib.values())) for each in root.iter())
+    size = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)
     if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):
         for number, record in enumerate(children, 1):
-            if any((each.text or "").strip() or each.attrib for each in record.iter()):
+            if any((element.text or "").strip() or element.attrib for element in record.iter()):
                 yield _record(record, f"{origin.key}:{number}")
         return
     if size > _LARGEST_DATA:
@@ -558,7 +576,7 @@ def _record(record: Element, default: str) -> RawDocument:
     for child in record:
         if not len(child):
             leaves.setdefault(_local(child), _text(child))
-    named = next((leaves[name] for name in ("id", "key") if leaves.get(name)), "")
+    identifier = next((leaves[name] for name in ("id", "key") if leaves.get(name)), "")
     title = next((leaves[name] for name in ("title", "name") if leaves.get(name)), "")
     meta: dict[str, JSON] = {
         name.rpartition("}")[2]: number_or_string(value)
@@ -567,7 +585,9 @@ def _record(record: Element, default: str) -> RawDocument:
     }
     blocks = _fields(record, 2)
     text = document([*([heading(1, title)] if title else []), *blocks]) + "\n"
-    return RawDocument(named or default, title or None, text, meta, "markdown", other_key=default if named else None)
+    return RawDocument(
+        identifier or default, title or None, text, meta, "markdown", other_key=default if identifier else None
+    )
 
 
 def _fields(element: Element, level: int) -> list[MarkdownBlock]:
@@ -588,28 +608,28 @@ def _fields(element: Element, level: int) -> list[MarkdownBlock]:
         blocks.append(paragraph(_one_line(element.text or "")))
     for child in element:
         name = _local(child)
-        mixed = bool(len(child)) and any((each.tail or "").strip() for each in child)
-        if not len(child) or mixed:
+        is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
+        if not len(child) or is_mixed:
             attributes = ", ".join(
                 f"{key.rpartition('}')[2]} {_one_line(value)}" for key, value in child.attrib.items() if value.strip()
             )
             value = _text(child)
             if value or attributes:
-                said = f"{name} ({attributes})" if attributes and value else f"{name} {attributes}".strip()
-                items.append(("-", [MarkdownBlock("paragraph", f"{said}: {value}" if value else said)]))
+                name_text = f"{name} ({attributes})" if attributes and value else f"{name} {attributes}".strip()
+                items.append(("-", [MarkdownBlock("paragraph", f"{name_text}: {value}" if value else name_text)]))
         elif level <= 3:
-            inner = _fields(child, level + 1)
-            if inner:
+            inner_blocks = _fields(child, level + 1)
+            if inner_blocks:
                 flush()
                 label = _label(child)
-                blocks += [heading(level, f"{name} {label}".strip()), *inner]
+                blocks += [heading(level, f"{name} {label}".strip()), *inner_blocks]
         else:
-            inner = _fields(child, level + 1)
-            if inner and level < 3 + _DEEPEST:
-                items.append(("-", [MarkdownBlock("paragraph", f"{name}:"), *inner]))
-            elif inner:
+            inner_blocks = _fields(child, level + 1)
+            if inner_blocks and level < 3 + _DEEPEST:
+                items.append(("-", [MarkdownBlock("paragraph", f"{name}:"), *inner_blocks]))
+            elif inner_blocks:
                 flush()
-                blocks += inner
+                blocks += inner_blocks
         if (child.tail or "").strip():
             flush()
             blocks.append(paragraph(_one_line(child.tail or "")))

@@ -43,7 +43,7 @@ def parsed_with_entities(data: bytes, encoding: str | None = None) -> tuple[Elem
     characters.
     """
     tree = _ParsedTree(encoding, limit=len(data) + _MOST_EXPANDED)
-    elsewhere: list[str] = []
+    external_names: list[str] = []
 
     def skipped(name: str, is_parameter: bool) -> None:
         if not is_parameter:
@@ -51,15 +51,15 @@ def parsed_with_entities(data: bytes, encoding: str | None = None) -> tuple[Elem
 
     def outside(context: str, base: str | None, system: str | None, public: str | None) -> int:
         if context and system:
-            elsewhere.append(system)
+            external_names.append(system)
         return 1
 
     tree.parser.UseForeignDTD(True)
     tree.parser.SkippedEntityHandler = skipped
     tree.parser.ExternalEntityRefHandler = outside
     root = tree.read(data)
-    elsewhere += [each.get("href", "") for each in root.iter("{http://www.w3.org/2001/XInclude}include")]
-    return root, list(filter(None, elsewhere))
+    external_names += [each.get("href", "") for each in root.iter("{http://www.w3.org/2001/XInclude}include")]
+    return root, list(filter(None, external_names))
 
 
 class _ParsedTree:

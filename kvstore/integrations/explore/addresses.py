@@ -33,8 +33,8 @@ def document_address(key: str, start: int | None = None, end: int | None = None)
 
 def places_address(key: str, places: Iterable[tuple[int, int]]) -> str:
     """The page of a document where some places are marked."""
-    edges = [pair for start, end in places for pair in (("start", str(start)), ("end", str(end)))]
-    return with_query(path_of("/doc/", key), edges) + "#mark"
+    arguments = [pair for start, end in places for pair in (("start", str(start)), ("end", str(end)))]
+    return with_query(path_of("/doc/", key), arguments) + "#mark"
 
 
 def entity_address(name: str) -> str:

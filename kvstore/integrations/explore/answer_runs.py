@@ -38,7 +38,7 @@ class AnswerRun:
             "text": self.text,
             "numbers": list(self.numbers),
             "document": self.document,
-            "places": [list(place) for place in self.places],
+            "places": [list(span) for span in self.places],
         }
 
 
@@ -52,53 +52,57 @@ class Quoted:
     def text(self, document: str, start: int, end: int) -> str:
         """The bytes of a document from one to another, as text; where it has changed meanwhile, what can be read."""
         if document not in self._texts:
-            found = self._store.get(document)
-            self._texts[document] = b"" if found is None else found.text.encode()
+            stored = self._store.get(document)
+            self._texts[document] = b"" if stored is None else stored.text.encode()
         return self._texts[document][start:end].decode(errors="replace")
 
 
 def paragraphs_of(text: str, citations: Sequence[kvstore.Citation], quoted: Quoted) -> list[list[AnswerRun]]:
     """The paragraphs of an answer, in runs."""
-    numbered = {citation.number: citation for citation in citations}
-    return [list(_runs(paragraph, numbered, quoted)) for paragraph in re.split(r"\n{2,}", text) if paragraph.strip()]
+    citations_by_number = {citation.number: citation for citation in citations}
+    return [
+        list(_runs(paragraph, citations_by_number, quoted))
+        for paragraph in re.split(r"\n{2,}", text)
+        if paragraph.strip()
+    ]
 
 
 def _runs(paragraph: str, citations: Mapping[int, kvstore.Citation], quoted: Quoted) -> Iterator[AnswerRun]:
-    done = 0
-    for cited in _CITED.finditer(paragraph):
-        numbers = tuple(int(number) for number in cited[1].split(","))
-        known = [citations[number] for number in numbers if number in citations]
-        if known:
-            yield from _placed(paragraph[done : cited.start()], numbers, known, quoted)
-            done = cited.end()
-    if paragraph[done:]:
-        yield AnswerRun(paragraph[done:], ())
+    position = 0
+    for match in _CITED.finditer(paragraph):
+        numbers = tuple(int(number) for number in match[1].split(","))
+        known_citations = [citations[number] for number in numbers if number in citations]
+        if known_citations:
+            yield from _placed(paragraph[position : match.start()], numbers, known_citations, quoted)
+            position = match.end()
+    if paragraph[position:]:
+        yield AnswerRun(paragraph[position:], ())
 
 
 def _placed(
     text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], quoted: Quoted
 ) -> Iterator[AnswerRun]:
     """The sentences before a citation; the last of them has the numbers."""
-    sentences = [found[0] for found in _SENTENCE.finditer(text)] or [""]
-    whole = citations[0].spans[0].document
-    spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == whole)
+    sentences = [match[0] for match in _SENTENCE.finditer(text)] or [""]
+    first_document = citations[0].spans[0].document
+    citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
     for count, sentence in enumerate(sentences, start=1):
-        found = next(filter(None, (_place(sentence, citation, quoted) for citation in citations)), None)
-        document, places = (whole, spans) if found is None else found
+        match = next(filter(None, (_place(sentence, citation, quoted) for citation in citations)), None)
+        document, places = (first_document, citation_spans) if match is None else match
         yield AnswerRun(sentence, numbers if count == len(sentences) else (), document, places)
 
 
 def _place(sentence: str, citation: kvstore.Citation, quoted: Quoted) -> tuple[str, tuple[tuple[int, int], ...]] | None:
     """Where a sentence stands in a place that a citation is of; marks and spaces may differ, letters not."""
-    wanted = "".join(_LETTER.findall(sentence))
-    if len(wanted) < _LEAST:
+    sentence_letters = "".join(_LETTER.findall(sentence))
+    if len(sentence_letters) < _LEAST:
         return None
     for span in citation.spans[:_SPANS]:
         text = quoted.text(span.document, span.start, span.end)
         letters = list(_LETTER.finditer(text))
-        at = "".join(letter[0] for letter in letters).find(wanted)
-        if at >= 0:
-            first, last = letters[at].start(), letters[at + len(wanted) - 1].end()
+        position = "".join(letter[0] for letter in letters).find(sentence_letters)
+        if position >= 0:
+            first, last = letters[position].start(), letters[position + len(sentence_letters) - 1].end()
             last += len(text[last:]) - len(text[last:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:first].encode())
             return span.document, ((start, start + len(text[first:last].encode())),)

@@ -104,25 +104,27 @@ def _endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> A
 
 def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
     # A page that is sent in pieces is read until it has been sent: its session ends then.
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         try:
-            session = opened.enter_context(store.session())
+            session = stack.enter_context(store.session())
             name = request.path_params.get("name", "")
             if suffix is None:
                 name, suffix = _parted(page, session, name, request)
             if suffix == "" and request.headers.get("accept", "").startswith(_JSON):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
-            asked = PageRequest(session, name, arguments, whole=suffix != "", calls=store.calls)
+            page_request = PageRequest(session, name, arguments, whole=suffix != "", calls=store.calls)
             if suffix in page.forms:
-                return _in_form(page.forms[suffix], asked, opened)
-            content = page.content(asked)
+                return _in_form(page.forms[suffix], page_request, stack)
+            content = page.content(page_request)
             if suffix == ".json":
                 return Response(as_json(content), media_type=_JSON)
-            shown = template(page.template).generate(_variables(store, session, page, request, name, content))
+            html_parts = template(page.template).generate(_variables(store, session, page, request, name, content))
             if not any(isinstance(value, Iterator) for value in content.values()):
-                return Response("".join(shown), media_type="text/html")
-            return StreamingResponse(iterate_in_threadpool(_closing(shown, opened.pop_all())), media_type="text/html")
+                return Response("".join(html_parts), media_type="text/html")
+            return StreamingResponse(
+                iterate_in_threadpool(_closing(html_parts, stack.pop_all())), media_type="text/html"
+            )
         except KvstoreError as error:
             status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
             return _shown_error(store, request, status, str(error), as_data=suffix not in ("", None))
@@ -140,11 +142,11 @@ def _parted(page: ExplorerPage, session: kvstore.Store, name: str, request: Requ
 
 
 def _in_form(form: PageForm, asked: PageRequest, opened: ExitStack) -> Response:
-    made = form.make(asked)
+    body = form.make(asked)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
-    if isinstance(made, str | bytes):
-        return Response(made, media_type=form.media_type, headers=headers)
-    pieces = iterate_in_threadpool(_closing(made, opened.pop_all()))
+    if isinstance(body, str | bytes):
+        return Response(body, media_type=form.media_type, headers=headers)
+    pieces = iterate_in_threadpool(_closing(body, opened.pop_all()))
     return StreamingResponse(pieces, media_type=form.media_type, headers=headers)
 
 
@@ -177,7 +179,9 @@ def _variables(
     content: PageContent,
 ) -> dict[str, Any]:
     """What a template sees beside the content of its page."""
-    asked = [(given, value) for given, value in request.query_params.multi_items() if given not in ("name", "form")]
+    asked = [
+        (argument, value) for argument, value in request.query_params.multi_items() if argument not in ("name", "form")
+    ]
     here = path_of(page.address, name) if page.named else page.address
 
     def in_form(suffix: str) -> str:
@@ -190,9 +194,9 @@ def _variables(
 
     def with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """The address of this page with some arguments changed, one facet more, or one less."""
-        kept = [pair for pair in asked if pair[0] not in changed and pair != ("facet", without) and pair[1]]
-        kept += [(given, str(value)) for given, value in changed.items() if value is not None]
-        return with_query(here, kept if facet is None or ("facet", facet) in kept else [*kept, ("facet", facet)])
+        pairs = [pair for pair in asked if pair[0] not in changed and pair != ("facet", without) and pair[1]]
+        pairs += [(argument, str(value)) for argument, value in changed.items() if value is not None]
+        return with_query(here, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
 
     return {
         "page": page,

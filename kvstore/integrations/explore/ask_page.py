@@ -62,7 +62,7 @@ def _answered(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, A
 
 def answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """An answer as JSON holds it."""
-    cited = {place for citation in answer.citations for place in _places(citation.spans)}
+    cited_spans = {span for citation in answer.citations for span in _places(citation.spans)}
     return {
         "text": answer.text,
         "paragraphs": [
@@ -85,7 +85,7 @@ def answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
         ],
         "strategy": answer.evidence.strategy,
         "pool": answer.evidence.pool,
-        "hits": [hit_data(hit, cited) for hit in answer.evidence.hits],
+        "hits": [hit_data(hit, cited_spans) for hit in answer.evidence.hits],
         "steps": steps_data(answer.evidence.steps),
         "milliseconds": sum(step.milliseconds or 0.0 for step in answer.evidence.steps),
     }
@@ -97,10 +97,10 @@ def _places(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
 
 def _by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     """Places by the document that they are of, in the order in which each comes first."""
-    found: dict[str, list[list[int]]] = {}
+    places_by_document: dict[str, list[list[int]]] = {}
     for span in spans:
-        found.setdefault(span.document, []).append([span.start, span.end])
-    return [{"document": document, "places": places} for document, places in found.items()]
+        places_by_document.setdefault(span.document, []).append([span.start, span.end])
+    return [{"document": document, "places": places} for document, places in places_by_document.items()]
 
 
 def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, An
         "kind": hit.kind,
         "path": hit.path,
         "text": hit.text,
-        "marks": [list(place) for place in inside],
+        "marks": [list(mark) for mark in inside],
         "documents": _by_document(hit.spans),
     }
 
@@ -132,12 +132,12 @@ def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, An
 def steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
     """Steps as JSON holds them, each with the share of the time before it and in it."""
     total = sum(step.milliseconds or 0.0 for step in steps) or 1.0
-    found, before = [], 0.0
+    rows, elapsed = [], 0.0
     for step in steps:
         took = step.milliseconds or 0.0
-        found.append(asdict(step) | {"before": before / total, "share": took / total})
-        before += took
-    return found
+        rows.append(asdict(step) | {"before": elapsed / total, "share": took / total})
+        elapsed += took
+    return rows
 
 
 PAGE = ExplorerPage("/ask", ask, "ask.html", label="Ask")

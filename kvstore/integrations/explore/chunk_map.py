@@ -54,13 +54,13 @@ class ChunkMap:
         numbers = {key: number for number, key in enumerate(self.documents)}
         self.owners = np.array([numbers[document] for _, document, _ in rows], np.uint32)
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
-        self._places = {(document, ordinal): place for place, (_, document, ordinal) in enumerate(rows)}
+        self._places = {(document, ordinal): position for position, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
-        self._by_id = {chunk: place for place, chunk in enumerate(ids)}
+        self._by_id = {chunk: position for position, chunk in enumerate(ids)}
         self._axes, self._mean, self.explained = _axes(store, ids)
         points = np.zeros((len(ids), 2), np.float32)
-        for first in range(0, len(ids), _READ):
-            points[first : first + _READ] = self._projected(store.vectors(ids[first : first + _READ]))
+        for start in range(0, len(ids), _READ):
+            points[start : start + _READ] = self._projected(store.vectors(ids[start : start + _READ]))
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes: what is far apart on the map is far apart in its plane.
         self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
@@ -90,8 +90,8 @@ class ChunkMap:
         """The groups of the chunks by ``document``, ``topic``, ``community``, or by a field of the metadata."""
         found = self._groups.get(colour)
         if found is None:
-            by = _COLOURS.get(colour)
-            labels = _by_field(store, self, colour) if by is None else by(store, self)
+            label_chunks = _COLOURS.get(colour)
+            labels = _by_field(store, self, colour) if label_chunks is None else label_chunks(store, self)
             found = self._groups[colour] = _grouped(labels)
         return found
 
@@ -101,16 +101,16 @@ def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, t
 
     An axis points to where its largest coordinate is above zero, so that the map is not turned by chance.
     """
-    sampled = store.vectors(ids[:: -(-len(ids) // _SAMPLED) or 1])
-    if len(sampled) < 2:
-        dimension = sampled.shape[1]
+    sample = store.vectors(ids[:: -(-len(ids) // _SAMPLED) or 1])
+    if len(sample) < 2:
+        dimension = sample.shape[1]
         return np.zeros((dimension, 2), np.float32), np.zeros(dimension, np.float32), (0.0, 0.0)
-    mean = sampled.mean(0)
-    centred = sampled - mean
+    mean = sample.mean(0)
+    centred = sample - mean
     values, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    found = vectors[:, ::-1][:, :2]
-    axes = np.zeros((sampled.shape[1], 2), np.float64)
-    axes[:, : found.shape[1]] = found
+    leading = vectors[:, ::-1][:, :2]
+    axes = np.zeros((sample.shape[1], 2), np.float64)
+    axes[:, : leading.shape[1]] = leading
     largest = axes[np.abs(axes).argmax(0), np.arange(2)]
     axes = axes * np.where(largest < 0, -1.0, 1.0)
     total = max(float(values.sum()), 1e-12)
@@ -121,29 +121,29 @@ def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, t
 def _grouped(labels: Sequence[str | None]) -> Groups:
     """The largest groups by number of chunks and name; chunks of the rest, and those of none, are of the last one."""
     counts = Counter(labels)
-    none = counts.pop(None, 0)
+    num_unlabelled = counts.pop(None, 0)
     largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MOST_GROUPS]
     numbers = {label: number for number, (label, _) in enumerate(largest)}
-    rest = len(labels) - sum(count for _, count in largest)
+    num_rest = len(labels) - sum(count for _, count in largest)
     names = [(str(label), count) for label, count in largest]
-    if rest:
-        names.append(("none" if rest == none else f"{len(counts) - len(largest):,} others", rest))
+    if num_rest:
+        names.append(("none" if num_rest == num_unlabelled else f"{len(counts) - len(largest):,} others", num_rest))
     return Groups(names, np.array([numbers.get(label, len(largest)) for label in labels], np.uint8))
 
 
 def _by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     titles: dict[Any, str] = dict(_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
     # Two documents of one title are two groups.
-    twice = {title for title, count in Counter(titles.values()).items() if count > 1}
-    names = [f"{titles[key]} ({key})" if titles[key] in twice else titles[key] for key in chunks.documents]
+    duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
+    names = [f"{titles[key]} ({key})" if titles[key] in duplicate_titles else titles[key] for key in chunks.documents]
     return [names[owner] for owner in chunks.owners.tolist()]
 
 
 def _by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
     rows = _rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values = {key: None if value is None else str(value) for key, value in rows}
-    of = [values.get(key) for key in chunks.documents]
-    return [of[owner] for owner in chunks.owners.tolist()]
+    document_values = [values.get(key) for key in chunks.documents]
+    return [document_values[owner] for owner in chunks.owners.tolist()]
 
 
 def _by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
@@ -153,9 +153,9 @@ def _by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     for topic, document, ordinal in _rows(
         store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
     ):
-        place = chunks.chunk(document, ordinal)
-        if place is not None:
-            labels[place] = parents.get(topic) or titles.get(topic)
+        position = chunks.chunk(document, ordinal)
+        if position is not None:
+            labels[position] = parents.get(topic) or titles.get(topic)
     return labels
 
 
@@ -164,33 +164,33 @@ def _coarse(store: kvstore.Store) -> dict[int, str]:
     rows = _rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
     titles = {topic: title for topic, _, title in rows}
-    found: dict[int, str] = {}
+    coarse_titles: dict[int, str] = {}
     roots = [topic for topic, parent in parents.items() if parent is None]
     for topic in parents:
-        above = topic
-        while parents.get(above) is not None and not (len(roots) == 1 and parents[above] == roots[0]):
-            above = parents[above]
-        found[topic] = titles[above]
-    return found
+        ancestor = topic
+        while parents.get(ancestor) is not None and not (len(roots) == 1 and parents[ancestor] == roots[0]):
+            ancestor = parents[ancestor]
+        coarse_titles[topic] = titles[ancestor]
+    return coarse_titles
 
 
 def _by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     """The coarsest community of most of the names in each chunk; of several with as many the first by its key."""
     titles: dict[Any, str] = dict(_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
-    of_name: dict[str, str] = {}
+    communities_by_name: dict[str, str] = {}
     for community, entity in _rows(
         store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
     ):
-        of_name[entity] = community
+        communities_by_name[entity] = community
     votes: dict[int, Counter[str]] = {}
-    for name, community in of_name.items():
+    for name, community in communities_by_name.items():
         for (chunk,) in _rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            place = chunks.chunk_of_id(chunk)
-            if place is not None:
-                votes.setdefault(place, Counter())[community] += 1
+            position = chunks.chunk_of_id(chunk)
+            if position is not None:
+                votes.setdefault(position, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
-    for place, counts in votes.items():
-        labels[place] = titles.get(min(counts, key=lambda one: (-counts[one], one)))
+    for position, counts in votes.items():
+        labels[position] = titles.get(min(counts, key=lambda one: (-counts[one], one)))
     return labels
 
 
@@ -207,8 +207,8 @@ def chunk_map(store: kvstore.Store) -> ChunkMap:
     """The map of a store as it stands now."""
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # who asks while it is made waits for the same
-        found = _KEPT.get(key)
-        if found is None:
+        cached = _KEPT.get(key)
+        if cached is None:
             _KEPT.clear()
-            found = _KEPT[key] = ChunkMap(store)
-        return found
+            cached = _KEPT[key] = ChunkMap(store)
+        return cached

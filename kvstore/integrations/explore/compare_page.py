@@ -32,13 +32,13 @@ def compare(asked: PageRequest) -> PageContent:
     """
     store, question = asked.store, asked.text("q")
     default = default_strategy(store)
-    known = [one.name for one in store.strategies()]
-    chosen = [name for name in asked.texts("using") if name]
-    unknown = [name for name in chosen if name not in known]
+    strategy_names = [one.name for one in store.strategies()]
+    chosen_names = [name for name in asked.texts("using") if name]
+    unknown = [name for name in chosen_names if name not in strategy_names]
     if unknown:
-        raise InputError(f"there is no strategy {unknown[0][:40]!r}; there are {', '.join(known)}")
+        raise InputError(f"there is no strategy {unknown[0][:40]!r}; there are {', '.join(strategy_names)}")
     # The default comes first: the others are compared with it.
-    wanted = sorted(chosen or known, key=lambda name: (name != default, known.index(name)))
+    wanted = sorted(chosen_names or strategy_names, key=lambda name: (name != default, strategy_names.index(name)))
     top = asked.number("top", _TOP, least=1, most=_MOST)
     where = asked.text("where")
     columns: Iterator[dict[str, Any]] = iter(())
@@ -52,8 +52,8 @@ def compare(asked: PageRequest) -> PageContent:
         "is_empty": is_empty,
         "where": where,
         "top": top,
-        "strategies": known,
-        "chosen": chosen,
+        "strategies": strategy_names,
+        "chosen": chosen_names,
         "columns": list(columns) if asked.whole else columns,
     }
 
@@ -63,28 +63,28 @@ def _columns(
 ) -> Iterator[dict[str, Any]]:
     """What each strategy finds; a passage has the same letter and colour in every column."""
     store = asked.store
-    letters: dict[tuple[Any, ...], int] = {}
-    first: dict[tuple[Any, ...], int] | None = None
+    passage_numbers: dict[tuple[Any, ...], int] = {}
+    first_ranks: dict[tuple[Any, ...], int] | None = None
     for name in strategies:
         column: dict[str, Any] = {"strategy": name, "description": store.describe_strategy(name).description}
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             evidence = asked.within(partial(store.retrieve, question, using=name, top=top, where=where or None))
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue
-        took = 1000 * (time.perf_counter() - begun)
+        took = 1000 * (time.perf_counter() - started)
         found = []
         for hit in evidence.hits:
             same = hit.document, hit.start, hit.end, hit.kind
-            number = letters.setdefault(same, len(letters))
+            number = passage_numbers.setdefault(same, len(passage_numbers))
             found.append(
                 hit_data(hit, set())
                 | {"letter": _letter(number), "hue": number % _HUES + 1, "shown": hit.text[:_SHOWN]}
-                | {"rank_change": None if first is None else _change(hit.rank, first.get(same))}
+                | {"rank_change": None if first_ranks is None else _change(hit.rank, first_ranks.get(same))}
             )
-        if first is None:
-            first = {(hit.document, hit.start, hit.end, hit.kind): hit.rank for hit in evidence.hits}
+        if first_ranks is None:
+            first_ranks = {(hit.document, hit.start, hit.end, hit.kind): hit.rank for hit in evidence.hits}
         yield column | {"problem": None, "hits": found, "milliseconds": took}
 
 
@@ -99,12 +99,12 @@ def _letter(number: int) -> str:
     >>> _letter(0), _letter(25), _letter(26)
     ('A', 'Z', 'AA')
     """
-    found = ""
+    letters = ""
     number += 1
     while number:
         number, digit = divmod(number - 1, 26)
-        found = chr(ord("A") + digit) + found
-    return found
+        letters = chr(ord("A") + digit) + letters
+    return letters
 
 
 def _as_file(asked: PageRequest) -> str:
@@ -114,8 +114,8 @@ def _as_file(asked: PageRequest) -> str:
         raise InputError("a comparison is of a question; ask one with q=")
     style = (STATIC / "explore.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; style-src {hash_of(style)}"
-    about = {"style": Markup(style), "policy": policy, "store_name": asked.store.path.resolve().name, "alone": True}
-    shown: str = template("comparison.html").render(content | about)
+    extra = {"style": Markup(style), "policy": policy, "store_name": asked.store.path.resolve().name, "alone": True}
+    shown: str = template("comparison.html").render(content | extra)
     return shown
 
 

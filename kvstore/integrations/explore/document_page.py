@@ -26,9 +26,9 @@ _ATTEMPTS = 5
 def document(asked: PageRequest) -> PageContent:
     """A document of one state of the store; ``start`` and ``end``, as often as there are places, are marked."""
     for _ in range(_ATTEMPTS):
-        before = _change(asked.store)
+        change_before = _change(asked.store)
         content = _read(asked)
-        if _change(asked.store) == before:
+        if _change(asked.store) == change_before:
             break
     return content
 
@@ -42,8 +42,10 @@ def _read(asked: PageRequest) -> PageContent:
     store, key = asked.store, asked.name
     found = store.get(key)
     if found is None:
-        near = ", ".join(store.keys(key[:3], 3)) if key else ""
-        raise DocumentNotFoundError(f"there is no document {key!r}{f'; there are {near}' if near else ''}")
+        suggestions = ", ".join(store.keys(key[:3], 3)) if key else ""
+        raise DocumentNotFoundError(
+            f"there is no document {key!r}{f'; there are {suggestions}' if suggestions else ''}"
+        )
     text = found.text.encode()
     chunks = _rows(store, 'SELECT id, ordinal, heading, start, "end" FROM chunks WHERE document = ? ORDER BY id', key)
     marks, notice = _marks(asked, text)
@@ -96,12 +98,12 @@ def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
     starts, ends = asked.numbers("start"), asked.numbers("end")
     if len(starts) != len(ends):
         raise InputError(f"every start has an end, and there are {len(starts)} and {len(ends)}")
-    places = list(zip(starts, ends, strict=True))
-    there = [place for place in places if _is_place(text, place)]
-    if len(there) == len(places):
-        return there, None
-    first, last = next(place for place in places if place not in there)
-    return there, (
+    spans = list(zip(starts, ends, strict=True))
+    valid = [span for span in spans if _is_place(text, span)]
+    if len(valid) == len(spans):
+        return valid, None
+    first, last = next(span for span in spans if span not in valid)
+    return valid, (
         f"Bytes {first} to {last} are no place of this text, which has {len(text):,} bytes; it may have changed since."
     )
 
@@ -109,17 +111,17 @@ def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
 def _is_place(text: bytes, place: Place) -> bool:
     """Whether a place is within a text and cuts no character."""
     start, end = place
-    within = 0 <= start < end <= len(text)
-    return within and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in place)
+    in_bounds = 0 <= start < end <= len(text)
+    return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in place)
 
 
 def _parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[Place]:
     """A long text in parts that begin where a chunk does."""
-    edges = [0]
+    bounds = [0]
     for chunk in chunks:
-        if chunk["start"] - edges[-1] >= _PART and size - chunk["start"] >= _PART // 4:
-            edges.append(chunk["start"])
-    return list(zip(edges, [*edges[1:], size], strict=True))
+        if chunk["start"] - bounds[-1] >= _PART and size - chunk["start"] >= _PART // 4:
+            bounds.append(chunk["start"])
+    return list(zip(bounds, [*bounds[1:], size], strict=True))
 
 
 def _part(asked: PageRequest, parts: Sequence[Place], marks: Sequence[Place]) -> int:
@@ -135,16 +137,17 @@ def _part_of(byte: int, parts: Sequence[Place]) -> int:
 def _headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[Place]) -> list[dict[str, Any]]:
     """The headings, in order, each with the place of the first chunk below it."""
     found: list[dict[str, Any]] = []
-    last: list[str] = []
+    previous: list[str] = []
     for chunk in chunks:
         path = [step for step in (chunk["heading"] or "").split(" > ") if step]
-        same = next(
-            (n for n, (old, new) in enumerate(zip(last, path, strict=False)) if old != new), min(len(last), len(path))
+        num_same = next(
+            (n for n, (old, new) in enumerate(zip(previous, path, strict=False)) if old != new),
+            min(len(previous), len(path)),
         )
-        for level in range(same, len(path)):
+        for level in range(num_same, len(path)):
             place = chunk["start"]
             found.append({"title": path[level], "level": level, "start": place, "part": _part_of(place, parts)})
-        last = path
+        previous = path
     return found
 
 

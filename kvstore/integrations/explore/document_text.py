@@ -66,11 +66,15 @@ def marked_text(
         _set_off(text, part),
         _links(text, names),
     ]
-    layers = [[one for one in layer if one.start < part[1] and one.end > part[0]] for layer in layers]
-    inside = sorted({anchor for anchor in anchors if part[0] <= anchor < part[1]})
-    cuts = {*part, *inside, *(edge for layer in layers for one in layer for edge in (one.start, one.end))}
-    edges = sorted(edge for edge in cuts if part[0] <= edge <= part[1])
-    return Markup("".join(_pieces(text, edges, layers, frozenset(inside))))
+    layers = [[element for element in layer if element.start < part[1] and element.end > part[0]] for layer in layers]
+    part_anchors = sorted({anchor for anchor in anchors if part[0] <= anchor < part[1]})
+    cuts = {
+        *part,
+        *part_anchors,
+        *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
+    }
+    boundaries = sorted(boundary for boundary in cuts if part[0] <= boundary <= part[1])
+    return Markup("".join(_pieces(text, boundaries, layers, frozenset(part_anchors))))
 
 
 def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
@@ -84,8 +88,14 @@ def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
         _set_off(data, (0, len(data))),
         [_Element(start, end, '<span class="sign">', "</span>") for start, end in _signs(data)],
     ]
-    edges = sorted({0, len(data), *(edge for layer in layers for one in layer for edge in (one.start, one.end))})
-    return Markup("".join(_pieces(data, edges, layers, frozenset())))
+    boundaries = sorted(
+        {
+            0,
+            len(data),
+            *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
+        }
+    )
+    return Markup("".join(_pieces(data, boundaries, layers, frozenset())))
 
 
 def without_signs(text: str) -> str:
@@ -95,11 +105,11 @@ def without_signs(text: str) -> str:
     'Lamps\\nTrim the wick, says Ann to Bo.'
     """
     data = text.encode()
-    kept, done = bytearray(), 0
+    stripped, position = bytearray(), 0
     for start, end in _signs(data):
-        kept += data[done:start]
-        done = end
-    return (kept + data[done:]).decode(errors="replace")
+        stripped += data[position:start]
+        position = end
+    return (stripped + data[position:]).decode(errors="replace")
 
 
 def _signs(text: bytes) -> list[Place]:
@@ -115,8 +125,8 @@ def _signs(text: bytes) -> list[Place]:
         for sign in pattern.finditer(text):
             found += [sign.span(group) for group in range(1, pattern.groups + 1)] or [sign.span()]
     ends = [end for _, end in code]
-    around = ((sign, bisect_right(ends, sign[0])) for sign in found)
-    return apart(sign for sign, place in around if place == len(code) or sign[1] <= code[place][0])
+    indexed_signs = ((sign, bisect_right(ends, sign[0])) for sign in found)
+    return apart(sign for sign, place in indexed_signs if place == len(code) or sign[1] <= code[place][0])
 
 
 def apart(places: Iterable[Place]) -> list[Place]:
@@ -125,60 +135,63 @@ def apart(places: Iterable[Place]) -> list[Place]:
     >>> apart([(8, 9), (0, 3), (2, 5), (5, 6)])
     [(0, 5), (5, 6), (8, 9)]
     """
-    found: list[Place] = []
+    merged: list[Place] = []
     for start, end in sorted(places):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
         elif start < end:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def _set_off(text: bytes, part: Place) -> list[_Element]:
     """Headings and blocks of code."""
     return [
-        _Element(*found.span(), f'<span class="{"heading" if found[0].startswith(b"#") else "block"}">', "</span>")
-        for found in _SET_OFF.finditer(text, *part)
+        _Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
+        for match in _SET_OFF.finditer(text, *part)
     ]
 
 
 def _links(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
     """Links to names, the longest first where several begin; those that are written as common words are called so."""
-    found: list[_Element] = []
-    end, known = 0, set()
+    links: list[_Element] = []
+    end, linked_names = 0, set()
     for name, start, stop in sorted(names, key=lambda one: (one[1], -one[2])):
         if start < end:
             continue
-        reached = "" if name not in known else ' tabindex="-1"'
-        known.add(name)
+        reached = "" if name not in linked_names else ' tabindex="-1"'
+        linked_names.add(name)
         kind = "name common" if text[start:stop].islower() else "name"
         opening = f'<a class="{kind}" href="{escaped(entity_address(name))}"{reached}>'
-        found.append(_Element(start, stop, opening, "</a>"))
+        links.append(_Element(start, stop, opening, "</a>"))
         end = stop
-    return found
+    return links
 
 
 def _pieces(
     text: bytes, edges: Sequence[int], layers: Sequence[Sequence[_Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
     """The text between edges, with the elements of all layers around it, the first layer outermost."""
-    places = [0] * len(layers)
-    opened: list[_Element | None] = [None] * len(layers)
+    positions = [0] * len(layers)
+    open_elements: list[_Element | None] = [None] * len(layers)
     for start, end in pairwise(edges):
-        wanted: list[_Element | None] = []
+        next_elements: list[_Element | None] = []
         for number, layer in enumerate(layers):
-            while places[number] < len(layer) and layer[places[number]].end <= start:
-                places[number] += 1
-            one = layer[places[number]] if places[number] < len(layer) else None
-            wanted.append(one if one is not None and one.start <= start else None)
-        same = next((n for n, (is_, was) in enumerate(zip(wanted, opened, strict=True)) if is_ is not was), len(layers))
-        yield from (one.closing for one in reversed(opened[same:]) if one is not None)
+            while positions[number] < len(layer) and layer[positions[number]].end <= start:
+                positions[number] += 1
+            element = layer[positions[number]] if positions[number] < len(layer) else None
+            next_elements.append(element if element is not None and element.start <= start else None)
+        num_same = next(
+            (n for n, (is_, was) in enumerate(zip(next_elements, open_elements, strict=True)) if is_ is not was),
+            len(layers),
+        )
+        yield from (element.closing for element in reversed(open_elements[num_same:]) if element is not None)
         if start in anchors:
             yield f'<span id="byte-{start}"></span>'
-        yield from (one.opening for one in wanted[same:] if one is not None)
-        opened = wanted
+        yield from (element.opening for element in next_elements[num_same:] if element is not None)
+        open_elements = next_elements
         yield _shown(text[start:end])
-    yield from (one.closing for one in reversed(opened) if one is not None)
+    yield from (element.closing for element in reversed(open_elements) if element is not None)
 
 
 def _shown(piece: bytes) -> str:

@@ -33,32 +33,32 @@ def documents(asked: PageRequest) -> PageContent:
     order, page = asked.text("order", "key"), asked.number("page", 1, least=1, most=10**7)
     if order not in _ORDERS:
         raise InputError(f"order is one of {', '.join(_ORDERS)}, not {order[:40]!r}")
-    wanted, where = asked.text("q"), asked.text("where")
+    search_text, where = asked.text("q"), asked.text("where")
     facets = [_facet(text) for text in asked.texts("facet") if text]
     conditions, values = [], []
     if where:
         language.check_condition(where)
         conditions.append(f"(\n{where}\n)")
-    if wanted:
+    if search_text:
         conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
-        values += [wanted, wanted]
+        values += [search_text, search_text]
     for name, value in facets:
         conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_path(name)}'))")
         values.append(value)
-    which = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    found = store.query(
-        f"SELECT key, title, bytes, chunks, changed, meta FROM documents{which} "
+    where_clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    cursor = store.query(
+        f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
         [*values, _PAGE + 1, (page - 1) * _PAGE],
         timeout=asked.seconds,
     )
-    rows = named_rows(found)
+    rows = named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
-    counted = store.query(f"SELECT count(*) FROM documents{which}", values, timeout=asked.seconds)
+    counted = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=asked.seconds)
     ((count,),) = counted.fetchall()
     return {
-        "q": wanted,
+        "q": search_text,
         "where": where,
         "order": order,
         "orders": list(_ORDERS),
@@ -68,7 +68,7 @@ def documents(asked: PageRequest) -> PageContent:
         "page_number": page,
         "more": len(rows) > _PAGE,
         "documents": rows[:_PAGE],
-        "fields": _fields(asked, which, values),
+        "fields": _fields(asked, where_clause, values),
     }
 
 

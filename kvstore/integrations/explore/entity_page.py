@@ -35,8 +35,8 @@ def entity(asked: PageRequest) -> PageContent:
     return {
         "name": network.names[0].name,
         "properties": properties,
-        "neighbours": [asdict(one) for one in near[:limit]],
-        "joins": [asdict(join) | {"solid": join.solid} for join in network.joins],
+        "neighbours": [asdict(neighbour) for neighbour in near[:limit]],
+        "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.joins],
         "places": _places(store, asked.name),
         "communities": [_community(store, key) for key in properties.get("communities", ())],
         "topics": _topics(store, asked.name),
@@ -46,21 +46,25 @@ def entity(asked: PageRequest) -> PageContent:
 
 def _places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """The documents that speak of a name, the most telling places first, each once."""
-    found: dict[str, dict[str, Any]] = {}
-    for place in store.lookup(name, limit=8 * _PLACES):
-        if place.document is not None and place.document not in found:
-            found[place.document] = {"document": place.document, "heading": place.parent, "text": place.text}
-    kept = list(found.values())[:_PLACES]
+    places_by_document: dict[str, dict[str, Any]] = {}
+    for mention in store.lookup(name, limit=8 * _PLACES):
+        if mention.document is not None and mention.document not in places_by_document:
+            places_by_document[mention.document] = {
+                "document": mention.document,
+                "heading": mention.parent,
+                "text": mention.text,
+            }
+    entries = list(places_by_document.values())[:_PLACES]
     mentions = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
-    for told, document in zip(kept, store.get_many([one["document"] for one in kept]), strict=True):
-        told["title"] = document and document.title
-        told["start"], told["end"] = store.query(mentions, (told["document"], name)).fetchone() or (None, None)
-    return kept
+    for entry, document in zip(entries, store.get_many([item["document"] for item in entries]), strict=True):
+        entry["title"] = document and document.title
+        entry["start"], entry["end"] = store.query(mentions, (entry["document"], name)).fetchone() or (None, None)
+    return entries
 
 
 def _community(store: kvstore.Store, key: str) -> dict[str, Any]:
-    told = store.describe("community", key)
-    return {"key": key, **{name: told[name] for name in ("level", "title", "entities", "strongest", "text")}}
+    description = store.describe("community", key)
+    return {"key": key, **{name: description[name] for name in ("level", "title", "entities", "strongest", "text")}}
 
 
 def _topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:

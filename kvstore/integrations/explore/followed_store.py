@@ -70,7 +70,7 @@ class FollowedStore:
 
 def _file_at(path: Path) -> tuple[int, int]:
     try:
-        found = os.stat(path / "data.mdb")
+        status = os.stat(path / "data.mdb")
     except FileNotFoundError:
         raise StoreNotFoundError(f"{path}: there is no store here any more; make it again, or stop this") from None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

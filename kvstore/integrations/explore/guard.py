@@ -79,9 +79,9 @@ class Guard:
         if scope["type"] != "http":  # a web socket is closed before it is one
             await send({"type": "websocket.close", "code": 1008})
             return
-        refused = self._refused(scope)
-        if refused is not None:
-            await _answer(scope, send, refused[0], _page("Not here", f"<p>{escape(refused[1])}</p>"))
+        refusal = self._refused(scope)
+        if refusal is not None:
+            await _answer(scope, send, refusal[0], _page("Not here", f"<p>{escape(refusal[1])}</p>"))
         elif scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"]):
             await self._enter(scope, receive, send)
         elif not self._is_known(scope):
@@ -96,11 +96,11 @@ class Guard:
             return 403, "The explorer answers to 127.0.0.1 and localhost with its port, and to no other name."
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
             return 403, "The explorer answers to no other site."
-        follows = _values(scope, b"sec-fetch-mode") == ["navigate"]
-        if any(site not in ("same-origin", "none") for site in sites) and not follows:
+        is_navigation = _values(scope, b"sec-fetch-mode") == ["navigate"]
+        if any(site not in ("same-origin", "none") for site in sites) and not is_navigation:
             return 403, "The explorer answers to no other site."
-        gives = scope["method"] == "POST" and scope["path"] == ENTRANCE
-        if scope["method"] not in ("GET", "HEAD") and not gives:
+        is_token_post = scope["method"] == "POST" and scope["path"] == ENTRANCE
+        if scope["method"] not in ("GET", "HEAD") and not is_token_post:
             return 405, "The explorer only reads: its one method is GET."
         return None
 
@@ -110,8 +110,8 @@ class Guard:
 
     async def _enter(self, scope: Any, receive: Any, send: Any) -> None:
         """Exchange the token for a cookie."""
-        asked = scope["query_string"] if scope["method"] != "POST" else await _body(receive)
-        given = dict(parse_qsl(asked.decode("latin-1"))).get("token", "")
+        form = scope["query_string"] if scope["method"] != "POST" else await _body(receive)
+        given = dict(parse_qsl(form.decode("latin-1"))).get("token", "")
         if not _same(given.strip(), self._token):
             await _answer(scope, send, 403, _page("That is not the token of this explorer", _ASKING))
             return
@@ -142,7 +142,7 @@ def _same(given: str, wanted: str) -> bool:
 
 
 def _values(scope: Any, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for given, value in scope["headers"] if given.lower() == name]
+    return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
 
 
 async def _body(receive: Any) -> bytes:
@@ -157,12 +157,12 @@ async def _body(receive: Any) -> bytes:
 
 
 async def _answer(scope: Any, send: Any, status: int, page: str, headers: Iterable[tuple[str, str]] = ()) -> None:
-    told = HEADERS | {
+    page_headers = HEADERS | {
         "content-security-policy": content_security_policy(hash_of(_STYLE)),
         "content-type": "text/html; charset=utf-8",
     }
-    raw = [(name.encode(), value.encode("latin-1")) for name, value in [*told.items(), *headers]]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
+    raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in [*page_headers.items(), *headers]]
+    await send({"type": "http.response.start", "status": status, "headers": raw_headers})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page.encode()})
 
 
@@ -171,9 +171,11 @@ def _with_headers(send: Any) -> Any:
 
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
-            given = {name.lower() for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in given]
-            message = {**message, "headers": [*message["headers"], *more]}
+            present = {name.lower() for name, _ in message["headers"]}
+            missing = [
+                (name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in present
+            ]
+            message = {**message, "headers": [*message["headers"], *missing]}
         await send(message)
 
     return sending

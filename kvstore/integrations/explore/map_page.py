@@ -31,15 +31,15 @@ _SHOWN = 600
 def chunks_on_map(asked: PageRequest) -> PageContent:
     """The groups of a way of colouring, and where a question and its evidence lie; as JSON the points as well."""
     chunks = chunk_map(asked.store)
-    ways = _ways(asked.store)
-    colour = _colour(asked, ways)
+    colourings = _ways(asked.store)
+    colour = _colour(asked, colourings)
     groups = chunks.groups(asked.store, colour)
     question = asked.text("q")
     content: PageContent = {
         "chunks": len(chunks),
         "documents": len(chunks.documents),
         "explained": list(chunks.explained),
-        "ways": ways,
+        "ways": colourings,
         "colour": colour,
         "groups": [
             {"name": name, "chunks": count, "hue": number + 1} for number, (name, count) in enumerate(groups.names)
@@ -65,18 +65,20 @@ def chunks_on_map(asked: PageRequest) -> PageContent:
 
 def _ways(store: kvstore.Store) -> list[str]:
     """What the points may be coloured by."""
-    ways = ["document"]
+    colourings = ["document"]
     kinds = built_indexes(store)
-    ways += [way for way, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds]
+    colourings += [
+        colouring for colouring, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds
+    ]
     rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_LOOKED_AT,)).fetchall()
     fields: dict[str, None] = {}
     for (meta,) in rows:
         fields |= {
             field: None
             for field, value in json.loads(meta).items()
-            if isinstance(value, str | int | float) and '"' not in field and field not in ways
+            if isinstance(value, str | int | float) and '"' not in field and field not in colourings
         }
-    return [*ways, *islice(fields, _FIELDS)]
+    return [*colourings, *islice(fields, _FIELDS)]
 
 
 def _colour(asked: PageRequest, ways: list[str]) -> str:
@@ -87,9 +89,9 @@ def _colour(asked: PageRequest, ways: list[str]) -> str:
 
 
 def _asked_for(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
-    found = store.retrieve(question, top=_EVIDENCE)
+    retrieved = store.retrieve(question, top=_EVIDENCE)
     evidence = []
-    for hit in found.hits:
+    for hit in retrieved.hits:
         span = hit.spans[0]
         evidence.append(
             {
@@ -108,8 +110,8 @@ def _asked_for(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[st
     try:
         star = chunks.place_of(np.asarray(store.embed([question])[0]))
     except EmbedderError as error:  # the vectors are the user's own, or the model is not here
-        return {"evidence": evidence, "strategy": found.strategy, "trouble": str(error)}
-    return {"evidence": evidence, "strategy": found.strategy, "star": list(star)}
+        return {"evidence": evidence, "strategy": retrieved.strategy, "trouble": str(error)}
+    return {"evidence": evidence, "strategy": retrieved.strategy, "star": list(star)}
 
 
 def _points(asked: PageRequest) -> bytes:
@@ -124,8 +126,8 @@ def _point(asked: PageRequest) -> str:
     chunks = chunk_map(asked.store)
     if not len(chunks):
         raise InputError("there are no chunks yet; kvstore ingest brings some")
-    place = asked.number("point", 0, most=len(chunks) - 1)
-    key, ordinal = chunks.documents[chunks.owners[place]], int(chunks.ordinals[place])
+    position = asked.number("point", 0, most=len(chunks) - 1)
+    key, ordinal = chunks.documents[chunks.owners[position]], int(chunks.ordinals[position])
     rows = asked.store.query(
         'SELECT title, heading, start, "end", chunks.text FROM chunks JOIN documents ON key = document '
         "WHERE document = ? AND ordinal = ?",

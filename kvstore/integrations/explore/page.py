@@ -62,16 +62,16 @@ class PageRequest:
 
     def texts(self, name: str) -> list[str]:
         """Every value of an argument, in order, as it was given; raises InputError for one that is too long."""
-        found = [value for given, value in self.arguments if given == name]
-        for value in found:
+        values = [value for given, value in self.arguments if given == name]
+        for value in values:
             if len(value) > LONGEST_ARGUMENT:
                 raise InputError(f"{name} has {len(value):,} characters, and may have {LONGEST_ARGUMENT:,}; give less")
-        return found
+        return values
 
     def text(self, name: str, default: str = "") -> str:
         """The last value of an argument without space around it, or the default where it is missing or empty."""
-        found = self.texts(name)
-        return (found[-1].strip() if found else "") or default
+        values = self.texts(name)
+        return (values[-1].strip() if values else "") or default
 
     def numbers(self, name: str, *, least: int = 0, most: int = 2**53) -> list[int]:
         """Every value of an argument as a whole number; raises InputError."""

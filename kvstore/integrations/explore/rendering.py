@@ -33,14 +33,14 @@ def template(name: str) -> Any:
 
 @cache
 def _templates() -> Any:
-    templates = Environment(
+    environment = Environment(
         loader=PackageLoader(__package__ or "", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {
+    environment.globals |= {
         "document_address": document_address,
         "passage_text": passage_text,
         "entity_address": entity_address,
@@ -48,14 +48,14 @@ def _templates() -> Any:
         "places_address": places_address,
         "static": _static_address,
     }
-    templates.filters |= {
+    environment.filters |= {
         "without_signs": without_signs,
         "number": _number,
         "size": _size,
         "when": _when,
         "percent": _percent,
     }
-    return templates
+    return environment
 
 
 @cache
@@ -74,10 +74,10 @@ def _number(value: float, places: int = 2) -> str:
 def _size(count: int) -> str:
     """So many bytes, as people say it."""
     size, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
+    for larger_unit in ("kB", "MB", "GB", "TB"):
         if size < 1000:
             break
-        size, unit = size / 1000, larger
+        size, unit = size / 1000, larger_unit
     return f"{count} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
 
 
@@ -88,14 +88,14 @@ def _percent(share: float) -> str:
 def _when(moment: str, now: datetime | None = None) -> str:
     """A moment in ISO 8601, UTC, as people say it."""
     try:
-        then = datetime.fromisoformat(moment)
+        time = datetime.fromisoformat(moment)
     except ValueError:
         return moment
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
     now = now or datetime.now(UTC)
-    seconds = (now - then).total_seconds()
-    for least, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if 7 * 86400 > seconds >= least:
-            count = int(seconds // least)
+    seconds = (now - time).total_seconds()
+    for min_seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if 7 * 86400 > seconds >= min_seconds:
+            count = int(seconds // min_seconds)
             return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "just now" if 0 <= seconds < 60 else f"{then:%Y-%m-%d %H:%M}"
+    return "just now" if 0 <= seconds < 60 else f"{time:%Y-%m-%d %H:%M}"

@@ -53,7 +53,7 @@ def sql(asked: PageRequest) -> PageContent:
         ]
     if not statement:
         return content
-    begun = time.perf_counter()
+    started = time.perf_counter()
     try:
         # One row more than is shown says whether there are more.
         cursor = asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST if asked.whole else _SHOWN + 1)
@@ -62,7 +62,7 @@ def sql(asked: PageRequest) -> PageContent:
             raise
         return content | {"problem": str(error)}
     rows = cursor.fetchall()
-    milliseconds = 1000 * (time.perf_counter() - begun)
+    milliseconds = 1000 * (time.perf_counter() - started)
     message = cursor.message
     total: int | None = len(rows)
     if not asked.whole and len(rows) > _SHOWN:
@@ -87,12 +87,12 @@ def _count_rows(asked: PageRequest, statement: str) -> int | None:
 
 def _cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
     """A row as a table shows it: each value as a text, and where it leads."""
-    named = dict(zip(columns, row, strict=True))
+    values_by_column = dict(zip(columns, row, strict=True))
     return [
         {
             "text": None if value is None else _cut(_plain(value)),
             "is_number": isinstance(value, int | float),
-            "address": _address(column, value, named),
+            "address": _address(column, value, values_by_column),
         }
         for column, value in zip(columns, row, strict=True)
     ]
@@ -145,10 +145,17 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[st
 
 def _completions(asked: PageRequest) -> str:
     """What may stand at the end of the text ``before``, as JSON: the shell's completions of statements that read."""
-    before = (asked.texts("before") or [""])[-1]
-    found = complete_statement(before, StoreCatalog(lambda: asked.store))
-    reading = [one for one in found if before[: one.start].strip() or one.text in _READING]
-    return json.dumps([{"text": one.text, "start": one.start, "kind": one.kind} for one in reading[:_OFFERED]])
+    text_before = (asked.texts("before") or [""])[-1]
+    found = complete_statement(text_before, StoreCatalog(lambda: asked.store))
+    offered = [
+        completion for completion in found if text_before[: completion.start].strip() or completion.text in _READING
+    ]
+    return json.dumps(
+        [
+            {"text": completion.text, "start": completion.start, "kind": completion.kind}
+            for completion in offered[:_OFFERED]
+        ]
+    )
 
 
 PAGE = ExplorerPage(

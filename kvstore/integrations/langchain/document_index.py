@@ -37,8 +37,8 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         if ids is None:
             raise ValueError("delete() takes the ids of documents; give a list of them")
         with self._opened.store.transaction(models=False) as transaction:
-            gone = [key for key in dict.fromkeys(ids) if transaction.delete(key)]
-        return DeleteResponse(num_deleted=len(gone), num_failed=0, succeeded=gone, failed=[])
+            deleted_keys = [key for key in dict.fromkeys(ids) if transaction.delete(key)]
+        return DeleteResponse(num_deleted=len(deleted_keys), num_failed=0, succeeded=deleted_keys, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """The documents of some ids, in their order; those that are not there are left out."""

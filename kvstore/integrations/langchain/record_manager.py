@@ -88,25 +88,25 @@ class KvstoreRecordManager(RecordManager):
         """
         if group_ids and len(group_ids) != len(keys):
             raise ValueError(f"there are {len(keys):,} keys and {len(group_ids):,} groups; give one for each, or none")
-        for portion in _portions(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
-            self._check_groups(portion)
+        for batch in _portions(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
+            self._check_groups(batch)
         moment = max(self.get_time(), time_at_least or 0.0)
-        confirmed: dict[str, str | None] = {}
+        new_origins: dict[str, str | None] = {}
         for key, origin, _ in self._rows(keys):
-            known = DocumentOrigin.read(origin)
+            parsed = DocumentOrigin.read(origin)
             # What was put in by this run is confirmed by its own commit.
-            fresh = known is not None and time_at_least is not None and known.confirmed >= time_at_least
-            if known is None or known.namespace != self.namespace or not fresh:
-                confirmed[key] = str(DocumentOrigin(self.namespace, moment))
-        if confirmed:
-            self.store.set_origins(confirmed)
+            is_fresh = parsed is not None and time_at_least is not None and parsed.confirmed >= time_at_least
+            if parsed is None or parsed.namespace != self.namespace or not is_fresh:
+                new_origins[key] = str(DocumentOrigin(self.namespace, moment))
+        if new_origins:
+            self.store.set_origins(new_origins)
 
     def _check_groups(self, portion: Sequence[tuple[str, str | None]]) -> None:
         groups = {key: group for key, group in portion if group is not None}
-        for key, found in self._groups(list(groups)):
-            if found != groups[key]:
+        for key, actual_group in self._groups(list(groups)):
+            if actual_group != groups[key]:
                 raise ValueError(
-                    f"document {key!r} is of group {groups[key]!r}, and its metadata say {found!r}: give the record "
+                    f"document {key!r} is of group {groups[key]!r}, and its metadata say {actual_group!r}: give the record "
                     f"manager the source_id_key of index(), in place of {self._source_id_key!r}"
                 )
 
@@ -124,17 +124,17 @@ class KvstoreRecordManager(RecordManager):
         limit: int | None = None,
     ) -> list[str]:
         """Keys of documents of the namespace, in order: confirmed before, after, and of some groups."""
-        found: list[str] = []
+        matching_keys: list[str] = []
         for key, origin, _ in self._rows(None if not group_ids else self._of_groups(group_ids)):
-            known = DocumentOrigin.read(origin)
-            if known is None or known.namespace != self.namespace:
+            parsed = DocumentOrigin.read(origin)
+            if parsed is None or parsed.namespace != self.namespace:
                 continue
-            if (before and known.confirmed >= before) or (after and known.confirmed <= after):
+            if (before and parsed.confirmed >= before) or (after and parsed.confirmed <= after):
                 continue
-            found.append(key)
-            if limit and len(found) == limit:
+            matching_keys.append(key)
+            if limit and len(matching_keys) == limit:
                 break
-        return found
+        return matching_keys
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Does what is left to do: with a document its record has gone, and with a record its document goes."""
@@ -142,16 +142,16 @@ class KvstoreRecordManager(RecordManager):
 
     def _of_groups(self, groups: Sequence[Any]) -> list[str]:
         """Keys of the documents of some groups."""
-        wanted = list(dict.fromkeys(groups))
+        unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
-            return self.store.keys(where={self._source_id_key: {"$in": wanted}})
+            return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
         keys = [key for key, origin, _ in self._rows(None) if DocumentOrigin.read(origin) is not None]
-        return [key for key, group in self._groups(keys) if group in wanted]
+        return [key for key, group in self._groups(keys) if group in unique_groups]
 
     def _groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """The group of each document, as its metadata say."""
-        for portion in _portions(keys):
-            for stored in self.store.get_many(portion):
+        for batch in _portions(keys):
+            for stored in self.store.get_many(batch):
                 if stored is None:
                     continue
                 if isinstance(self._source_id_key, str):
@@ -166,9 +166,9 @@ class KvstoreRecordManager(RecordManager):
         if keys is None:
             yield from self.store.execute(f"{columns} origin LIKE '{ORIGIN}%' ORDER BY key").fetchall()
             return
-        for portion in _portions(keys):
-            places = ", ".join("?" * len(portion))
-            yield from self.store.execute(f"{columns} key IN ({places})", portion).fetchall()
+        for batch in _portions(keys):
+            placeholders = ", ".join("?" * len(batch))
+            yield from self.store.execute(f"{columns} key IN ({placeholders})", batch).fetchall()
 
     async def aupdate(
         self,
@@ -182,8 +182,8 @@ class KvstoreRecordManager(RecordManager):
 
     async def aexists(self, keys: Sequence[str]) -> list[bool]:
         """As :meth:`exists`."""
-        found: list[bool] = await run_in_executor(None, self.exists, keys)
-        return found
+        results: list[bool] = await run_in_executor(None, self.exists, keys)
+        return results
 
     async def alist_keys(
         self,
@@ -194,10 +194,10 @@ class KvstoreRecordManager(RecordManager):
         limit: int | None = None,
     ) -> list[str]:
         """As :meth:`list_keys`."""
-        found: list[str] = await run_in_executor(
+        keys: list[str] = await run_in_executor(
             None, self.list_keys, before=before, after=after, group_ids=group_ids, limit=limit
         )
-        return found
+        return keys
 
     async def adelete_keys(self, keys: Sequence[str]) -> None:
         """As :meth:`delete_keys`."""
@@ -205,6 +205,6 @@ class KvstoreRecordManager(RecordManager):
 
 
 def _portions(items: Sequence[Any]) -> Iterator[list[Any]]:
-    left = iter(items)
-    while portion := list(islice(left, _TOGETHER)):
-        yield portion
+    remaining = iter(items)
+    while batch := list(islice(remaining, _TOGETHER)):
+        yield batch

@@ -74,17 +74,17 @@ class KvstoreRetriever(BaseRetriever):
         as_segments: bool | None = None,
         fill: Literal["none", "hybrid"] | None = None,
     ) -> list[Document]:
-        asked = self._opened.clauses(query, None, fill or self.fill)
+        query_clauses = self._opened.clauses(query, None, fill or self.fill)
         with self._opened.store.snapshot() as state:
             evidence = state.retrieve(
                 query,
-                vector=asked["vector"],
+                vector=query_clauses["vector"],
                 using=strategy or self.strategy,
                 top=self.k if k is None else k,
                 where=self.where if where is None else where,
                 depth=self.depth if depth is None else depth,
                 within=self.within if within is None else within,
-                options=asked["options"] | dict(self.options if options is None else options),
+                options=query_clauses["options"] | dict(self.options if options is None else options),
                 reranker=reranker or self.reranker,
                 as_segments=self.as_segments if as_segments is None else as_segments,
             )

@@ -68,8 +68,8 @@ def add(
     What has no id gets a random one; what has no text is skipped with a warning. One commit, or one for each
     ``batch_size`` documents.
     """
-    given = list(documents)
-    keys = keys_for(given, ids)
+    document_list = list(documents)
+    keys = keys_for(document_list, ids)
     rows = [
         {
             "key": key,
@@ -80,22 +80,24 @@ def add(
             "chunks": "whole",
             "origin": str(origin),
         }
-        for key, document in zip(keys, given, strict=True)
+        for key, document in zip(keys, document_list, strict=True)
     ]
-    blank = [row["key"] for row in rows if not row["text"].strip()]
-    warn_of_blank(blank, len(rows), "documents")
-    rest = iter([row for row in rows if row["text"].strip()])
-    while batch := list(islice(rest, batch_size)):
+    blank_keys = [row["key"] for row in rows if not row["text"].strip()]
+    warn_of_blank(blank_keys, len(rows), "documents")
+    remaining = iter([row for row in rows if row["text"].strip()])
+    while batch := list(islice(remaining, batch_size)):
         store.put_many(batch)
-    return [key for key in keys if key not in set(blank)]
+    return [key for key in keys if key not in set(blank_keys)]
 
 
 def keys_for(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
     """The keys that documents are put under: their ids, or those given in their place, and random ones for the rest."""
-    named = [document.id for document in documents] if ids is None else list(ids)
-    if len(named) != len(documents):
-        raise ValueError(f"there are {len(documents):,} documents and {len(named):,} ids; give one for each, or none")
-    return [key or str(uuid.uuid4()) for key in named]
+    document_ids = [document.id for document in documents] if ids is None else list(ids)
+    if len(document_ids) != len(documents):
+        raise ValueError(
+            f"there are {len(documents):,} documents and {len(document_ids):,} ids; give one for each, or none"
+        )
+    return [key or str(uuid.uuid4()) for key in document_ids]
 
 
 def _text(metadata: Mapping[str, Any], name: str) -> str | None:
@@ -107,7 +109,11 @@ def _text(metadata: Mapping[str, Any], name: str) -> str | None:
 def of_keys(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
     """The documents of some keys, in their order; what is not there is left out."""
     found = store.get_many(list(dict.fromkeys(keys)))
-    return [Document(id=each.key, page_content=each.text, metadata=each.meta) for each in found if each is not None]
+    return [
+        Document(id=document.key, page_content=document.text, metadata=document.meta)
+        for document in found
+        if document is not None
+    ]
 
 
 def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Document]:
@@ -115,14 +121,14 @@ def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Doc
 
     A chunk of a document that has more than one says its place in any case.
     """
-    stored = documents_of(state, hits)
-    return [_of_hit(hit, stored[hit.document], evidence) for hit in hits]
+    documents_by_key = documents_of(state, hits)
+    return [_of_hit(hit, documents_by_key[hit.document], evidence) for hit in hits]
 
 
 def _of_hit(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
     metadata = dict(stored.meta)
-    whole = hit.kind == "chunk" and stored.chunks == 1
-    if evidence or not whole:
+    is_whole = hit.kind == "chunk" and stored.chunks == 1
+    if evidence or not is_whole:
         metadata.setdefault("source", stored.source or stored.key)
         metadata["evidence"] = evidence_of(hit)
-    return Document(id=stored.key, page_content=stored.text if whole else hit.text, metadata=metadata)
+    return Document(id=stored.key, page_content=stored.text if is_whole else hit.text, metadata=metadata)

@@ -86,12 +86,14 @@ class KvstoreVectorStore(VectorStore):
         document too. Raises ValueError where there is not one metadata and one id for each text, or none.
         """
         _check_no_more("add_texts", kwargs)
-        given = list(texts)
-        about: Sequence[Mapping[str, Any]] = [{}] * len(given) if metadatas is None else metadatas
-        if len(about) != len(given):
-            raise ValueError(f"there are {len(given):,} texts and {len(about):,} metadata; give one for each, or none")
-        documents = [Document(text, metadata=dict(meta)) for text, meta in zip(given, about, strict=True)]
-        return self._add(documents, ids or [None] * len(given), batch_size)
+        text_list = list(texts)
+        metadata_list: Sequence[Mapping[str, Any]] = [{}] * len(text_list) if metadatas is None else metadatas
+        if len(metadata_list) != len(text_list):
+            raise ValueError(
+                f"there are {len(text_list):,} texts and {len(metadata_list):,} metadata; give one for each, or none"
+            )
+        documents = [Document(text, metadata=dict(meta)) for text, meta in zip(text_list, metadata_list, strict=True)]
+        return self._add(documents, ids or [None] * len(text_list), batch_size)
 
     def add_documents(
         self,
@@ -124,8 +126,8 @@ class KvstoreVectorStore(VectorStore):
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[Document]:
         """The ``k`` documents nearest to a question; ``using`` may be ``hybrid`` or ``lexical`` as well."""
-        found = self.similarity_search_with_score(query, k, filter, using=using, **kwargs)
-        return [document for document, _ in found]
+        scored_documents = self.similarity_search_with_score(query, k, filter, using=using, **kwargs)
+        return [document for document, _ in scored_documents]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
@@ -176,8 +178,8 @@ class KvstoreVectorStore(VectorStore):
             hits = self._hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
             vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
             question = np.asarray(embedding, np.float32)
-            chosen = marginally_relevant(question / np.linalg.norm(question), vectors, k, lambda_mult)
-            return stored_documents.of_hits(state, [hits[row] for row, _ in chosen], evidence=False)
+            selected = marginally_relevant(question / np.linalg.norm(question), vectors, k, lambda_mult)
+            return stored_documents.of_hits(state, [hits[row] for row, _ in selected], evidence=False)
 
     def _nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         with self.store.snapshot() as state:
@@ -210,9 +212,9 @@ class KvstoreVectorStore(VectorStore):
         **kwargs: Any,
     ) -> Self:
         """A vector store with some texts put into it; takes what the class and :meth:`add_texts` take."""
-        made = cls(path, embedding, store=store, namespace=namespace, settings=settings)
-        made.add_texts(texts, metadatas, ids=ids, **kwargs)
-        return made
+        vector_store = cls(path, embedding, store=store, namespace=namespace, settings=settings)
+        vector_store.add_texts(texts, metadatas, ids=ids, **kwargs)
+        return vector_store
 
 
 def _check_no_more(method: str, arguments: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ def condition_of(filters: MetadataFilters | None) -> FilterMapping | None:
     if filters is None or not filters.filters:
         return None
     parts = [
-        (condition_of(each) or {}) if isinstance(each, MetadataFilters) else _of_one(each) for each in filters.filters
+        (condition_of(part) or {}) if isinstance(part, MetadataFilters) else _of_one(part) for part in filters.filters
     ]
     if filters.condition == FilterCondition.OR:
         return {"$or": parts}
@@ -60,5 +60,5 @@ def _of_one(one: MetadataFilter) -> FilterMapping:
 
 def joined(*conditions: FilterMapping | None) -> FilterMapping | None:
     """All of some conditions; None where there is none."""
-    said = [condition for condition in conditions if condition is not None]
-    return {"$and": said} if said else None
+    present = [condition for condition in conditions if condition is not None]
+    return {"$and": present} if present else None

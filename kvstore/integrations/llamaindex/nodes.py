@@ -39,8 +39,8 @@ def of_document(document: Document) -> BaseNode:
 
 def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
     """What was found as nodes; with ``evidence`` the metadata say why and where."""
-    stored = documents_of(state, hits)
-    return [_of_hit(hit, stored[hit.document], evidence) for hit in hits]
+    documents = documents_of(state, hits)
+    return [_of_hit(hit, documents[hit.document], evidence) for hit in hits]
 
 
 def _of_hit(hit: Hit, document: Document, evidence: bool) -> BaseNode:

@@ -75,13 +75,13 @@ class KvstoreRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         question = query_bundle.query_str
-        asked = self._opened.clauses(question, query_bundle.embedding, self._fill)
+        query_clauses = self._opened.clauses(question, query_bundle.embedding, self._fill)
         with self._opened.store.snapshot() as state:
             evidence = state.retrieve(
                 question,
-                vector=asked["vector"],
+                vector=query_clauses["vector"],
                 where=condition_of(self._filters) if self._where is None else self._where,
-                options=asked["options"] | self._options,
+                options=query_clauses["options"] | self._options,
                 **self._clauses,
             )
             nodes = of_hits(state, evidence.hits, evidence=True)

@@ -104,17 +104,17 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Put nodes, in place of those with the same ids, in one commit; returns the ids of those that are stored."""
         rows = [to_document(node) for node in nodes]
-        blank = [row["key"] for row in rows if not row["text"].strip()]
-        warn_of_blank(blank, len(rows), "nodes")
+        blank_keys = [row["key"] for row in rows if not row["text"].strip()]
+        warn_of_blank(blank_keys, len(rows), "nodes")
         rows = [row for row in rows if row["text"].strip()]
         if not rows:
             return []
         store = self._store
         if store is None:
-            first = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
-            if first is None:
+            first_vector = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
+            if first_vector is None:
                 raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
-            store = self._open(f"none:{len(first)}")
+            store = self._open(f"none:{len(first_vector)}")
         store.put_many(rows)
         return [row["key"] for row in rows]
 
@@ -154,8 +154,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         with self._store.snapshot() as state:
             keys = state.keys(where=where) if where is not None else state.keys()
             if node_ids is not None:
-                there = set(keys)
-                keys = [key for key in dict.fromkeys(node_ids) if key in there]
+                stored_keys = set(keys)
+                keys = [key for key in dict.fromkeys(node_ids) if key in stored_keys]
             return [of_document(document) for document in state.get_many(keys) if document is not None]
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
@@ -163,8 +163,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         if self._store is None:
             return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
         # A retriever of an index that leaves the nodes to this store hands over no ids, as an empty list.
-        nodes = _of_ids("$key", query.node_ids or None)
-        where = joined(nodes, _of_ids(SOURCE, query.doc_ids), condition_of(query.filters))
+        id_condition = _of_ids("$key", query.node_ids or None)
+        where = joined(id_condition, _of_ids(SOURCE, query.doc_ids), condition_of(query.filters))
         with self._store.snapshot() as state:
             hits, scores = self._found(state, query, where, kwargs)
             found = of_hits(state, hits, evidence=False)
@@ -203,11 +203,11 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         """By maximal marginal relevance; what is said in the call goes before what the query says."""
         top, vector = query.similarity_top_k, np.asarray(_vector(query), np.float32)
         weight = said.get("mmr_threshold", query.mmr_threshold)
-        looked_at = said.get("mmr_prefetch_k") or max(_LEAST_LOOKED_AT, _LOOKED_AT * top)
-        hits = state.search("", using="vector", vector=vector, top=max(top, looked_at), where=where)
+        num_candidates = said.get("mmr_prefetch_k") or max(_LEAST_LOOKED_AT, _LOOKED_AT * top)
+        hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
         vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
-        chosen = marginally_relevant(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
-        return [hits[row] for row, _ in chosen], [worth for _, worth in chosen]
+        selected = marginally_relevant(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
+        return [hits[row] for row, _ in selected], [score for _, score in selected]
 
 
 def _of_ids(name: str, ids: Sequence[str] | None) -> FilterMapping | None:

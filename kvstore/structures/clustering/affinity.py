@@ -43,18 +43,18 @@ def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int =
     The strength of two clusters is the sum of the weights between them, over a power of what each has in all. At most
     ``size`` clusters join in one round; there are ``levels`` rounds, or fewer where nothing joins.
     """
-    found: list[Partition] = []
+    partitions: list[Partition] = []
     volumes = _volumes(count, edges)
-    of_node: Partition = np.arange(count)
-    while len(found) < levels and len(edges.weights):
+    cluster_of_node: Partition = np.arange(count)
+    while len(partitions) < levels and len(edges.weights):
         joined = _round(len(volumes), _strengths(edges, volumes), size)
         if joined.max(initial=-1) + 1 == len(volumes):
             break
         volumes = np.bincount(joined, volumes).astype(np.int64)
         edges = between(joined, edges)
-        of_node = joined[of_node]
-        found.append(of_node)
-    return found
+        cluster_of_node = joined[cluster_of_node]
+        partitions.append(cluster_of_node)
+    return partitions
 
 
 def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
@@ -65,8 +65,8 @@ def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> 
     """
     sums: npt.NDArray[Any] = vectors
     del vectors
-    of_node: Partition = np.arange(len(sums))
-    most = 1
+    cluster_of_node: Partition = np.arange(len(sums))
+    max_members = 1
     for _ in range(levels):
         if len(sums) < 2:
             break
@@ -75,22 +75,22 @@ def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> 
         joined = _joined(len(sums), nodes, nearest[nodes], cosines[nodes], size)
         if joined.max() + 1 == len(sums):
             break
-        most *= size
-        sums, of_node = _added(joined, sums, most), joined[of_node]
-        yield of_node
+        max_members *= size
+        sums, cluster_of_node = _added(joined, sums, max_members), joined[cluster_of_node]
+        yield cluster_of_node
 
 
 def strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
     """The ``most`` strongest edges of each node, of either of its ends; equals by the order of the other end."""
-    kept = np.zeros(len(edges.weights), np.bool_)
+    is_selected = np.zeros(len(edges.weights), np.bool_)
     numbers = np.arange(len(edges.weights))
     ends = np.concatenate([edges.first, edges.second])
     others = np.concatenate([edges.second, edges.first])
     order = np.lexsort((others, -np.tile(edges.weights, 2), ends))
     starts = np.searchsorted(ends[order], np.arange(count))
-    place = np.arange(len(order)) - starts[ends[order]]
-    kept[np.tile(numbers, 2)[order[place < most]]] = True
-    return Edges(*(column[kept] for column in edges))
+    position = np.arange(len(order)) - starts[ends[order]]
+    is_selected[np.tile(numbers, 2)[order[position < most]]] = True
+    return Edges(*(column[is_selected] for column in edges))
 
 
 def _added(joined: Partition, rows: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
@@ -98,11 +98,11 @@ def _added(joined: Partition, rows: npt.NDArray[Any], most: int) -> npt.NDArray[
     order = np.argsort(joined, kind="stable")
     starts = np.searchsorted(joined[order], np.arange(int(joined.max()) + 1))
     # No component of a unit vector is above one, and rounding in single precision adds less than the room left here.
-    small = most * _FIXED < np.iinfo(np.int32).max // 2
-    sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if small else np.int64)
-    fixed = 1 if rows.dtype.kind == "i" else _FIXED
-    for place, column in enumerate(rows.T):
-        sums[:, place] = np.add.reduceat(np.rint(column[order].astype(np.float64) * fixed).astype(np.int64), starts)
+    fits_int32 = most * _FIXED < np.iinfo(np.int32).max // 2
+    sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if fits_int32 else np.int64)
+    scale = 1 if rows.dtype.kind == "i" else _FIXED
+    for index, column in enumerate(rows.T):
+        sums[:, index] = np.add.reduceat(np.rint(column[order].astype(np.float64) * scale).astype(np.int64), starts)
     return sums
 
 
@@ -130,8 +130,8 @@ def _round(count: int, edges: Edges, size: int) -> Partition:
     others = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)
     order = np.lexsort((others, -strengths, ends))
-    nodes, places = np.unique(ends[order], return_index=True)
-    best = order[places]
+    nodes, positions = np.unique(ends[order], return_index=True)
+    best = order[positions]
     return _joined(count, nodes, others[best], strengths[best], size)
 
 
@@ -148,25 +148,25 @@ def _joined(count: int, nodes: Partition, nearest: Partition, strengths: Partiti
 
     low, high = np.minimum(nodes, nearest), np.maximum(nodes, nearest)
     order = np.lexsort((high, low, -strengths))
-    for one, other in zip(low[order].tolist(), high[order].tolist(), strict=True):
-        first, second = find(one), find(other)
+    for left, right in zip(low[order].tolist(), high[order].tolist(), strict=True):
+        first, second = find(left), find(right)
         if first != second and members[first] + members[second] <= size:
-            kept, gone = min(first, second), max(first, second)
-            root[gone] = kept
-            members[kept] += members[gone]
+            new_root, old_root = min(first, second), max(first, second)
+            root[old_root] = new_root
+            members[new_root] += members[old_root]
     return numbered([find(node) for node in range(count)])
 
 
 def between(joined: Partition, edges: Edges) -> Edges:
     """The edges between clusters that were joined: each pair once, with the sum of its weights."""
-    one, other = joined[edges.first], joined[edges.second]
-    apart = one != other
-    low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
-    clusters = int(joined.max(initial=-1)) + 1
-    codes, places = np.unique(low * clusters + high, return_inverse=True)
+    left, right = joined[edges.first], joined[edges.second]
+    is_between = left != right
+    low, high = np.minimum(left, right)[is_between], np.maximum(left, right)[is_between]
+    num_clusters = int(joined.max(initial=-1)) + 1
+    codes, code_positions = np.unique(low * num_clusters + high, return_inverse=True)
     weights: Partition = np.zeros(len(codes), np.int64)
-    np.add.at(weights, places, edges.weights[apart])
-    return Edges(codes // max(clusters, 1), codes % max(clusters, 1), weights)
+    np.add.at(weights, code_positions, edges.weights[is_between])
+    return Edges(codes // max(num_clusters, 1), codes % max(num_clusters, 1), weights)
 
 
 def numbered(labels: Sequence[int] | Partition) -> Partition:

@@ -32,6 +32,6 @@ class Children:
     def of_all(self, nodes: Partition) -> Partition:
         """Those of some nodes, one after the other."""
         starts, sizes = self._bounds[nodes], self._bounds[nodes + 1] - self._bounds[nodes]
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        found: Partition = self._by_parent[np.repeat(starts, sizes) + within]
-        return found
+        offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        children: Partition = self._by_parent[np.repeat(starts, sizes) + offsets]
+        return children

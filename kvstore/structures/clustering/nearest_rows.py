@@ -38,20 +38,20 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
     ``rows`` have any length, shape (n, dimension).
     """
     nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), -(10**9), np.int64)
-    drawn = _drawn(rows)
+    hashes = _drawn(rows)
     # Rows that are equal are nearest to each other; one of them stands for all, so that many cost no more than one.
-    _, first, which, counts = np.unique(drawn, return_index=True, return_inverse=True, return_counts=True)
+    _, first, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     order = np.sort(first)
     if len(order) <= _COMPARED:
         cells: Sequence[RowPlaces] = [order]
     else:
-        cells = _cells(rows, order, drawn)
+        cells = _cells(rows, order, hashes)
     for members in cells:
         units = _units(rows, members)
-        for asked in _portions(len(members)):
-            _take_nearest(units, members, asked, nearest, cosines)
+        for part in _portions(len(members)):
+            _take_nearest(units, members, part, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
-        equal = np.flatnonzero(which == group)
+        equal = np.flatnonzero(group_of_row == group)
         nearest[equal[0]], nearest[equal[1:]] = equal[1], equal[:-1]
         cosines[equal] = 10_000
     return nearest, cosines
@@ -59,14 +59,14 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
 
 def near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
     """About the ``most`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
-    every = np.arange(len(rows))
-    found = np.full((len(rows), most), -1, np.int64)
+    all_rows = np.arange(len(rows))
+    neighbors = np.full((len(rows), most), -1, np.int64)
     cosines = np.full((len(rows), most), -np.inf, np.float32)
-    for members in [every] if len(every) <= _COMPARED else _cells(rows, every, _drawn(rows)):
+    for members in [all_rows] if len(all_rows) <= _COMPARED else _cells(rows, all_rows, _drawn(rows)):
         units = _units(rows, members)
-        for asked in _portions(len(members)):
-            _take_near(units, members, asked, found, cosines)
-    return found
+        for part in _portions(len(members)):
+            _take_near(units, members, part, neighbors, cosines)
+    return neighbors
 
 
 def _portions(count: int) -> Iterator[slice]:
@@ -80,21 +80,21 @@ def _take_near(units: Matrix, among: RowPlaces, part: slice, found: RowPlaces, c
     than some of those found."""
     if len(among) < 2:
         return
-    asked = among[part]
+    queries = among[part]
     products = _products(units, part)
     # Itself, and what another cell has brought, is not found again.
-    for column in (asked, *found[asked].T):
-        places = np.minimum(np.searchsorted(among, column), len(among) - 1)
-        known = among[places] == column
-        products[known, places[known]] = -np.inf
-    most = found.shape[1]
-    count = min(most, len(among) - 1)
-    places = np.argpartition(-products, count - 1, axis=1)[:, :count]
-    both = np.concatenate((cosines[asked], np.take_along_axis(products, places, axis=1)), axis=1)
-    rows = np.concatenate((found[asked], among[places]), axis=1)
-    best = np.argpartition(-both, most - 1, axis=1)[:, :most]
-    cosines[asked] = np.take_along_axis(both, best, axis=1)
-    found[asked] = np.where(cosines[asked] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
+    for column in (queries, *found[queries].T):
+        positions = np.minimum(np.searchsorted(among, column), len(among) - 1)
+        is_known = among[positions] == column
+        products[is_known, positions[is_known]] = -np.inf
+    max_neighbors = found.shape[1]
+    count = min(max_neighbors, len(among) - 1)
+    positions = np.argpartition(-products, count - 1, axis=1)[:, :count]
+    all_cosines = np.concatenate((cosines[queries], np.take_along_axis(products, positions, axis=1)), axis=1)
+    rows = np.concatenate((found[queries], among[positions]), axis=1)
+    best = np.argpartition(-all_cosines, max_neighbors - 1, axis=1)[:, :max_neighbors]
+    cosines[queries] = np.take_along_axis(all_cosines, best, axis=1)
+    found[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
 
 
 def _units(rows: npt.NDArray[Any], places: RowPlaces) -> Matrix:
@@ -113,29 +113,31 @@ def _units(rows: npt.NDArray[Any], places: RowPlaces) -> Matrix:
 
 def _drawn(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """A number for each row that follows from its components alone."""
-    drawn = np.empty(len(rows), np.uint64)
+    hashes = np.empty(len(rows), np.uint64)
     for start in range(0, len(rows), _AT_ONCE):
         units = _units(rows, np.arange(start, min(start + _AT_ONCE, len(rows))))
-        mixed = np.zeros(len(units), np.uint64)
+        part_hashes = np.zeros(len(units), np.uint64)
         for column in units.T:
-            mixed = (mixed ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
-        drawn[start : start + _AT_ONCE] = mixed
-    return drawn
+            part_hashes = (part_hashes ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(
+                0x9E3779B97F4A7C15
+            )
+            part_hashes ^= part_hashes >> np.uint64(29)
+        hashes[start : start + _AT_ONCE] = part_hashes
+    return hashes
 
 
 def _cells(rows: npt.NDArray[Any], places: RowPlaces, drawn: npt.NDArray[np.uint64]) -> Sequence[RowPlaces]:
     """The rows at some places by cells, each in those of the rows that it is nearest to among those that begin one."""
-    begins = places[drawn[places] % _CELL == 0]
-    if len(begins) <= _CELLS:
+    cell_rows = places[drawn[places] % _CELL == 0]
+    if len(cell_rows) <= _CELLS:
         return [places]
     cells = np.empty((len(places), _CELLS), np.int64)
-    centres = _units(rows, begins).T
+    centres = _units(rows, cell_rows).T
     for start in range(0, len(places), _AT_ONCE):
         products = _units(rows, places[start : start + _AT_ONCE]) @ centres
         cells[start : start + _AT_ONCE] = _largest(products, _CELLS)
     order = np.argsort(cells.ravel(), kind="stable")
-    bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(begins)))
+    bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))
     return np.split(places[order // _CELLS], bounds)
 
 
@@ -144,18 +146,18 @@ def _take_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPlac
     it is nearer than what was met before."""
     if len(among) < 2:
         return
-    asked = among[part]
+    queries = among[part]
     products = _products(units, part)
-    products[np.arange(len(asked)), part.start + np.arange(len(asked))] = -np.inf
-    places = _largest(products, min(_PROPOSED, len(among) - 1))
+    products[np.arange(len(queries)), part.start + np.arange(len(queries))] = -np.inf
+    candidates = _largest(products, min(_PROPOSED, len(among) - 1))
     rows = units[part].astype(np.float64)
-    for place in places.T:
-        column = among[place]
+    for positions in candidates.T:
+        column = among[positions]
         # Products of whole numbers below 2^20 add up exactly in double precision, in any order.
-        exact = np.einsum("ij,ij->i", rows * _SCALE, units[place].astype(np.float64) * _SCALE)
-        rounded = np.rint(exact * (10_000 / _SCALE**2)).astype(np.int64)
-        better = (rounded > cosines[asked]) | ((rounded == cosines[asked]) & (column < nearest[asked]))
-        nearest[asked[better]], cosines[asked[better]] = column[better], rounded[better]
+        exact = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
+        int_cosines = np.rint(exact * (10_000 / _SCALE**2)).astype(np.int64)
+        is_better = (int_cosines > cosines[queries]) | ((int_cosines == cosines[queries]) & (column < nearest[queries]))
+        nearest[queries[is_better]], cosines[queries[is_better]] = column[is_better], int_cosines[is_better]
 
 
 def _products(units: Matrix, part: slice) -> Matrix:
@@ -170,9 +172,9 @@ def _largest(products: Matrix, count: int) -> RowPlaces:
 
     Looking through all for each is several times as quick as parting them (``argpartition``).
     """
-    found = np.empty((len(products), count), np.int64)
+    positions = np.empty((len(products), count), np.int64)
     rows = np.arange(len(products))
     for column in range(count):
-        found[:, column] = products.argmax(axis=1)
-        products[rows, found[:, column]] = -np.inf
-    return found
+        positions[:, column] = products.argmax(axis=1)
+        products[rows, positions[:, column]] = -np.inf
+    return positions

@@ -32,9 +32,9 @@ class ListedChunks:
 
     def places(self, chunks: Ids) -> npt.NDArray[np.int64]:
         """Where they stand among some chunks, which ascend: the others, however many, are not looked at."""
-        found = chunks.searchsorted(self._ids)
-        there = chunks.take(found, mode="clip") == self._ids if len(chunks) else found < 0
-        return found[there].astype(np.int64)
+        positions = chunks.searchsorted(self._ids)
+        is_present = chunks.take(positions, mode="clip") == self._ids if len(chunks) else positions < 0
+        return positions[is_present].astype(np.int64)
 
 
 class Allowed:
@@ -63,11 +63,11 @@ class Allowed:
         group = np.uint64(GROUP)
         length = int(self.stops[-1] // group) if len(self.stops) else 0
         # +1 where a run begins and -1 where it ends; a document may be without chunks.
-        filled = self.starts < self.stops
-        edges = np.zeros(length + 1, np.int8)
-        edges[(self.starts[filled] // group).astype(np.intp)] += 1
-        edges[(self.stops[filled] // group).astype(np.intp)] -= 1
-        return np.cumsum(edges[:length], dtype=np.int8).view(np.uint8)
+        nonempty = self.starts < self.stops
+        deltas = np.zeros(length + 1, np.int8)
+        deltas[(self.starts[nonempty] // group).astype(np.intp)] += 1
+        deltas[(self.stops[nonempty] // group).astype(np.intp)] -= 1
+        return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer, in their order."""
@@ -75,8 +75,8 @@ class Allowed:
         if not len(table):
             return np.zeros(len(chunks), np.bool_)
         groups = chunks // np.uint64(GROUP)
-        found: npt.NDArray[np.bool_] = table.view(np.bool_).take(groups.astype(np.intp), mode="clip")
-        return found & (groups < len(table))
+        is_allowed: npt.NDArray[np.bool_] = table.view(np.bool_).take(groups.astype(np.intp), mode="clip")
+        return is_allowed & (groups < len(table))
 
     def has(self, chunk: int) -> bool:
         """Whether one chunk may answer."""
@@ -89,15 +89,15 @@ class Allowed:
 
     def overlapping(self, first: int, last: int) -> bool:
         """Whether any chunk from ``first`` to ``last``, both included, may answer."""
-        place = int(np.searchsorted(self.stops, np.uint64(first), "right"))
-        return place < len(self.starts) and int(self.starts[place]) <= last
+        position = int(np.searchsorted(self.stops, np.uint64(first), "right"))
+        return position < len(self.starts) and int(self.starts[position]) <= last
 
     def __contains__(self, document: object) -> bool:
         """Whether the document of this id may answer."""
         if not isinstance(document, int):
             return False
-        place = int(np.searchsorted(self.documents, np.uint64(document)))
-        return place < len(self.documents) and int(self.documents[place]) == document
+        position = int(np.searchsorted(self.documents, np.uint64(document)))
+        return position < len(self.documents) and int(self.documents[position]) == document
 
     def __len__(self) -> int:
         """How many documents may answer."""

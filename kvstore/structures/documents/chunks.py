@@ -55,12 +55,12 @@ class Chunks:
         """The record of each of some chunk ids, or None where there is a hole."""
         keys = list(map(records.u64, chunks))
         values = self._view.get_many(tables.CHUNKS, keys)
-        there = [place for place, value in enumerate(values) if value is not None]
-        found: list[ChunkRecord | None] = [None] * len(values)
-        decoded = _decoded([values[place] for place in there], [keys[place] for place in there])
-        for place, numbers in zip(there, decoded.tolist(), strict=True):
-            found[place] = ChunkRecord._make(numbers)
-        return found
+        present = [position for position, value in enumerate(values) if value is not None]
+        chunk_records: list[ChunkRecord | None] = [None] * len(values)
+        rows = _decoded([values[position] for position in present], [keys[position] for position in present])
+        for position, numbers in zip(present, rows.tolist(), strict=True):
+            chunk_records[position] = ChunkRecord._make(numbers)
+        return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         """Whether there is a chunk of each of some ids."""
@@ -151,12 +151,12 @@ class Abstracts:
     def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
         """The records of abstracts that must exist; raises CorruptionError where one does not."""
         keys = list(map(records.u64, abstracts))
-        found = []
+        abstract_records = []
         for key, value in zip(keys, self._view.get_many(tables.ABSTRACTS, keys), strict=True):
             if value is None:
                 raise CorruptionError(f"abstract {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
-            found.append(AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key)))
-        return found
+            abstract_records.append(AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key)))
+        return abstract_records
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
         """All abstracts in order of their ids: leaves first."""

@@ -37,8 +37,8 @@ class ConditionCache:
 
     def columns(self, change: int) -> NumberColumns | None:
         """The columns of all documents as they are since a change, where they are kept."""
-        kept = self._columns
-        return None if kept is None or kept[0] != change else kept[1]
+        entry = self._columns
+        return None if entry is None or entry[0] != change else entry[1]
 
     def keep_columns(self, change: int, columns: NumberColumns) -> None:
         """Keep the columns of all documents in place of those of another change, unless they are many."""
@@ -48,16 +48,16 @@ class ConditionCache:
     def get(self, key: Hashable) -> Allowed | None:
         """What is kept under a key, or None."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            allowed = self._kept.get(key)
+            if allowed is not None:
                 self._kept.move_to_end(key)
-            return found
+            return allowed
 
     def keep(self, key: Hashable, allowed: Allowed) -> None:
         """Keep what was found, as far as there is room."""
         with self._lock:
-            before = self._kept.pop(key, None)
-            self._documents += len(allowed) - (0 if before is None else len(before))
+            previous = self._kept.pop(key, None)
+            self._documents += len(allowed) - (0 if previous is None else len(previous))
             self._kept[key] = allowed
             while self._kept and (self._documents > _MOST_DOCUMENTS or len(self._kept) > _MOST_CONDITIONS):
                 _, oldest = self._kept.popitem(last=False)

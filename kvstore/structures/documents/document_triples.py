@@ -47,8 +47,8 @@ class DocumentTriples:
 
     def pairs(self) -> list[tuple[str, str]]:
         """The normal forms that belong together: a triple's two, or a name with itself."""
-        found = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
-        return [(entity_key(one), entity_key(other)) for one, other in found]
+        name_pairs = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
+        return [(entity_key(left), entity_key(right)) for left, right in name_pairs]
 
     def introductions(self) -> dict[str, str]:
         """Every name by its normal form, as it was written first."""
@@ -80,8 +80,8 @@ def joined(triples: DocumentTriples, entity_filter: EntityFilter) -> list[Entity
     if not triples:
         return []
     keys = sorted(set(triples.pairs()))
-    ones, others = (entity_filter.find_many([pair[end] for pair in keys]).tolist() for end in (0, 1))
-    return list(zip(ones, others, strict=True))
+    left_entities, right_entities = (entity_filter.find_many([pair[side] for pair in keys]).tolist() for side in (0, 1))
+    return list(zip(left_entities, right_entities, strict=True))
 
 
 class Triples:

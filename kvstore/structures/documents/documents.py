@@ -234,10 +234,10 @@ class Documents:
 
     def of_origin(self, origin: str) -> Iterator[DocumentRecord]:
         """The documents that were found in a folder last, in order of their ids."""
-        packed = origin.encode(errors="surrogatepass")
+        encoded_origin = origin.encode(errors="surrogatepass")
         for key, value in self._view.scan(tables.DOCUMENTS):
             # A record that has not these bytes anywhere is of another folder, and is not decoded.
-            if packed in bytes(value):
+            if encoded_origin in bytes(value):
                 record = DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
                 if record.origin == origin:
                     yield record
@@ -245,8 +245,8 @@ class Documents:
     def keys(self, prefix: str = "") -> Iterator[str]:
         """Document keys in order of their bytes, those beginning with ``prefix``."""
         start = prefix.encode()[:400]
-        for stored, value in self._view.scan(tables.DOCUMENT_KEYS, start):
-            plain = bytes(stored)
+        for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
+            plain = bytes(stored_key)
             if not plain.startswith(start):
                 return
             key = plain.decode() if b"\xff" not in plain else self.get(records.U64.unpack(value)[0]).key
@@ -265,16 +265,16 @@ class Documents:
 
     def text_slices(self, places: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
         """By document, pieces of the stored texts of many, each from one byte to another; no text is kept at hand."""
-        found: dict[int, list[str]] = {}
+        slices: dict[int, list[str]] = {}
         keys = list(map(records.u64, places))
         for document, key, value in zip(places, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
             value = _present(document, value)
             text: bytes | memoryview | None = _long_text(value)
             if text is None:
-                last = max((end for _, end in places[document]), default=0)
-                text = decoded_text(records.unseal(value, tables.TEXTS, key), key, last)
-            found[document] = [_slice(document, text, start, end) for start, end in places[document]]
-        return found
+                max_end = max((end for _, end in places[document]), default=0)
+                text = decoded_text(records.unseal(value, tables.TEXTS, key), key, max_end)
+            slices[document] = [_slice(document, text, start, end) for start, end in places[document]]
+        return slices
 
     def _text(self, document: int, value: memoryview) -> bytes:
         """The text of a document whose record in ``texts`` is ``value``."""
@@ -330,8 +330,8 @@ class DocumentWriter(Documents):
 
     def _put_record(self, record: DocumentRecord) -> None:
         # What is cut by rule, as nearly all is, says nothing of it.
-        body = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
-        self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(body))
+        fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
+        self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove the records, keys, texts and outlines of some documents."""
@@ -360,10 +360,10 @@ def heading_path(outline: Sequence[Titled], section: int) -> list[str]:
     Raises CorruptionError where the outline has no such section, or a section stands below a later one.
     """
     path: list[str] = []
-    below = len(outline)
+    upper_bound = len(outline)
     while section >= 0:
-        if section >= below:
+        if section >= upper_bound:
             raise CorruptionError(f"section {section} is referred to but not in its document's outline; run CHECK")
         path.append(outline[section].title)
-        section, below = outline[section].parent, section
+        section, upper_bound = outline[section].parent, section
     return path[::-1]

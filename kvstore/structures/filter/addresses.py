@@ -48,9 +48,9 @@ def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
 def best(places: Collection[tuple[int, int]]) -> list[int]:
     """As :func:`of_places`, as a list."""
     if len(places) == 1 or len(dict(places)) == len(places):  # as mostly
-        return sorted([rank << SHIFT | place for place, rank in places])
+        return sorted([rank << SHIFT | target for target, rank in places])
     ranks: dict[tuple[bool, int], int] = {}
-    for place, rank in places:
-        which = (rank == NODE, place)
-        ranks[which] = min(rank, ranks.get(which, rank))
-    return sorted(address(rank, place) for (_, place), rank in ranks.items())
+    for target, rank in places:
+        target_key = (rank == NODE, target)
+        ranks[target_key] = min(rank, ranks.get(target_key, rank))
+    return sorted(address(rank, target) for (_, target), rank in ranks.items())

@@ -57,56 +57,56 @@ class BlockLists:
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
         """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []
-        wanted = _LAST if limit is None else limit
-        reach = records.u32(entity), _key(entity, start) + b"\x00"
-        before = self._view.last_many(self._table, [reach])[0] if start else None
-        for _, block in self._blocks(entity, start if before is None else _first(before[0])):
-            part = block[np.searchsorted(block, np.uint64(start)) :][:wanted]
+        remaining = _LAST if limit is None else limit
+        key_range = records.u32(entity), _key(entity, start) + b"\x00"
+        first_block = self._view.last_many(self._table, [key_range])[0] if start else None
+        for _, block in self._blocks(entity, start if first_block is None else _first(first_block[0])):
+            part = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
             parts.append(part)
-            wanted -= len(part)
-            if wanted <= 0:
+            remaining -= len(part)
+            if remaining <= 0:
                 break
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
         """All blocks of some entities, entity by entity in the order given: the entity, and numbers of its own."""
-        found = self._view.get_below(self._table, list(map(records.u32, entities)))
-        return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in found]
+        block_records = self._view.get_below(self._table, list(map(records.u32, entities)))
+        return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
     def first(self, entity: int) -> int:
         """The first address of an entity that must have a long list; raises CorruptionError where it has none."""
-        for first, _ in self._blocks(entity, 0):
-            return first
+        for first_number, _ in self._blocks(entity, 0):
+            return first_number
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
     def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, Changed]:
         """Remove and add numbers of many entities, both ascending."""
         view = self._writable()
-        done = dict.fromkeys(changes, Changed(0, 0))
-        waiting = {entity: change for entity, change in changes.items() if any(change)}
-        while waiting:
+        totals = dict.fromkeys(changes, Changed(0, 0))
+        pending = {entity: change for entity, change in changes.items() if any(change)}
+        while pending:
             # From the end: the block that the largest number left belongs to takes all that begin with it or later.
             blocks = [
                 next(view.scan(self._table, records.u32(entity), _end(entity)), None) if block is None else block
-                for entity, block in zip(waiting, view.last_many(self._table, last_blocks(waiting)), strict=True)
+                for entity, block in zip(pending, view.last_many(self._table, last_blocks(pending)), strict=True)
             ]
-            written: dict[bytes, bytes | None] = {}
-            counted, before, fallen = self._changed(waiting, blocks, _SMALL, written)
-            for entity, (removed, new) in zip(waiting, counted, strict=True):
-                done[entity] = Changed(done[entity].removed + removed, done[entity].new + new)
-            for entity, (key, size) in fallen.items():
-                self._join(view, entity, key, size, written)
-            view.change_many(self._table, written)
-            waiting = before
-        return done
+            block_changes: dict[bytes, bytes | None] = {}
+            change_counts, remaining, small_blocks = self._changed(pending, blocks, _SMALL, block_changes)
+            for entity, (num_removed, num_new) in zip(pending, change_counts, strict=True):
+                totals[entity] = Changed(totals[entity].removed + num_removed, totals[entity].new + num_new)
+            for entity, (key, size) in small_blocks.items():
+                self._join(view, entity, key, size, block_changes)
+            view.change_many(self._table, block_changes)
+            pending = remaining
+        return totals
 
     def _join(self, view: View, entity: int, key: bytes, size: int, written: dict[bytes, bytes | None]) -> None:
         """Put the block that follows one of ``written`` into it, if it is small enough."""
-        following = next(view.scan(self._table, key + b"\x00", _end(entity)), None)
-        numbers = [] if following is None else _decode(self._table, *following).tolist()
-        if following is not None and size + len(numbers) <= _JOINED:
+        next_block = next(view.scan(self._table, key + b"\x00", _end(entity)), None)
+        numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
+        if next_block is not None and size + len(numbers) <= _JOINED:
             self._changed({entity: ((), numbers)}, [(key, memoryview(written[key] or b""))], 0, written)
-            written[following[0]] = None
+            written[next_block[0]] = None
 
     def take(self, entity: int) -> bytes:
         """Remove a whole list; returns its numbers as packed little-endian u64."""

@@ -179,8 +179,8 @@ class EntityFilter:
     def find(self, key: str) -> FilterEntry | None:
         """The entry of a name, or None."""
         self._pages.require_open()
-        found = self._index.find(key)
-        return None if found is None else FilterEntry(*found)
+        entry_fields = self._index.find(key)
+        return None if entry_fields is None else FilterEntry(*entry_fields)
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         """The entities of many names, 0 for those that are absent."""
@@ -195,25 +195,26 @@ class EntityFilter:
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """The entities of many names and the first address of each; 0 and 0 where there is none."""
-        found, first = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
+        found, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin():
-            for position in find_many(self._index, keys, found, first):
+            for position in find_many(self._index, keys, found, first_addresses):
                 with self._lock:
-                    first[position] = self._lists.first(int(found[position]))
-        return found, first
+                    first_addresses[position] = self._lists.first(int(found[position]))
+        return found, first_addresses
 
     def addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
         """The addresses of a name, ascending: at most ``limit``, those above ``after``; empty when it is absent."""
         start = 0 if after is None else max(0, after + 1)
-        found = self._look_up(key, limit, start) if start <= _LAST_ADDRESS else None
-        return np.empty(0, np.uint64) if found is None else found[1]
+        entry_addresses = self._look_up(key, limit, start) if start <= _LAST_ADDRESS else None
+        return np.empty(0, np.uint64) if entry_addresses is None else entry_addresses[1]
 
     def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """The addresses below ``stop`` of many names, ascending; none of a name that is absent."""
         with self._pin():
-            found = addresses_below(self._index, keys, stop)
+            address_tuples = addresses_below(self._index, keys, stop)
         return [
-            self._listed_below(key, stop) if places is None else places for key, places in zip(keys, found, strict=True)
+            self._listed_below(key, stop) if places is None else places
+            for key, places in zip(keys, address_tuples, strict=True)
         ]
 
     def _listed_below(self, key: str, stop: int) -> tuple[int, ...]:
@@ -262,26 +263,30 @@ class EntityFilter:
         self._require_writable()
         if len(keys) != len(entities):
             raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")
-        unfit = self._index.first_unfit(keys)
-        if unfit >= 0:
-            raise InputError(f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[unfit][:80]!r}")
+        unfit_index = self._index.first_unfit(keys)
+        if unfit_index >= 0:
+            raise InputError(
+                f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[unfit_index][:80]!r}"
+            )
         numbers = np.asarray(entities)
         if len(numbers) and (numbers.dtype.kind not in "iu" or not 0 < numbers.min() <= numbers.max() <= _ALL):
             raise InputError(f"an entity's id is from 1 to {_ALL}, not {min(entities)} or {max(entities)}")
         if len(set(keys)) != len(keys):
             raise InputError("a name was given twice; give each name once")
-        present = np.flatnonzero(self.find_many(keys))
-        if len(present):
-            raise InputError(f"the name {keys[present[0]]!r} is in the filter already; add to its addresses instead")
+        present_indexes = np.flatnonzero(self.find_many(keys))
+        if len(present_indexes):
+            raise InputError(
+                f"the name {keys[present_indexes[0]]!r} is in the filter already; add to its addresses instead"
+            )
         self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
 
     def delete(self, key: str) -> bool:
         """Remove a name with all its addresses; False when it was absent."""
         self._require_writable()
-        left = self._index.delete(key)
-        if left > 0:
-            self._lists.take(left)
-        return left >= 0
+        list_entity = self._index.delete(key)
+        if list_entity > 0:
+            self._lists.take(list_entity)
+        return list_entity >= 0
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Add addresses to a name; returns how many were new. Raises EntityNotFoundError for an absent name."""
@@ -294,10 +299,10 @@ class EntityFilter:
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """:meth:`add_addresses` for many names; returns how many were new in all."""
         self._require_writable()
-        changed, absent = self._index.change_addresses(keys, addresses, True)
-        if absent >= 0:
-            raise EntityNotFoundError(f"the name {keys[absent]!r} is not in the filter; insert it first")
-        return changed
+        num_changed, absent_index = self._index.change_addresses(keys, addresses, True)
+        if absent_index >= 0:
+            raise EntityNotFoundError(f"the name {keys[absent_index]!r} is not in the filter; insert it first")
+        return num_changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """:meth:`remove_addresses` for many names; returns how many were removed in all."""
@@ -353,12 +358,12 @@ class EntityFilter:
         self._pages.require_open()
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")
-        found = self._index.look_up(key, _ALL if limit is None else min(limit, _ALL), start)
-        if found is None:
+        record = self._index.look_up(key, _ALL if limit is None else min(limit, _ALL), start)
+        if record is None:
             return None
-        entity, count, temperature, packed = found
-        if packed is not None:
-            return FilterEntry(entity, count, temperature), np.frombuffer(packed, np.uint64)
+        entity, count, temperature, packed_addresses = record
+        if packed_addresses is not None:
+            return FilterEntry(entity, count, temperature), np.frombuffer(packed_addresses, np.uint64)
         with self._lock:
             return FilterEntry(entity, count, temperature), self._lists.read(entity, limit, start)
 
@@ -374,5 +379,5 @@ class EntityFilter:
 
 def longest_matches(matches: Matches) -> Matches:
     """From left to right, the longest of the matches that begin first; none of the matches that remain overlap."""
-    kept = longest(matches.start, matches.end)
-    return Matches(matches.start[kept], matches.end[kept], matches.entity[kept])
+    selected = longest(matches.start, matches.end)
+    return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])

@@ -27,11 +27,11 @@ class FilterCache:
         """The filter of a write transaction that has just begun."""
         from .entity_filter import EntityFilter
 
-        kept, self._kept = self._kept, None
-        if kept is None or view.change != kept[1] + 1:
+        cached, self._kept = self._kept, None
+        if cached is None or view.change != cached[1] + 1:
             return EntityFilter(view, hash_seed=hash_seed, temperature_sort=temperature_sort)
-        kept[0].continue_in(view, temperature_sort=temperature_sort)
-        return kept[0]
+        cached[0].continue_in(view, temperature_sort=temperature_sort)
+        return cached[0]
 
     def keep(self, entity_filter: EntityFilter, change: int) -> None:
         """Keep a filter whose changes have been committed as change number ``change``."""

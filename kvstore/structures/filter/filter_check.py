@@ -35,24 +35,24 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
 def _page_lists(
     pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], roomy: set[int]
 ) -> Iterator[str]:
-    for table, numbers, part in (
+    for table, numbers, page_table in (
         (tables.BUCKET_PAGES, bucket_numbers, pages.buckets),
         (tables.BLOCK_PAGES, block_numbers, pages.block_pages),
     ):
-        if len(numbers) != part.live:
-            yield f"table {table}: {len(numbers)} pages are in use, but {part.live} are counted"
+        if len(numbers) != page_table.live:
+            yield f"table {table}: {len(numbers)} pages are in use, but {page_table.live} are counted"
         if pages.view.count(table) != len(numbers):
             yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(numbers)} are in use"
-    for prefix, part in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
+    for prefix, page_table in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
         for number in pages.listed(prefix):
-            if not 0 < number < part.count:
+            if not 0 < number < page_table.count:
                 yield f"table {tables.FILTER_DIRECTORY}: page {number} is on list {prefix.decode()}, but does not exist"
     for number in block_numbers:
         try:
-            flagged = bool(pages.block_pages.page(number)[ROOMY_OFFSET])
+            has_flag = bool(pages.block_pages.page(number)[ROOMY_OFFSET])
         except CorruptionError:
             continue  # told by the check of the pages
-        if flagged != (number in roomy):
+        if has_flag != (number in roomy):
             yield f"block-list page {number} is on the list of pages with room, or says so, but not both"
     for number in sorted(roomy.difference(block_numbers)):
         yield f"block-list page {number} is on the list of pages with room, but not in use"
@@ -60,17 +60,17 @@ def _page_lists(
 
 def _long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
     counts: dict[int, int] = {}
-    last: dict[int, int] = {}
+    last_addresses: dict[int, int] = {}
     try:
-        for entity, first, block in lists.scan():
+        for entity, first_number, block in lists.scan():
             counts[entity] = counts.get(entity, 0) + len(block)
-            if int(block[0]) != first:
-                yield f"address block {first} of entity {entity} begins with another address"
-            if int(block[0]) <= last.get(entity, -1) or not np.all(block[1:] > block[:-1]):
-                yield f"address block {first} of entity {entity} is out of order"
+            if int(block[0]) != first_number:
+                yield f"address block {first_number} of entity {entity} begins with another address"
+            if int(block[0]) <= last_addresses.get(entity, -1) or not np.all(block[1:] > block[:-1]):
+                yield f"address block {first_number} of entity {entity} is out of order"
             if len(block) > BLOCK:
-                yield f"address block {first} of entity {entity} has {len(block)} addresses, more than {BLOCK}"
-            last[entity] = int(block[-1])
+                yield f"address block {first_number} of entity {entity} has {len(block)} addresses, more than {BLOCK}"
+            last_addresses[entity] = int(block[-1])
     except CorruptionError as error:
         yield str(error)
     for entity in sorted(counts.keys() | expected.keys()):

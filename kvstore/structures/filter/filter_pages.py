@@ -157,14 +157,14 @@ class FilterPages:
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
         directory_pages = -(-(1 << head.directory[0]) // DIRECTORY_ENTRIES)
-        bucket = self._part(BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free=FREE_BUCKETS)
-        block = self._part(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free=FREE_BLOCKS)
-        table = self._part(
+        bucket_kind = self._part(BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free=FREE_BUCKETS)
+        block_kind = self._part(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free=FREE_BLOCKS)
+        directory_kind = self._part(
             DIRECTORY_ENCODING, tables.FILTER_DIRECTORY, (directory_pages, directory_pages), DIRECTORY_PREFIX
         )
-        fork = self._part(FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX)
-        self._parts = bucket, block, table, fork
-        self.buckets, self.block_pages, self.table, self.forks = (part.pages for part in self._parts)
+        fork_kind = self._part(FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX)
+        self._parts = bucket_kind, block_kind, directory_kind, fork_kind
+        self.buckets, self.block_pages, self.table, self.forks = (page_kind.pages for page_kind in self._parts)
         self.blocks = BlockStore(self.block_pages, partial(self._reader.list_pages, ROOMY_BLOCKS, None))
         self.directory = Directory(self.table, self.forks, self.buckets, self.blocks, hasher, head.directory)
 
@@ -180,7 +180,7 @@ class FilterPages:
     @property
     def held(self) -> int:
         """How many pages are in memory."""
-        return sum(part.pages.held() for part in self._parts)
+        return sum(page_kind.pages.held() for page_kind in self._parts)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
         """Put every changed page, the lists and the head into the transaction."""
@@ -188,8 +188,8 @@ class FilterPages:
         if not self._reader.is_stored:
             self.table.touch(0)
             self._reader.is_stored = True
-        for part in self._parts:
-            self._flush_part(view, part)
+        for page_kind in self._parts:
+            self._flush_part(view, page_kind)
         self.blocks.forget()
         head = _Head(
             encoding=ENCODING,
@@ -223,31 +223,31 @@ class FilterPages:
         self._reader.require_open()
 
     def _flush_part(self, view: WriteView, part: _PageKind) -> None:
-        released, taken = part.pages.freed()
-        listed = part.pages is self.block_pages
-        roomy = self._reader.roomy if listed else {}
+        released, reused = part.pages.freed()
+        has_room_list = part.pages is self.block_pages
+        roomy = self._reader.roomy if has_room_list else {}
         for number in released:
             key = records.u32(number)
             view.delete(part.table, part.prefix + key)
             if part.free:
                 view.put(tables.FILTER_DIRECTORY, part.free + key, _LISTED)
-            if listed:
+            if has_room_list:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
                 roomy.pop(number, None)
-        for number in taken:
+        for number in reused:
             view.delete(tables.FILTER_DIRECTORY, (part.free or b"") + records.u32(number))
-        changed: dict[bytes, bytes | None] = {}
+        page_changes: dict[bytes, bytes | None] = {}
         for number, page in part.pages.changed():
             key = records.u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED:]))
-            changed[part.prefix + key] = bytes(page)
-            if listed and page[ROOMY_OFFSET] != roomy.get(number):
+            page_changes[part.prefix + key] = bytes(page)
+            if has_room_list and page[ROOMY_OFFSET] != roomy.get(number):
                 roomy[number] = page[ROOMY_OFFSET]
                 if page[ROOMY_OFFSET]:
                     view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED)
                 else:
                     view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
-        view.change_many(part.table, changed)
+        view.change_many(part.table, page_changes)
 
     def _read_head(self) -> _Head | None:
         value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
@@ -268,8 +268,10 @@ class FilterPages:
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free: bytes | None = None
     ) -> _PageKind:
         load = partial(self._reader.load_page, table, prefix, encoding)
-        more = None if free is None else partial(self._reader.list_pages, free, table)
-        pages = PageTable(table, encoding, load, more, CorruptionError, StoreFullError, *counts, self.view.writable)
+        list_free = None if free is None else partial(self._reader.list_pages, free, table)
+        pages = PageTable(
+            table, encoding, load, list_free, CorruptionError, StoreFullError, *counts, self.view.writable
+        )
         return _PageKind(pages, table, prefix, free)
 
 
@@ -281,7 +283,7 @@ def _decode_head(fields: object) -> _Head | None:
     try:
         (buckets, live_buckets), (blocks, live_blocks) = head.bucket_pages, head.block_pages
         numbers = (head.sample, head.entities, head.addresses, head.fork_pages, live_buckets, live_blocks)
-        sound = (
+        is_valid = (
             head.encoding == ENCODING
             and all(isinstance(number, int) and 0 <= number < 1 << 64 for number in (*numbers, *head.directory))
             and live_buckets < buckets <= PAGE_LIMIT
@@ -292,7 +294,7 @@ def _decode_head(fields: object) -> _Head | None:
         )
     except (TypeError, ValueError):
         return None
-    return head if sound else None
+    return head if is_valid else None
 
 
 def _after(prefix: bytes) -> bytes:

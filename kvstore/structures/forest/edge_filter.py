@@ -70,27 +70,30 @@ def on_cycles(edges: Iterable[Edge]) -> set[Edge]:
             continue
         index[root] = low[root] = len(index)
         open_nodes.append(root)
-        walk = [(root, iter(parents[root]))]
-        while walk:
-            node, above = walk[-1]
-            for parent in above:
+        path = [(root, iter(parents[root]))]
+        while path:
+            node, upper_nodes = path[-1]
+            for parent in upper_nodes:
                 if parent not in index:
                     index[parent] = low[parent] = len(index)
                     open_nodes.append(parent)
-                    walk.append((parent, iter(parents.get(parent, ()))))
+                    path.append((parent, iter(parents.get(parent, ()))))
                     break
                 if parent not in component:
                     low[node] = min(low[node], index[parent])
             else:
-                walk.pop()
-                if walk:
-                    below = walk[-1][0]
-                    low[below] = min(low[below], low[node])
+                path.pop()
+                if path:
+                    lower_node = path[-1][0]
+                    low[lower_node] = min(low[lower_node], low[node])
                 if low[node] == index[node]:
                     while component.get(node) is None:
                         component[open_nodes.pop()] = node
     return {
-        (child, parent) for child, above in parents.items() for parent in above if component[child] == component[parent]
+        (child, parent)
+        for child, upper_nodes in parents.items()
+        for parent in upper_nodes
+        if component[child] == component[parent]
     }
 
 
@@ -100,24 +103,24 @@ def acyclic(edges: Sequence[Edge]) -> list[Edge]:
     A topological order of what is kept is maintained, so that only the nodes between the two ends are searched (Pearce
     and Kelly 2006).
     """
-    order = {node: place for place, node in enumerate(dict.fromkeys(node for edge in edges for node in edge))}
-    above: dict[int, list[int]] = {node: [] for node in order}
-    below: dict[int, list[int]] = {node: [] for node in order}
-    kept = []
+    order = {node: position for position, node in enumerate(dict.fromkeys(node for edge in edges for node in edge))}
+    upper_nodes: dict[int, list[int]] = {node: [] for node in order}
+    lower_nodes: dict[int, list[int]] = {node: [] for node in order}
+    acyclic_edges = []
     for child, parent in edges:
         lowest, highest = order[parent], order[child]
         if lowest < highest:
-            between = range(lowest, highest + 1)
-            reached = _reach(parent, above, order, between)
-            if child in reached:
+            affected_range = range(lowest, highest + 1)
+            ancestors = _reach(parent, upper_nodes, order, affected_range)
+            if child in ancestors:
                 continue
-            leading = _reach(child, below, order, between)
-            moved = sorted(leading, key=order.__getitem__) + sorted(reached, key=order.__getitem__)
-            order.update(zip(moved, sorted(order[node] for node in moved), strict=True))
-        above[child].append(parent)
-        below[parent].append(child)
-        kept.append((child, parent))
-    return kept
+            descendants = _reach(child, lower_nodes, order, affected_range)
+            reordered_nodes = sorted(descendants, key=order.__getitem__) + sorted(ancestors, key=order.__getitem__)
+            order.update(zip(reordered_nodes, sorted(order[node] for node in reordered_nodes), strict=True))
+        upper_nodes[child].append(parent)
+        lower_nodes[parent].append(child)
+        acyclic_edges.append((child, parent))
+    return acyclic_edges
 
 
 def redundant(edges: Iterable[Edge]) -> list[Edge]:
@@ -127,24 +130,24 @@ def redundant(edges: Iterable[Edge]) -> list[Edge]:
     have a bit, and so many have one at a time that a large graph needs little memory.
     """
     parents = _parents(edges)
-    several = [child for child, direct in parents.items() if len(direct) > 1]
-    wanted = list(dict.fromkeys(parent for child in several for parent in parents[child]))
-    upwards = _parents_first(parents)
-    found = []
-    for first in range(0, len(wanted), _BITS):
-        bit = {node: 1 << place for place, node in enumerate(wanted[first : first + _BITS])}
-        above: dict[int, int] = {}
-        for node in upwards:
-            reached = 0
+    branching_nodes = [child for child, direct_parents in parents.items() if len(direct_parents) > 1]
+    targets = list(dict.fromkeys(parent for child in branching_nodes for parent in parents[child]))
+    ordered_nodes = _parents_first(parents)
+    redundant_edges = []
+    for first in range(0, len(targets), _BITS):
+        masks = {node: 1 << position for position, node in enumerate(targets[first : first + _BITS])}
+        ancestor_masks: dict[int, int] = {}
+        for node in ordered_nodes:
+            ancestor_mask = 0
             for parent in parents[node]:
-                reached |= above[parent] | bit.get(parent, 0)
-            above[node] = reached
-        for child in several:
-            farther = 0
+                ancestor_mask |= ancestor_masks[parent] | masks.get(parent, 0)
+            ancestor_masks[node] = ancestor_mask
+        for child in branching_nodes:
+            far_mask = 0
             for parent in parents[child]:
-                farther |= above[parent]
-            found += [(child, parent) for parent in parents[child] if farther & bit.get(parent, 0)]
-    return found
+                far_mask |= ancestor_masks[parent]
+            redundant_edges += [(child, parent) for parent in parents[child] if far_mask & masks.get(parent, 0)]
+    return redundant_edges
 
 
 def _parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
@@ -157,27 +160,27 @@ def _parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
 
 def _parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
     """The nodes of a graph without cycles, each after all of its parents."""
-    done: dict[int, None] = {}
+    visited: dict[int, None] = {}
     for start in parents:
-        waiting = [start]
-        while waiting:
-            node = waiting[-1]
-            unknown = [parent for parent in parents[node] if parent not in done]
-            if unknown:
-                waiting += unknown
+        stack = [start]
+        while stack:
+            node = stack[-1]
+            unvisited = [parent for parent in parents[node] if parent not in visited]
+            if unvisited:
+                stack += unvisited
                 continue
-            waiting.pop()
-            done[node] = None
-    return list(done)
+            stack.pop()
+            visited[node] = None
+    return list(visited)
 
 
 def _reach(start: int, onward: Mapping[int, Sequence[int]], order: Mapping[int, int], between: range) -> set[int]:
     """The nodes reached from one over nodes whose place in the order is ``between`` two others."""
     seen = {start}
-    waiting = [start]
-    while waiting:
-        for node in onward[waiting.pop()]:
+    stack = [start]
+    while stack:
+        for node in onward[stack.pop()]:
             if node not in seen and order[node] in between:
                 seen.add(node)
-                waiting.append(node)
+                stack.append(node)
     return seen

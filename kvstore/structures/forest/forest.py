@@ -151,8 +151,8 @@ class Forest:
         else:
             prefix = records.u32(tree)
             for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.u32(tree + 1)):
-                place = Node(tree, records.U32_PAIR.unpack(key)[1])
-                yield self._confirmed(place, value), place
+                tree_node = Node(tree, records.U32_PAIR.unpack(key)[1])
+                yield self._confirmed(tree_node, value), tree_node
 
     def parents(self, node: int) -> Iterator[int]:
         """The node's accepted parents, in order of their ids."""
@@ -184,11 +184,11 @@ class Forest:
 
     def edges(self) -> Iterator[Edge]:
         """All edges that are stated, as (child node, parent node), in order."""
-        last: Edge | None = None
+        previous: Edge | None = None
         for key, _ in self._view.scan(tables.STATEMENTS):
             edge: Edge = records.U64_PAIR.unpack(key[: records.U64_PAIR.size])
-            if edge != last:
-                last = edge
+            if edge != previous:
+                previous = edge
                 yield edge
 
     def tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
@@ -196,7 +196,7 @@ class Forest:
 
         Reads the whole forest: for a tree that is most of it.
         """
-        nodes = {node for node, place in self.nodes() if place.tree == tree}
+        nodes = {node for node, tree_node in self.nodes() if tree_node.tree == tree}
         verdicts = dict.fromkeys((edge for edge, _ in self._above(tables.EDGES_UP, nodes)), ACCEPTED)
         for edge, value in self._above(tables.REFUSED_UP, nodes):
             verdicts[edge] = int(records.unpack(value, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
@@ -243,9 +243,11 @@ class Forest:
         strengths = {edge: self.strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
-            equals = list(group)
+            tied_edges = list(group)
             ordered += (
-                equals if len(equals) == 1 else sorted(equals, key=lambda edge: [self.key(node) for node in edge])
+                tied_edges
+                if len(tied_edges) == 1
+                else sorted(tied_edges, key=lambda edge: [self.key(node) for node in edge])
             )
         return ordered
 
@@ -255,20 +257,20 @@ class Forest:
 
     def by_name(self, nodes: Iterable[int]) -> list[int]:
         """Nodes of one tree in order of the normal forms of their names."""
-        found = list(nodes)
-        return found if len(found) < 2 else sorted(found, key=self.keys_of(found).__getitem__)
+        node_list = list(nodes)
+        return node_list if len(node_list) < 2 else sorted(node_list, key=self.keys_of(node_list).__getitem__)
 
     def keys_of(self, nodes: Collection[int]) -> dict[int, str]:
         """The normal forms of the names of nodes, those not kept read together."""
-        known = {node: key for node in nodes if (key := self._keys.get(node)) is not None}
-        if len(known) < len(nodes):
-            missing = [node for node in nodes if node not in known]
-            read = dict(zip(missing, self._read_keys(missing), strict=True))
-            if len(self._keys) + len(read) > _MOST_KEYS:
+        keys = {node: key for node in nodes if (key := self._keys.get(node)) is not None}
+        if len(keys) < len(nodes):
+            missing = [node for node in nodes if node not in keys]
+            missing_keys = dict(zip(missing, self._read_keys(missing), strict=True))
+            if len(self._keys) + len(missing_keys) > _MOST_KEYS:
                 self._keys.clear()
-            self._keys.update(read)
-            known.update(read)
-        return known
+            self._keys.update(missing_keys)
+            keys.update(missing_keys)
+        return keys
 
     def _read_keys(self, nodes: Sequence[int]) -> list[str]:
         """The normal forms of the names of nodes that must exist."""
@@ -308,11 +310,11 @@ class Forest:
 
     def pair(self, tree: str, child: int, parent: int) -> Edge | None:
         """The nodes of two entities in the tree of this name, or None where one of them has none."""
-        number = self.tree(tree)
-        if number is None:
+        tree_id = self.tree(tree)
+        if tree_id is None:
             return None
-        lower, upper = self.find(number, child), self.find(number, parent)
-        return None if lower is None or upper is None else (lower, upper)
+        child_node, parent_node = self.find(tree_id, child), self.find(tree_id, parent)
+        return None if child_node is None or parent_node is None else (child_node, parent_node)
 
     def stated_edge(self, child: int, parent: int) -> StatedEdge | None:
         """The edge between two nodes as the user stated it, or None."""
@@ -337,28 +339,28 @@ class Forest:
         seen = set(starts)
         queue = deque((node, 0) for node in starts)
         while queue:
-            here, distance = queue.popleft()
+            current, distance = queue.popleft()
             if distance == depth:
                 return
-            for other in self.by_name(self.parents(here) if up else self.children(here)):
-                yield WalkStep(other, distance + 1, here)
-                if other not in seen:
-                    seen.add(other)
-                    queue.append((other, distance + 1))
+            for neighbor in self.by_name(self.parents(current) if up else self.children(current)):
+                yield WalkStep(neighbor, distance + 1, current)
+                if neighbor not in seen:
+                    seen.add(neighbor)
+                    queue.append((neighbor, distance + 1))
 
     def level(self, node: int, limit: int = 10_000) -> int:
         """Edges to the nearest root above the node; 0 for a root, or where a cycle has none."""
         queue = deque([(node, 0)])
         seen = {node}
         while queue and len(seen) < limit:
-            here, distance = queue.popleft()
-            above = list(self.parents(here))
+            current, distance = queue.popleft()
+            above = list(self.parents(current))
             if not above:
                 return distance
-            for other in above:
-                if other not in seen:
-                    seen.add(other)
-                    queue.append((other, distance + 1))
+            for parent in above:
+                if parent not in seen:
+                    seen.add(parent)
+                    queue.append((parent, distance + 1))
         return 0
 
     def _confirmed(self, place: Node, value: bytes | memoryview) -> int:

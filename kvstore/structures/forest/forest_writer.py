@@ -33,36 +33,36 @@ class ForestWriter(Forest):
 
     def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
         """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
-        made: NodePairs = []
+        new_nodes: NodePairs = []
         pairs = []
         for (tree, child, parent), assertions in edges.items():
-            pairs.append(self._state(tree, child, parent, assertions, made))
+            pairs.append(self._state(tree, child, parent, assertions, new_nodes))
         if pairs:
             rows = np.array(sorted(pairs), EDGE_ARRAY)
             self._write.put(tables.DOCUMENT_EDGES, records.u64(document), records.seal(rows.tobytes()))
-        return made
+        return new_nodes
 
     def withdraw_document(self, document: int) -> NodePairs:
         """Take back all that a document states; returns the nodes that went with it."""
-        gone: NodePairs = []
+        removed_nodes: NodePairs = []
         for child, parent in self.document_edges(document):
-            self._withdraw(child, parent, document, gone)
+            self._withdraw(child, parent, document, removed_nodes)
         self._write.delete(tables.DOCUMENT_EDGES, records.u64(document))
-        return gone
+        return removed_nodes
 
     def state(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
         """State an edge for the user, who typed these names; returns the nodes made for it."""
-        made: NodePairs = []
-        key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_ASSERTION], made))
+        new_nodes: NodePairs = []
+        key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_ASSERTION], new_nodes))
         self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
-        return made
+        return new_nodes
 
     def withdraw(self, child: int, parent: int) -> NodePairs:
         """Take back what the user stated of two nodes; returns the nodes that went with it."""
-        gone: NodePairs = []
+        removed_nodes: NodePairs = []
         self._write.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
-        self._withdraw(child, parent, USER, gone)
-        return gone
+        self._withdraw(child, parent, USER, removed_nodes)
+        return removed_nodes
 
     def settle(self) -> dict[tuple[int, int], int]:
         """Judge what is left to be judged; must come after a set of changes, before anybody reads.
@@ -75,18 +75,18 @@ class ForestWriter(Forest):
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], made: NodePairs
     ) -> tuple[int, int]:
         """Write what one document (or the user) states of an edge; returns its nodes."""
-        number = self._tree_for(tree)
-        lower, upper = (self._node_for(number, entity, made) for entity in (child, parent))
-        key = records.U64_PAIR.pack(lower, upper)
+        tree_id = self._tree_for(tree)
+        child_node, parent_node = (self._node_for(tree_id, entity, made) for entity in (child, parent))
+        key = records.U64_PAIR.pack(child_node, parent_node)
         rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
-        known = self.verdict(lower, upper) is not None
+        is_known = self.verdict(child_node, parent_node) is not None
         self._write.put(tables.STATEMENTS, key + records.u64(assertions[0].document), records.pack(rows))
-        if known:
-            self._reduction.strengthen(lower, upper)
+        if is_known:
+            self._reduction.strengthen(child_node, parent_node)
         else:
             self._counters.edges += 1
-            self._reduction.add(lower, upper)
-        return lower, upper
+            self._reduction.add(child_node, parent_node)
+        return child_node, parent_node
 
     def _withdraw(self, child: int, parent: int, document: int, gone: NodePairs) -> None:
         key = records.U64_PAIR.pack(child, parent)
@@ -111,13 +111,13 @@ class ForestWriter(Forest):
         return entity
 
     def _tree_for(self, name: str) -> int:
-        number = self.tree(name)
-        if number is None:
-            number = self._counters.next_tree
+        tree_id = self.tree(name)
+        if tree_id is None:
+            tree_id = self._counters.next_tree
             self._counters.next_tree += 1
-            self._write.put(tables.TREES, records.u32(number), records.pack(name))
-            self._write.put(tables.TREE_NAMES, name.encode(), records.u32(number))
-        return number
+            self._write.put(tables.TREES, records.u32(tree_id), records.pack(name))
+            self._write.put(tables.TREE_NAMES, name.encode(), records.u32(tree_id))
+        return tree_id
 
     def _node_for(self, tree: int, entity: int, made: NodePairs) -> int:
         node = self.find(tree, entity)

@@ -63,12 +63,12 @@ class _CachedForest(Forest):
         self._write.delete(table, records.U64_PAIR.pack(node, other))
 
     def _neighbours(self, table: str, node: int) -> Iterator[int]:
-        found = self._read.get((table, node))
-        if found is None:
+        neighbors = self._read.get((table, node))
+        if neighbors is None:
             if len(self._read) == _MOST_READ:
                 self._read.clear()
-            found = self._read[table, node] = tuple(super()._neighbours(table, node))
-        return iter(found)
+            neighbors = self._read[table, node] = tuple(super()._neighbours(table, node))
+        return iter(neighbors)
 
 
 class TransitiveReduction:
@@ -89,8 +89,13 @@ class TransitiveReduction:
         if self._defers(child):
             self._put(child, parent, ACCEPTED)
         elif self._leads(parent, child, forest.stated_parents, forest.stated_children):
-            between = self._between(child, parent)
-            edges = {(node, above) for node in between for above in forest.stated_parents(node) if above in between}
+            component_nodes = self._between(child, parent)
+            edges = {
+                (node, upper_node)
+                for node in component_nodes
+                for upper_node in forest.stated_parents(node)
+                if upper_node in component_nodes
+            }
             self._break({*edges, (child, parent)})
         else:
             self._enter(child, parent)
@@ -104,12 +109,12 @@ class TransitiveReduction:
     def remove(self, child: int, parent: int) -> None:
         """Judge the others after an edge has lost its last assertion."""
         verdict = self._forest.verdict(child, parent)
-        looped = self._forest.looped(child, parent)
-        deferred = self._defers(child)
-        component = self._component(child) - {(child, parent)} if looped and not deferred else set()
-        if looped:
+        is_looped = self._forest.looped(child, parent)
+        is_deferred = self._defers(child)
+        component = self._component(child) - {(child, parent)} if is_looped and not is_deferred else set()
+        if is_looped:
             self._forest.delete(tables.LOOPED_EDGES, child, parent)
-        if deferred:
+        if is_deferred:
             self._forget(child, parent, verdict)
         else:
             self._leave(child, parent, verdict)
@@ -122,20 +127,20 @@ class TransitiveReduction:
         """
         forest = self._forest
         for tree in sorted(self._deferred):
-            verdicts, looped_before = forest.tree_verdicts(tree)
-            looped = on_cycles(verdicts)
-            for edge in sorted(looped_before - looped):
+            verdicts, old_looped_edges = forest.tree_verdicts(tree)
+            looped_edges = on_cycles(verdicts)
+            for edge in sorted(old_looped_edges - looped_edges):
                 forest.delete(tables.LOOPED_EDGES, *edge)
-            for edge in sorted(looped):
+            for edge in sorted(looped_edges):
                 self._put_looped(*edge)
-            for edge, verdict in judge(verdicts, forest.strongest_first(looped)).items():
+            for edge, verdict in judge(verdicts, forest.strongest_first(looped_edges)).items():
                 if verdict != verdicts[edge]:
                     self._forget(*edge, verdicts[edge])
                     self._put(*edge, verdict)
         self._work.clear()
         self._deferred.clear()
-        joined, self._joined = self._joined, Counter()
-        return joined
+        pair_counts, self._joined = self._joined, Counter()
+        return pair_counts
 
     def _defers(self, node: int) -> bool:
         """Whether the tree of a node is judged as a whole; what is done next is counted as work in it."""
@@ -163,12 +168,12 @@ class TransitiveReduction:
         if verdict != ACCEPTED:
             return
         forest = self._forest
-        nodes, below = self._smaller_side(child, parent)
-        if below:
-            redundant = [(node, other) for node in nodes for other in forest.excluded_parents(node)]
+        nodes, is_below = self._smaller_side(child, parent)
+        if is_below:
+            candidates = [(node, neighbor) for node in nodes for neighbor in forest.excluded_parents(node)]
         else:
-            redundant = [(other, node) for node in nodes for other in forest.excluded_children(node)]
-        for edge in sorted(redundant):
+            candidates = [(neighbor, node) for node in nodes for neighbor in forest.excluded_children(node)]
+        for edge in sorted(candidates):
             if forest.verdict(*edge) == REDUNDANT:
                 self._forget(*edge, REDUNDANT)
                 self._enter(*edge)
@@ -176,26 +181,26 @@ class TransitiveReduction:
     def _outdone(self, child: int, parent: int) -> list[Edge]:
         """The accepted edges that have a longer way once ``child`` stands under ``parent``."""
         forest = self._forest
-        nodes, below = self._smaller_side(child, parent)
-        if below:
-            edges = [(node, other) for node in nodes for other in forest.parents(node) if other not in nodes]
-            reached = self._closure(parent, forest.parents) if edges else set()
-            return [edge for edge in edges if edge[1] in reached]
-        edges = [(other, node) for node in nodes for other in forest.children(node) if other not in nodes]
-        reaching = self._reaching(child, {lower for lower, _ in edges}, nodes)
-        return [edge for edge in edges if edge[0] in reaching]
+        nodes, is_below = self._smaller_side(child, parent)
+        if is_below:
+            edges = [(node, neighbor) for node in nodes for neighbor in forest.parents(node) if neighbor not in nodes]
+            ancestors = self._closure(parent, forest.parents) if edges else set()
+            return [edge for edge in edges if edge[1] in ancestors]
+        edges = [(neighbor, node) for node in nodes for neighbor in forest.children(node) if neighbor not in nodes]
+        descendants = self._reaching(child, {lower_node for lower_node, _ in edges}, nodes)
+        return [edge for edge in edges if edge[0] in descendants]
 
     def _break(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of what is or was one strongly connected component."""
         forest = self._forest
         self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
-        looped = on_cycles(edges)
+        looped_edges = on_cycles(edges)
         for edge in edges:
-            if edge not in looped:
+            if edge not in looped_edges:
                 forest.delete(tables.LOOPED_EDGES, *edge)
             elif not forest.looped(*edge):
                 self._put_looped(*edge)
-        cyclic = looped.difference(acyclic(forest.strongest_first(looped)))
+        cyclic = looped_edges.difference(acyclic(forest.strongest_first(looped_edges)))
         for edge in sorted(cyclic):
             verdict = forest.verdict(*edge)
             if verdict != CYCLIC:
@@ -212,68 +217,70 @@ class TransitiveReduction:
     def _leads(self, start: int, goal: int, onward: _StepsFrom, backward: _StepsFrom) -> bool:
         """Whether a way leads from one node to another; searched from both ends in turn."""
         seen = ({start}, {goal})
-        waiting = (deque([start]), deque([goal]))
-        while all(waiting):
-            for end, step in enumerate((onward, backward)):
-                for node in step(self._next(waiting[end])):
-                    if node in seen[1 - end]:
+        queues = (deque([start]), deque([goal]))
+        while all(queues):
+            for side, get_neighbors in enumerate((onward, backward)):
+                for node in get_neighbors(self._next(queues[side])):
+                    if node in seen[1 - side]:
                         return True
-                    if node not in seen[end]:
-                        seen[end].add(node)
-                        waiting[end].append(node)
-                if not waiting[end]:
+                    if node not in seen[side]:
+                        seen[side].add(node)
+                        queues[side].append(node)
+                if not queues[side]:
                     return False
         return False
 
     def _smaller_side(self, child: int, parent: int) -> tuple[set[int], bool]:
         """The nodes at or below ``child`` (and True) or those at or above ``parent``, whichever are fewer to visit."""
         seen = ({child}, {parent})
-        waiting = (deque([child]), deque([parent]))
-        steps = (self._forest.children, self._forest.parents)
+        queues = (deque([child]), deque([parent]))
+        neighbor_getters = (self._forest.children, self._forest.parents)
         while True:
-            for end, step in enumerate(steps):
-                for node in step(self._next(waiting[end])):
-                    if node not in seen[end]:
-                        seen[end].add(node)
-                        waiting[end].append(node)
-                if not waiting[end]:
-                    return seen[end], end == 0
+            for side, get_neighbors in enumerate(neighbor_getters):
+                for node in get_neighbors(self._next(queues[side])):
+                    if node not in seen[side]:
+                        seen[side].add(node)
+                        queues[side].append(node)
+                if not queues[side]:
+                    return seen[side], side == 0
 
     def _closure(self, start: int, step: _StepsFrom) -> set[int]:
         """A node and all that further steps reach."""
         seen = {start}
-        waiting = deque([start])
-        while waiting:
-            for node in step(self._next(waiting)):
+        queue = deque([start])
+        while queue:
+            for node in step(self._next(queue)):
                 if node not in seen:
                     seen.add(node)
-                    waiting.append(node)
+                    queue.append(node)
         return seen
 
     def _reaching(self, goal: int, starts: set[int], beyond: set[int]) -> set[int]:
         """The nodes on the accepted ways up from ``starts`` to ``goal``; from ``beyond`` no way leads there."""
-        below: dict[int, list[int]] = {}
+        lower_nodes: dict[int, list[int]] = {}
         seen = set(starts)
-        waiting = deque(sorted(starts))
-        while waiting:
-            node = self._next(waiting)
-            for above in self._forest.parents(node) if node != goal else ():
-                if above not in beyond:
-                    below.setdefault(above, []).append(node)
-                    if above not in seen:
-                        seen.add(above)
-                        waiting.append(above)
-        return self._closure(goal, lambda node: below.get(node, ())) if goal in seen else set()
+        queue = deque(sorted(starts))
+        while queue:
+            node = self._next(queue)
+            for parent in self._forest.parents(node) if node != goal else ():
+                if parent not in beyond:
+                    lower_nodes.setdefault(parent, []).append(node)
+                    if parent not in seen:
+                        seen.add(parent)
+                        queue.append(parent)
+        return self._closure(goal, lambda node: lower_nodes.get(node, ())) if goal in seen else set()
 
     def _between(self, child: int, parent: int) -> set[int]:
         """The nodes on the stated ways from ``parent`` up to ``child``, which a new edge makes one component."""
-        above = self._closure(parent, self._forest.stated_parents)
-        return self._closure(child, lambda node: above.intersection(self._forest.stated_children(node)))
+        ancestors = self._closure(parent, self._forest.stated_parents)
+        return self._closure(child, lambda node: ancestors.intersection(self._forest.stated_children(node)))
 
     def _component(self, node: int) -> set[Edge]:
         """The edges of the strongly connected component that a node lies in."""
         nodes = self._closure(node, self._forest.looped_parents)
-        return {(lower, upper) for lower in nodes for upper in self._forest.looped_parents(lower)}
+        return {
+            (lower_node, upper_node) for lower_node in nodes for upper_node in self._forest.looped_parents(lower_node)
+        }
 
     def _next(self, waiting: deque[int]) -> int:
         self._work[self._tree] += 1
@@ -292,10 +299,10 @@ class TransitiveReduction:
 
     def _forget(self, child: int, parent: int, verdict: int | None) -> None:
         if verdict is not None:
-            accepted = verdict == ACCEPTED
-            self._forest.delete(tables.EDGES_UP if accepted else tables.REFUSED_UP, child, parent)
-            self._forest.delete(tables.EDGES_DOWN if accepted else tables.REFUSED_DOWN, parent, child)
-            if accepted:
+            is_accepted = verdict == ACCEPTED
+            self._forest.delete(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)
+            self._forest.delete(tables.EDGES_DOWN if is_accepted else tables.REFUSED_DOWN, parent, child)
+            if is_accepted:
                 self._joined[self._entities(child, parent)] -= 1
 
     def _entities(self, child: int, parent: int) -> tuple[int, int]:

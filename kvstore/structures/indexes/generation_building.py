@@ -92,10 +92,10 @@ class GenerationBuilder:
             number = record.state.get("generation", 0) + 1
             for batch in _batches(kind, number, generation):
                 self._environment.write_with_growth(partial(_put, batch))
-            in_use = self._environment.write_with_growth(partial(_flip, kind, record, number, generation))
+            is_current = self._environment.write_with_growth(partial(_flip, kind, record, number, generation))
             self._sweep(kind)
             self._forget_unnamed(kind)
-            return in_use
+            return is_current
 
     def write_texts(
         self, kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
@@ -106,14 +106,14 @@ class GenerationBuilder:
         An answer that is not of the schema is left out, and asked for again by the next REFRESH. Raises what the model
         raises; what was written until then is kept.
         """
-        done = 0
+        num_written = 0
         with self._alone(kind):
             with self._state() as state:
-                waiting = [writing for writing in _writings(kind, state) if not _is_written(state, writing)]
-            for writing in sorted(waiting, key=lambda one: (-one.weight, one.content)):
+                pending_tasks = [task for task in _writings(kind, state) if not _is_written(state, task)]
+            for task in sorted(pending_tasks, key=lambda one: (-one.weight, one.content)):
                 with self._state() as state:
                     bound = bound_generation(state, kind)
-                    prompt = None if bound is None else kind.prompt(bound, writing)
+                    prompt = None if bound is None else kind.prompt(bound, task)
                 if prompt is None:
                     continue
                 try:
@@ -121,14 +121,14 @@ class GenerationBuilder:
                 except TokenLimitError:
                     break
                 except InvalidAnswerError as error:
-                    _log.warning("%s: %s, %s: %s", self._environment.path, kind.name, writing.title, error)
+                    _log.warning("%s: %s, %s: %s", self._environment.path, kind.name, task.title, error)
                     continue
-                put = partial(_put_text, writing.content, kind.name, model.model.name, value)
-                self._environment.write_with_growth(put)
-                done += 1
+                put_text = partial(_put_text, task.content, kind.name, model.model.name, value)
+                self._environment.write_with_growth(put_text)
+                num_written += 1
                 if progress is not None:
-                    progress(IndexProgress(kind.name, done, len(waiting)))
-        return done
+                    progress(IndexProgress(kind.name, num_written, len(pending_tasks)))
+        return num_written
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """What :meth:`refresh` and :meth:`write_texts` would do; nothing is changed, no model called."""
@@ -136,10 +136,10 @@ class GenerationBuilder:
             if kind.usable(record) and record.state["change"] == state.counters.change:
                 return _forecast(kind, state, bound_generation(state, kind))
         generation = kind.build(self._state, record, self._tools(kind, None))
-        kept = _Kept(_batches(kind, 0, generation))
+        row_source = _Kept(_batches(kind, 0, generation))
         with self._state() as state:
-            made = _generation_state(kind, 0, generation)
-            return _forecast(kind, state, kind.bound(GenerationRows(kept, 0, made), state))
+            generation_state = _generation_state(kind, 0, generation)
+            return _forecast(kind, state, kind.bound(GenerationRows(row_source, 0, generation_state), state))
 
     def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
         """Take an index away, with all that it holds, and what models have written for it."""
@@ -161,8 +161,8 @@ class GenerationBuilder:
             while True:
                 with self._state() as state:
                     ranges = _unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
-                    found = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
-                    keys = [bytes(key) for key in islice(found, _REMOVED)]
+                    unnamed_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
+                    keys = [bytes(key) for key in islice(unnamed_keys, _REMOVED)]
                 if not keys:
                     break
                 self._environment.write_with_growth(partial(_remove, table, keys))
@@ -173,11 +173,11 @@ class GenerationBuilder:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.usable(record):
                 return  # what the first generation will name is not known yet
-            kept = list(WrittenTexts(state.lmdb).of_kind(kind.name))
-            named = {writing.content for writing in _writings(kind, state)} if kept else set()
-            unnamed = [content for content in kept if content not in named]
-        if unnamed:
-            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed))
+            stored_contents = list(WrittenTexts(state.lmdb).of_kind(kind.name))
+            named_contents = {task.content for task in _writings(kind, state)} if stored_contents else set()
+            unnamed_contents = [content for content in stored_contents if content not in named_contents]
+        if unnamed_contents:
+            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_contents))
 
     def _tools(self, kind: GenerationIndex[Any], progress: ReportProgress | None) -> BuildTools:
         def tell(done: int, total: int) -> None:
@@ -214,8 +214,8 @@ class _Kept:
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         keys = self._keys.get(table, [])
-        last = len(keys) if stop is None else bisect_left(keys, stop)
-        for key in keys[bisect_left(keys, start) : last]:
+        stop_index = len(keys) if stop is None else bisect_left(keys, stop)
+        for key in keys[bisect_left(keys, start) : stop_index]:
             yield key, self._values[table][key]
 
 
@@ -273,17 +273,17 @@ def forget_quoted(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> boo
     """Remove some rows that hold words of documents and that nobody reads since the store has changed; False when there
     was none to remove."""
     change = Counters.load(view).change
-    forgotten = False
+    has_removed = False
     for kind in kinds:
         record = Indexes(view).get(kind)
         if record is not None and record.state and record.state["change"] != change:
             number = record.state["generation"]
             for table in kind.quoting:
-                found = view.scan(table, records.u32(number), records.u32(number + 1))
-                keys = [bytes(key) for key, _ in islice(found, _REMOVED)]
+                stale_records = view.scan(table, records.u32(number), records.u32(number + 1))
+                keys = [bytes(key) for key, _ in islice(stale_records, _REMOVED)]
                 _remove(table, keys, view)
-                forgotten = forgotten or bool(keys)
-    return forgotten
+                has_removed = has_removed or bool(keys)
+    return has_removed
 
 
 def _remove(table: str, keys: Sequence[bytes], view: WriteView) -> None:
@@ -304,12 +304,12 @@ def _is_written(state: State, writing: Writing) -> bool:
 
 
 def _forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
-    texts = written = tokens = 0
-    for writing in kind.writings(bound):
-        texts += 1
-        if _is_written(state, writing):
-            written += 1
+    num_texts = num_written = num_tokens = 0
+    for task in kind.writings(bound):
+        num_texts += 1
+        if _is_written(state, task):
+            num_written += 1
             continue
-        prompt = kind.prompt(bound, writing)
-        tokens += 0 if prompt is None else prompt.tokens
-    return WritingForecast(kind.describe(bound), texts, written, tokens)
+        prompt = kind.prompt(bound, task)
+        num_tokens += 0 if prompt is None else prompt.tokens
+    return WritingForecast(kind.describe(bound), num_texts, num_written, num_tokens)

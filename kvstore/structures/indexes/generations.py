@@ -142,33 +142,36 @@ class GenerationRows:
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
         """The value under each of some keys, or None."""
-        whole = [self._prefix + key for key in keys]
-        found = self._source.get_many(table, whole)
+        prefixed_keys = [self._prefix + key for key in keys]
+        values = self._source.get_many(table, prefixed_keys)
         return [
             None if value is None else records.unpack(value, table, key)
-            for key, value in zip(whole, found, strict=True)
+            for key, value in zip(prefixed_keys, values, strict=True)
         ]
 
     def numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
         """Of rows of so many whole numbers: the places of the keys that have one, and these, -1 for nil."""
-        named = [self._prefix + key for key in keys]
-        found = self._source.get_many(table, named)
-        there = [place for place, value in enumerate(found) if value is not None]
-        values, named = [found[place] for place in there], [named[place] for place in there]
-        return there, number_records.unpack(values, table, named, columns)
+        prefixed_keys = [self._prefix + key for key in keys]
+        values_by_key = self._source.get_many(table, prefixed_keys)
+        present = [position for position, value in enumerate(values_by_key) if value is not None]
+        values, prefixed_keys = (
+            [values_by_key[position] for position in present],
+            [prefixed_keys[position] for position in present],
+        )
+        return present, number_records.unpack(values, table, prefixed_keys, columns)
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         """The keys with ``start <= key < stop`` and their values, in key order."""
-        last = self._stop if stop is None else self._prefix + stop
-        for key, value in self._source.scan(table, self._prefix + start, last):
+        end = self._stop if stop is None else self._prefix + stop
+        for key, value in self._source.scan(table, self._prefix + start, end):
             yield bytes(key[4:]), records.unpack(value, table, key)
 
     def memory(self, name: str, make: Callable[[GenerationRows], Made]) -> Made:
         """What ``make`` makes of the rows, kept for all states that read this generation."""
         if name not in self._memory:
             self._memory[name] = make(self)
-        found: Made = self._memory[name]
-        return found
+        cached_value: Made = self._memory[name]
+        return cached_value
 
 
 class GenerationIndex(Index, Generic[Bound]):
@@ -227,19 +230,19 @@ class GenerationIndex(Index, Generic[Bound]):
     def status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         change = state.counters.change
         opened = state.open_indexes
-        usable = self.usable(record)
-        built = record.state["change"] if usable else 0
-        stale = max(0, change - built)
+        is_usable = self.usable(record)
+        built_change = record.state["change"] if is_usable else 0
+        lag = max(0, change - built_change)
         if opened is not None and index_file.being_drafted(index_file.path_of(opened.environment.path, self.name)):
-            return IndexStatus(self.name, "building", built, stale, self.building)
-        if not usable:
-            made = "made by another version; " if record.state else "not built yet; "
-            return IndexStatus(self.name, "absent", 0, change, f"{made}REFRESH INDEX builds it")
+            return IndexStatus(self.name, "building", built_change, lag, self.building)
+        if not is_usable:
+            reason = "made by another version; " if record.state else "not built yet; "
+            return IndexStatus(self.name, "absent", 0, change, f"{reason}REFRESH INDEX builds it")
         try:
             bound = bound_generation(state, self)
-            return IndexStatus(self.name, "ready", built, stale, "" if bound is None else self.describe(bound))
+            return IndexStatus(self.name, "ready", built_change, lag, "" if bound is None else self.describe(bound))
         except CorruptionError as error:
-            return IndexStatus(self.name, "damaged", built, stale, str(error))
+            return IndexStatus(self.name, "damaged", built_change, lag, str(error))
 
     def usable(self, record: IndexRecord) -> bool:
         """Whether a generation is there that this version reads."""
@@ -292,8 +295,13 @@ def generation_rows(
     """The rows of the generation in use for the dump: where it is as new as the state, and vectors are a function of
     the text, which those of a neural model are not to the last bit."""
     record = Indexes(state.lmdb).get(kind)
-    exact = state.settings.embedder.startswith(("hashing", "none:", "given"))
-    if record is None or not kind.usable(record) or record.state["change"] != state.counters.change or not exact:
+    has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
+    if (
+        record is None
+        or not kind.usable(record)
+        or record.state["change"] != state.counters.change
+        or not has_exact_vectors
+    ):
         return {}
     bound = bound_generation(state, kind)
     return {} if bound is None else kind.dump(bound, names)

@@ -179,26 +179,26 @@ def checked_options(
 
     ``there`` are those that may be stated, where they are more than its own.
     """
-    known, there = kind.options, kind.options if there is None else there
-    checked: dict[str, float | str] = {}
+    option_types, there = kind.options, kind.options if there is None else there
+    valid_options: dict[str, float | str] = {}
     for name, value in options.items():
-        option = known.get(str(name).lower())
+        option = option_types.get(str(name).lower())
         if option is None:
             import difflib
 
-            near = difflib.get_close_matches(str(name).lower(), there, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            close_names = difflib.get_close_matches(str(name).lower(), there, 1)
+            hint = f"; did you mean {close_names[0]}?" if close_names else ""
             raise InputError(f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(there) or 'none'}")
-        what = f"index {kind.name}: option {name}"
-        read = option.chosen(what, value) if isinstance(option, Choice) else _number(what, option, value)
-        checked[str(name).lower()] = read
-    return checked
+        label = f"index {kind.name}: option {name}"
+        valid_value = option.chosen(label, value) if isinstance(option, Choice) else _number(label, option, value)
+        valid_options[str(name).lower()] = valid_value
+    return valid_options
 
 
 def _number(what: str, option: Option, value: Any) -> float:
-    whole = isinstance(option.default, int)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or (whole and value % 1 != 0):
-        raise InputError(f"{what} is a {'whole ' if whole else ''}number, not {value!r}")
+    is_integer = isinstance(option.default, int)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (is_integer and value % 1 != 0):
+        raise InputError(f"{what} is a {'whole ' if is_integer else ''}number, not {value!r}")
     if not option.low <= value <= option.high:
         raise InputError(f"{what} lies between {option.low:g} and {option.high:g}, not {value!r}")
-    return int(value) if whole else float(value)
+    return int(value) if is_integer else float(value)

@@ -120,16 +120,16 @@ class IndexBuilder:
         """
         while True:
             try:
-                trusted = self._environment.write_with_growth(
+                is_trusted = self._environment.write_with_growth(
                     lambda view: IndexWriter(view).trust(record, token), None if cancelled is None else _PATIENCE
                 )
                 break
             except LockTimeoutError:
                 if cancelled is None or cancelled():
                     raise
-        if trusted:
+        if is_trusted:
             draft.publish()
-        return trusted
+        return is_trusted
 
     @contextmanager
     def _read_state(self) -> Iterator[State]:

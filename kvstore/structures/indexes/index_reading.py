@@ -73,8 +73,8 @@ def bound_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Boun
     record = Indexes(state.lmdb).get(kind)
     if record is None or state.open_indexes is None:
         return None
-    read = _read(state.open_indexes, kind, record)
-    return None if read is None else kind.bound(read, record, state)
+    content = _read(state.open_indexes, kind, record)
+    return None if content is None else kind.bound(content, record, state)
 
 
 def reject(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
@@ -89,31 +89,31 @@ def statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     opened, change = state.open_indexes, state.counters.change
     if opened is None:
         return []
-    exact = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
-    return exact + [status for kind in kinds if (status := _status(opened, state, kind)) is not None]
+    exact_statuses = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
+    return exact_statuses + [status for kind in kinds if (status := _status(opened, state, kind)) is not None]
 
 
 def _read(opened: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
     """What the file holds, unless ids were handed out anew since."""
-    held = file_of(opened, kind).get()
-    return held[1] if held is not None and held[0] == record.epoch else None
+    loaded_file = file_of(opened, kind).get()
+    return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
 
 
 def _status(opened: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
     record, change = Indexes(state.lmdb).get(kind), state.counters.change
     if not isinstance(kind, FileIndex):
         return None if record is None else kind.status(record, state)
-    exactly = kind.without_file(record, state)
-    if exactly is not None:
-        return IndexStatus(kind.name, "exact", change, 0, exactly)
+    exact_reason = kind.without_file(record, state)
+    if exact_reason is not None:
+        return IndexStatus(kind.name, "exact", change, 0, exact_reason)
     if record is None:
         return None
-    read, file = _read(opened, kind, record), file_of(opened, kind)
-    built, stale = (0, change) if read is None else (read.change, kind.lag(read, state))
+    content, file = _read(opened, kind, record), file_of(opened, kind)
+    built_change, stale = (0, change) if content is None else (content.change, kind.lag(content, state))
     if index_file.being_drafted(file.path):
-        return IndexStatus(kind.name, "building", built, stale, kind.building)
-    if read is not None:
-        return IndexStatus(kind.name, "ready", built, stale, kind.describe(read))
+        return IndexStatus(kind.name, "building", built_change, stale, kind.building)
+    if content is not None:
+        return IndexStatus(kind.name, "ready", built_change, stale, kind.describe(content))
     if file.found:
         detail = file.problem or "made before the store was rebuilt; REFRESH builds it anew"
         return IndexStatus(kind.name, "damaged", 0, change, detail)

@@ -34,11 +34,11 @@ class Indexes:
         value = self._view.get(tables.INDEXES, key)
         if value is None:
             return IndexRecord(kind, created=False) if kind.automatic else None
-        stored = records.unpack(value, tables.INDEXES, key)
-        if stored is None:
+        stored_record = records.unpack(value, tables.INDEXES, key)
+        if stored_record is None:
             return None
-        options, tokens, *rest = stored
-        return IndexRecord(kind, options, tuple(tokens), *rest)
+        options, tokens, *extra_fields = stored_record
+        return IndexRecord(kind, options, tuple(tokens), *extra_fields)
 
 
 class IndexWriter(Indexes):
@@ -50,10 +50,10 @@ class IndexWriter(Indexes):
 
     def put(self, record: IndexRecord) -> None:
         """Say that the store has this index."""
-        stored: list[object] = [dict(record.options), list(record.tokens), record.created, record.epoch]
+        fields: list[object] = [dict(record.options), list(record.tokens), record.created, record.epoch]
         if record.state:
-            stored.append(dict(record.state))
-        self._write.put(tables.INDEXES, record.kind.name.encode(), records.pack(stored))
+            fields.append(dict(record.state))
+        self._write.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
 
     def drop(self, kind: Index) -> None:
         """Say that the store does not have the index of this kind."""
@@ -61,10 +61,10 @@ class IndexWriter(Indexes):
 
     def trust(self, record: IndexRecord, token: bytes) -> bool:
         """Let a file be trusted that was made by ``record``; False where the index is no longer that one."""
-        stored = self.get(record.kind)
-        if stored is None or replace(stored, tokens=record.tokens) != record:
+        stored_record = self.get(record.kind)
+        if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False
-        self.put(replace(stored, tokens=(token, *stored.tokens)[:_TOKENS]))
+        self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_TOKENS]))
         return True
 
     def carry_over(self, before: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
@@ -78,8 +78,8 @@ class IndexWriter(Indexes):
             except CorruptionError as error:
                 yield f"the options of the index {kind.name!r}: {error}; state them again with CREATE INDEX"
                 continue
-            carried = None if record is None else kind.carried_over(record)
-            if carried is None:
+            new_record = None if record is None else kind.carried_over(record)
+            if new_record is None:
                 self.drop(kind)
             else:
-                self.put(carried)
+                self.put(new_record)

@@ -92,24 +92,24 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         if plan is None:
             return None
         coverage = plan.coverage
-        fresh: list[CodedRows] = []
-        for change, stop, some in _new_rows(states, coverage[-1][1] if coverage else 0, end):
+        new_rows: list[CodedRows] = []
+        for change, stop, chunk_rows in _new_rows(states, coverage[-1][1] if coverage else 0, end):
             coverage = covered_further(plan.coverage, change, stop)
-            fresh.append(some)
+            new_rows.append(chunk_rows)
             if tools.cancelled():
                 break
         parts = list(plan.kept)
-        taken = sum(len(rows.labels) for rows in plan.taken)
-        new = sum(len(rows.labels) for rows in fresh)
-        if taken + new:
-            rows = CodedRows.joined([*plan.taken, *fresh])
-            del fresh  # lest the codes be in memory twice
+        num_merged = sum(len(rows.labels) for rows in plan.taken)
+        num_new = sum(len(rows.labels) for rows in new_rows)
+        if num_merged + num_new:
+            rows = CodedRows.joined([*plan.taken, *new_rows])
+            del new_rows  # lest the codes be in memory twice
             graph = _graph(rows, plan.base, options, tools)
-            if len(graph) < taken + new:  # cancelled
-                if len(graph) > taken:
+            if len(graph) < num_merged + num_new:  # cancelled
+                if len(graph) > num_merged:
                     coverage = covered_further(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
-                elif new and plan.old:
-                    parts, graph = list(plan.old), unlinked(rows.chosen(slice(taken, None)))
+                elif num_new and plan.old:
+                    parts, graph = list(plan.old), unlinked(rows.chosen(slice(num_merged, None)))
                 else:
                     return None
             parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
@@ -123,8 +123,8 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in content.parts]
         if list(map(len, segments)) != content.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index have not as many vectors as it says")
-        newer = VectorCache(HeldVectors(coverage))
-        return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer)
+        newer_vectors = VectorCache(HeldVectors(coverage))
+        return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer_vectors)
 
     def bound(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
         """The segments: what they propose is looked up in the state, see :mod:`.vector_search`."""
@@ -136,18 +136,18 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
     def lag(self, read: ChunkSegments, state: State) -> int:
         """Nothing while no chunk is new: what was deleted is no lag."""
-        covered = reach(read.coverage, state.counters.change) or 0
-        return 0 if covered >= state.counters.next_chunk else super().lag(read, state)
+        covered_stop = reach(read.coverage, state.counters.change) or 0
+        return 0 if covered_stop >= state.counters.next_chunk else super().lag(read, state)
 
     def without_file(self, record: IndexRecord | None, state: State) -> str | None:
         if record is None:
             return "dropped; every chunk is compared"
-        least = record.count("exact_below")
-        return f"every chunk is compared below {least:,}" if state.counters.chunks < max(1, least) else None
+        min_chunks = record.count("exact_below")
+        return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        lacking = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
-        return state.counters.next_chunk + record.count("extend_after") - lacking
+        num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
+        return state.counters.next_chunk + record.count("extend_after") - num_missing
 
 
 def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _Merging | None:
@@ -157,28 +157,28 @@ def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]
     """
     if old is None:
         return _Merging()
-    new = sum(1 for _ in state.chunks.scan(old.stop))
-    dead = len(old) - (state.counters.chunks - new)
-    anew = old.options != options or dead > MOST_DEAD * len(old)
-    if old.stop >= state.counters.next_chunk and not anew:
+    num_new = sum(1 for _ in state.chunks.scan(old.stop))
+    num_dead = len(old) - (state.counters.chunks - num_new)
+    must_rebuild = old.options != options or num_dead > MOST_DEAD * len(old)
+    if old.stop >= state.counters.next_chunk and not must_rebuild:
         return None
-    kept, size = len(old.segments), new
-    while kept and (anew or (size and len(old.segments[kept - 1]) < _GROWTH * size)):
-        kept -= 1
-        size += len(old.segments[kept])
-    taken = old.segments[kept:]
+    num_kept, size = len(old.segments), num_new
+    while num_kept and (must_rebuild or (size and len(old.segments[num_kept - 1]) < _GROWTH * size)):
+        num_kept -= 1
+        size += len(old.segments[num_kept])
+    merged_segments = old.segments[num_kept:]
     try:
-        for segment in taken:
+        for segment in merged_segments:
             segment.verify()
     except IndexUnavailableError:
         return _Merging()
-    rows = [segment.rows for segment in taken]
-    if not anew:
-        base = taken[0] if taken and taken[0].linked else None
-        return _Merging(old.parts[:kept], rows, base, old.coverage, old.parts)
-    there = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
-    alive = [segment.chosen(np.isin(segment.labels, there)) for segment in rows]
-    return _Merging(taken=alive, coverage=((state.counters.change, old.stop),))
+    rows = [segment.rows for segment in merged_segments]
+    if not must_rebuild:
+        base = merged_segments[0] if merged_segments and merged_segments[0].linked else None
+        return _Merging(old.parts[:num_kept], rows, base, old.coverage, old.parts)
+    stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
+    live_rows = [segment.chosen(np.isin(segment.labels, stored_ids)) for segment in rows]
+    return _Merging(taken=live_rows, coverage=((state.counters.change, old.stop),))
 
 
 def _new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
@@ -186,11 +186,11 @@ def _new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, 
     while start < end:
         with states() as state:
             change = state.counters.change
-            stored = list(itertools.islice(state.chunks.scan(start, end), _READ))
-            matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored])
-        labels = np.array([chunk for chunk, _ in stored], np.uint64)
+            stored_chunks = list(itertools.islice(state.chunks.scan(start, end), _READ))
+            matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored_chunks])
+        labels = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
         # Each batch is as of its own state, and all of them hold what is there at the last.
-        start = int(labels[-1]) + 1 if len(stored) == _READ else end
+        start = int(labels[-1]) + 1 if len(stored_chunks) == _READ else end
         yield change, start, CodedRows.of_vectors(labels, matrix)
 
 

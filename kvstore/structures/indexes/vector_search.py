@@ -43,9 +43,9 @@ def nearest_chunks(
     record = Indexes(state.lmdb).get(VECTORS)
     if not exact and record is not None and VECTORS.without_file(record, state) is None:
         index = bound_index(state, VECTORS)
-        found = None if index is None else _by_index(state, index, query, top, allowed, record)
-        if index is not None and found is not None:
-            return found, f"HNSW graphs of change {index.change}, what is newer exactly"
+        ranking = None if index is None else _by_index(state, index, query, top, allowed, record)
+        if index is not None and ranking is not None:
+            return ranking, f"HNSW graphs of change {index.change}, what is newer exactly"
     return ranked(state, _all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACTLY
 
 
@@ -53,22 +53,26 @@ def _by_index(
     state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
     with index.newer.lock:
-        fresh = _corrected(state, index.newer)
-    if fresh is None:
+        newer_parts = _corrected(state, index.newer)
+    if newer_parts is None:
         return None
     ef = max(record.count("ef_search"), 2 * top)
     while True:
         try:
-            met = [segment.nearest(query, ef, allowed) for segment in index.segments]
+            candidates = [segment.nearest(query, ef, allowed) for segment in index.segments]
         except IndexUnavailableError as error:
             reject(state, VECTORS, error)
             return None
-        part = _compared_again(state, met, top)
-        found = ranked(state, [part, *fresh], query, top, allowed, frozenset(part[0].tolist()))
+        part = _compared_again(state, candidates, top)
+        ranking = ranked(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
         # What a search has not met in a segment is no nearer than the last that it has.
-        unmet = [near.cosines[-1] + INEXACT * near.scales[-1] for near in met if not near.all_met]
-        if not unmet or (len(found) == top and found[-1][1] >= max(unmet)):
-            return found
+        unseen_bounds = [
+            segment_candidates.cosines[-1] + INEXACT * segment_candidates.scales[-1]
+            for segment_candidates in candidates
+            if not segment_candidates.all_met
+        ]
+        if not unseen_bounds or (len(ranking) == top and ranking[-1][1] >= max(unseen_bounds)):
+            return ranking
         ef *= 4
 
 
@@ -77,19 +81,21 @@ def _compared_again(state: State, met: Sequence[NearCodes], top: int) -> VectorP
     the store holds."""
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*met, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
-    within = 2 * INEXACT * float(scales.max(initial=0))
-    places: dict[int, tuple[int, int]] = {}
-    least = -np.inf
-    for some in _in_portions(order, top):
-        if cosines[some[0]] < least:
+    max_error = 2 * INEXACT * float(scales.max(initial=0))
+    locations: dict[int, tuple[int, int]] = {}
+    min_cosine = -np.inf
+    for portion in _in_portions(order, top):
+        if cosines[portion[0]] < min_cosine:
             break
-        chunks = labels[some].tolist()
-        for chunk, cosine, record in zip(chunks, cosines[some].tolist(), state.chunks.find_many(chunks), strict=True):
-            if record is not None and cosine >= least:
-                places[chunk] = record.block, record.row
-                if len(places) == top:
-                    least = cosine - within
-    return np.array([*places], np.uint64), state.vectors.gather([*places.values()])
+        chunks = labels[portion].tolist()
+        for chunk, cosine, record in zip(
+            chunks, cosines[portion].tolist(), state.chunks.find_many(chunks), strict=True
+        ):
+            if record is not None and cosine >= min_cosine:
+                locations[chunk] = record.block, record.row
+                if len(locations) == top:
+                    min_cosine = cosine - max_error
+    return np.array([*locations], np.uint64), state.vectors.gather([*locations.values()])
 
 
 def _all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
@@ -99,8 +105,8 @@ def _all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
         parts = _corrected(state, cache, most=1.5 * chunks + 1000)
         if parts is None:
             parts = list(state.vectors.scan())
-            keep = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
-            if parts and keep and (cache.held is None or cache.held.coverage[-1][0] <= change):
+            can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
+            if parts and can_cache and (cache.held is None or cache.held.coverage[-1][0] <= change):
                 parts = [joined(parts)]
                 cache.held = HeldVectors(((change, state.counters.next_chunk),), tuple(parts))
     return parts
@@ -109,24 +115,24 @@ def _all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[VectorPart] | None:
     """The vectors held, with those of the chunks after them; None where they cannot be had, or would be more than
     ``most``."""
-    held, change, stop = cache.held, state.counters.change, state.counters.next_chunk
-    start = None if held is None else reach(held.coverage, change)
-    if held is None or start is None:
+    cached, change, stop = cache.held, state.counters.change, state.counters.next_chunk
+    start = None if cached is None else reach(cached.coverage, change)
+    if cached is None or start is None:
         return None
-    own: list[VectorPart] = []
+    own_parts: list[VectorPart] = []
     if start < stop:
-        stored = list(state.chunks.scan(start, stop))
-        ids: Ids = np.array([chunk for chunk, _ in stored], np.uint64)
-        part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored]))
+        stored_chunks = list(state.chunks.scan(start, stop))
+        ids: Ids = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
+        part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
         # What a write transaction adds may be rolled back; an older state than the newest says nothing of later chunks.
-        if state.lmdb.writable or change < held.coverage[-1][0]:
-            own = [part]
+        if state.lmdb.writable or change < cached.coverage[-1][0]:
+            own_parts = [part]
         else:
-            held = held.and_then(part, change, stop)
-    if sum(len(ids) for ids, _ in held.parts) > most:
+            cached = cached.and_then(part, change, stop)
+    if sum(len(ids) for ids, _ in cached.parts) > most:
         return None
-    cache.held = held
-    return [*held.parts, *own]
+    cache.held = cached
+    return [*cached.parts, *own_parts]
 
 
 def ranked(
@@ -141,33 +147,35 @@ def ranked(
 
     Of ``known`` chunks it is known that the state has them.
     """
-    wanted = top + 16
+    num_wanted = top + 16
     while True:
-        chunks, scores = nearest(parts, query, wanted, allowed)
-        all_met = len(chunks) < wanted
+        chunks, scores = nearest(parts, query, num_wanted, allowed)
+        is_exhaustive = len(chunks) < num_wanted
         present = _present(state, chunks, scores, top, known)
-        if len(present) >= top or all_met:
+        if len(present) >= top or is_exhaustive:
             return best(state, chunks[present], scores[present], top)
-        wanted *= 4
+        num_wanted *= 4
 
 
 def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collection[int]) -> list[int]:
     """Of chunks, best first, the places of the first ``top`` that the state has, and of those that tie with the last of
     them; each chunk once: what an older state reads for itself may have been read for a newer one."""
-    found: dict[int, int] = {}
-    least = -np.inf
-    for some in _in_portions(np.arange(len(chunks)), top):
-        if scores[some[0]] < least:
+    positions: dict[int, int] = {}
+    min_score = -np.inf
+    for portion in _in_portions(np.arange(len(chunks)), top):
+        if scores[portion[0]] < min_score:
             break
-        ids = chunks[some].tolist()
-        looked_up = [chunk for chunk in ids if chunk not in known]
-        there = set(itertools.compress(looked_up, state.chunks.has_many(looked_up))) if looked_up else ()
-        for place, chunk, score in zip(some.tolist(), ids, scores[some].tolist(), strict=True):
-            if (chunk in known or chunk in there) and chunk not in found and score >= least:
-                found[chunk] = place
-                if len(found) == top:
-                    least = score
-    return list(found.values())
+        ids = chunks[portion].tolist()
+        unknown_chunks = [chunk for chunk in ids if chunk not in known]
+        stored_chunks = (
+            set(itertools.compress(unknown_chunks, state.chunks.has_many(unknown_chunks))) if unknown_chunks else ()
+        )
+        for position, chunk, score in zip(portion.tolist(), ids, scores[portion].tolist(), strict=True):
+            if (chunk in known or chunk in stored_chunks) and chunk not in positions and score >= min_score:
+                positions[chunk] = position
+                if len(positions) == top:
+                    min_score = score
+    return list(positions.values())
 
 
 def _in_portions(places: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:

@@ -75,9 +75,9 @@ class Aliases:
 
     def get(self, key: str) -> Alias | None:
         """What was stated of a name (its normal form), or None."""
-        stored = key.encode()
-        value = self._view.get(tables.ALIASES, stored)
-        return None if value is None else Alias(*records.unpack(value, tables.ALIASES, stored))
+        encoded_key = key.encode()
+        value = self._view.get(tables.ALIASES, encoded_key)
+        return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
 
     def scan(self) -> Iterator[tuple[str, Alias]]:
         """All statements in order of the names' normal forms."""
@@ -118,13 +118,18 @@ class Aliases:
         entry = entity_filter.find(key)
         if entry is None:
             return None
-        shown = key
-        for further in self.path(key):
-            other = entity_filter.find(further)
-            if other is not None:
-                shown, entry = further, other
-        found = ((name, entity_filter.find(name)) for name in self.below(shown))
-        return Identity(((shown, entry), *((name, other) for name, other in found if other is not None)))
+        display_key = key
+        for next_key in self.path(key):
+            next_entry = entity_filter.find(next_key)
+            if next_entry is not None:
+                display_key, entry = next_key, next_entry
+        alias_entries = ((name, entity_filter.find(name)) for name in self.below(display_key))
+        return Identity(
+            (
+                (display_key, entry),
+                *((name, next_entry) for name, next_entry in alias_entries if next_entry is not None),
+            )
+        )
 
 
 class AliasWriter(Aliases):
@@ -136,8 +141,8 @@ class AliasWriter(Aliases):
 
     def put(self, alias: Alias) -> None:
         """Keep a statement of a name of which nothing is stated."""
-        body = [alias.name, alias.entity, alias.kind]
-        self._write.put(tables.ALIASES, alias.key.encode(), records.pack(body))
+        fields = [alias.name, alias.entity, alias.kind]
+        self._write.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
         self._put_members(alias.target, [*self.stated_for(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:

@@ -69,7 +69,7 @@ class EntityRecord:
     def key(self) -> str:
         """The normal form, which all forms share."""
         row = self.row
-        return entity_key(row[next(at for at in range(0, len(row), 3) if row[at + 2])])
+        return entity_key(row[next(offset for offset in range(0, len(row), 3) if row[offset + 2])])
 
     @property
     def forms(self) -> dict[str, int]:
@@ -94,42 +94,42 @@ class EntityRecord:
 
     def place(self, form: str, kind: str) -> int:
         """The place of the slot of a form and kind; raises CorruptionError where there is none."""
-        place = self._find(form, _KIND_NUMBERS[kind])
-        if place is None:
+        slot_index = self._find(form, _KIND_NUMBERS[kind])
+        if slot_index is None:
             raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
-        return place
+        return slot_index
 
     def add(self, form: str, kind: str) -> int:
         """Count one more introduction; the place of its slot."""
-        number = _KIND_NUMBERS[kind]
+        kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # as of a new name
-            self.row = [form, number, 1]
+            self.row = [form, kind_number, 1]
             return 0
-        place = self._find(form, number)
-        if place is not None:
-            self.row[3 * place + 2] += 1
-            return place
+        slot_index = self._find(form, kind_number)
+        if slot_index is not None:
+            self.row[3 * slot_index + 2] += 1
+            return slot_index
         counts = self.row[2::3]
         free = counts.index(0) if 0 in counts else len(counts)
-        self.row[3 * free : 3 * free + 3] = form, number, 1
+        self.row[3 * free : 3 * free + 3] = form, kind_number, 1
         return free
 
     def remove(self, place: int) -> None:
         """Count one introduction less, of the slot at ``place``; raises CorruptionError where it is free."""
-        at = 3 * place
-        if at >= len(self.row) or not self.row[at + 2]:
+        offset = 3 * place
+        if offset >= len(self.row) or not self.row[offset + 2]:
             raise CorruptionError(f"an introduction refers to slot {place} of an entity, which is free; run CHECK")
-        self.row[at + 2] -= 1
-        if not self.row[at + 2]:
-            self.row[at : at + 3] = _FREE
+        self.row[offset + 2] -= 1
+        if not self.row[offset + 2]:
+            self.row[offset : offset + 3] = _FREE
             while self.row and not self.row[-1]:
                 del self.row[-3:]
 
     def _find(self, form: str, kind: int) -> int | None:
         row = self.row
-        for at in range(0, len(row), 3):
-            if row[at] == form and row[at + 1] == kind and row[at + 2]:
-                return at // 3
+        for offset in range(0, len(row), 3):
+            if row[offset] == form and row[offset + 1] == kind and row[offset + 2]:
+                return offset // 3
         return None
 
 
@@ -156,8 +156,8 @@ def _rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list
     if value is None:
         return [None] * len(entities)
     try:
-        packed = elements(value, [entity % BLOCK for entity in entities])
-        return [None if row is None else msgpack.unpackb(row) for row in packed]
+        packed_rows = elements(value, [entity % BLOCK for entity in entities])
+        return [None if row is None else msgpack.unpackb(row) for row in packed_rows]
     except ValueError as error:
         raise _damaged(key, error) from error
 
@@ -189,11 +189,11 @@ class Entities:
 
     def find_many(self, entities: Sequence[int]) -> list[EntityRecord | None]:
         """Return the record of each of some entities, or None if there is no such entity."""
-        stored: dict[int, EntityRecord | None] = {}
+        records_by_id: dict[int, EntityRecord | None] = {}
         for key, value, members in self._blocks(entities):
             for entity, row in zip(members, _rows(key, value, members), strict=True):
-                stored[entity] = None if row is None else _decoded(row, entity)
-        return [stored[entity] for entity in entities]
+                records_by_id[entity] = None if row is None else _decoded(row, entity)
+        return [records_by_id[entity] for entity in entities]
 
     def __contains__(self, entity: int) -> bool:
         """Whether there is an entity with this number, which may be any."""
@@ -204,12 +204,12 @@ class Entities:
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
         """Whether there is an entity with each of some numbers."""
-        found: dict[int, bool] = {}
+        is_stored: dict[int, bool] = {}
         for key, value, members in self._blocks(entities):
-            found.update(
+            is_stored.update(
                 (entity, row is not None) for entity, row in zip(members, _rows(key, value, members), strict=True)
             )
-        return [found[entity] for entity in entities]
+        return [is_stored[entity] for entity in entities]
 
     def identify(self, key: str) -> int | None:
         """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
@@ -232,10 +232,10 @@ class Entities:
         """Normal forms in order of their bytes, those beginning with ``prefix``, with their ids."""
         start = prefix.encode()
         for key, value in self._view.scan(tables.ENTITY_NAMES, start):
-            plain = bytes(key)
-            if not plain.startswith(start):
+            encoded_name = bytes(key)
+            if not encoded_name.startswith(start):
                 return
-            yield plain.decode(), int(records.U32.unpack(value)[0])
+            yield encoded_name.decode(), int(records.U32.unpack(value)[0])
 
     def beginning(self, prefix: str) -> Iterator[EntityRecord]:
         """The entities whose normal form begins with ``prefix``, in order; raises CorruptionError where one is
@@ -270,13 +270,13 @@ class Entities:
 
     def introduced(self, document: int) -> Iterator[tuple[int, str, str]]:
         """What a document introduces: entity id, form, kind; raises CorruptionError where it refers to nothing."""
-        for entity, place in self.introductions(document):
+        for entity, slot_index in self.introductions(document):
             slots = self.get(entity).slots
-            if place >= len(slots) or not slots[place].times:
+            if slot_index >= len(slots) or not slots[slot_index].times:
                 raise CorruptionError(
                     f"document {document} introduces entity {entity} in a way it does not know; run CHECK"
                 )
-            yield entity, slots[place].form, slots[place].kind
+            yield entity, slots[slot_index].form, slots[slot_index].kind
 
 
 class EntityWriter(Entities):
@@ -310,14 +310,14 @@ class EntityWriter(Entities):
         self._write.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.u64, documents)))
 
     def _put_rows(self, changed: Mapping[int, EntityRow | None]) -> None:
-        written: dict[bytes, bytes | None] = {}
+        block_changes: dict[bytes, bytes | None] = {}
         for key, value, members in self._blocks(changed):
             rows = {entity % BLOCK: changed[entity] for entity in members}
-            packed = {place: None if row is None else records.packed(row) for place, row in rows.items()}
+            packed_rows = {index: None if row is None else records.packed(row) for index, row in rows.items()}
             try:
-                after = with_elements(_EMPTY_BLOCK if value is None else value, packed)
+                new_value = with_elements(_EMPTY_BLOCK if value is None else value, packed_rows)
             except ValueError as error:
                 raise _damaged(key, error) from error
-            if after != value:
-                written[key] = after
-        self._write.change_many(tables.ENTITIES, written)
+            if new_value != value:
+                block_changes[key] = new_value
+        self._write.change_many(tables.ENTITIES, block_changes)

@@ -25,13 +25,13 @@ def mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedPlaces]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
-    by_group: dict[int, Counter[int]] = {}
+    counts_by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():
-        by_group.setdefault(chunk // GROUP, Counter()).update(map(_ENTITY, mentions))
-    found: dict[int, RankedPlaces] = {}
-    for group, counts in by_group.items():
+        counts_by_group.setdefault(chunk // GROUP, Counter()).update(map(_ENTITY, mentions))
+    targets_by_entity: dict[int, RankedPlaces] = {}
+    for group, counts in counts_by_group.items():
         for entity, count in counts.items():
-            found.setdefault(entity, []).append((group, body_rank(count)))
+            targets_by_entity.setdefault(entity, []).append((group, body_rank(count)))
     for entity, rank, abstract in heading_rows:
-        found.setdefault(entity, []).append((abstract, rank))
-    return found
+        targets_by_entity.setdefault(entity, []).append((abstract, rank))
+    return targets_by_entity

@@ -75,13 +75,13 @@ class Mentions:
         keys = list(map(records.u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         try:
-            found = outermost_mentions(values)
+            packed_rows = outermost_mentions(values)
         except ValueError as error:
             for key, value in zip(keys, values, strict=True):
                 if value is not None:
                     records.unpack(value, tables.MENTIONS, key)
             raise CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR") from error
-        return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in found]
+        return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
     def in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
@@ -90,11 +90,11 @@ class Mentions:
     def in_headings_of(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         """Occurrences in the title and headings of each of some documents; see :meth:`in_headings`."""
         keys = list(map(records.u64, documents))
-        found = []
+        occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
             row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
-            found.append(list(map(HeadingOccurrence._make, zip(row, row, row, strict=True))))
-        return found
+            occurrences.append(list(map(HeadingOccurrence._make, zip(row, row, row, strict=True))))
+        return occurrences
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
         """All chunks with mentions, in order of their ids."""
@@ -114,14 +114,18 @@ class MentionWriter(Mentions):
 
     def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         chunks = list(chunks)
-        stored = [chunk for chunk in chunks if chunk not in self._at_hand]
-        rows = dict(zip(stored, super().in_chunks(stored), strict=True)) if stored else {}
+        stored_chunks = [chunk for chunk in chunks if chunk not in self._at_hand]
+        rows = dict(zip(stored_chunks, super().in_chunks(stored_chunks), strict=True)) if stored_chunks else {}
         return [self._at_hand[chunk] if chunk in self._at_hand else rows[chunk] for chunk in chunks]
 
     def in_headings_of(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         documents = list(documents)
-        stored = [document for document in documents if document not in self._headings]
-        rows = dict(zip(stored, super().in_headings_of(stored), strict=True)) if stored else {}
+        stored_documents = [document for document in documents if document not in self._headings]
+        rows = (
+            dict(zip(stored_documents, super().in_headings_of(stored_documents), strict=True))
+            if stored_documents
+            else {}
+        )
         return [self._headings[one] if one in self._headings else rows[one] for one in documents]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
@@ -142,16 +146,16 @@ class MentionWriter(Mentions):
         """Write what has been put, each row once."""
         changes: dict[bytes, bytes | None] = {}
         for chunk, rows in self._at_hand.items():
-            last = 0
+            previous_start = 0
             row: list[int] = []
             for entity, start, length in rows:
-                row += entity, start - last, length
-                last = start
+                row += entity, start - previous_start, length
+                previous_start = start
             changes[records.u64(chunk)] = records.pack(row) if row else None
         self._write.change_many(tables.MENTIONS, changes)
         headings: dict[bytes, bytes | None] = {}
-        for document, ordered in self._headings.items():
-            row = [number for entity, rank, abstract in ordered for number in (entity, rank, abstract)]
+        for document, occurrences in self._headings.items():
+            row = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
             headings[records.u64(document)] = records.pack(row) if row else None
         self._write.change_many(tables.PLACE_MENTIONS, headings)
         self._at_hand.clear()

@@ -50,38 +50,46 @@ def layered_arrays(
     number: an order that does not follow the names' and does not change with what else there is. ``progress`` hears
     nodes done of all.
     """
-    first = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
+    layer_starts = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
     vectors = np.ascontiguousarray(np.concatenate(layers), np.float32)
-    bounds, members = _members(first.astype(np.int64), parents)
-    arrays: dict[str, npt.NDArray[Any]] = {"layers": first, "vectors": vectors, "bounds": bounds, "members": members}
+    bounds, members = _members(layer_starts.astype(np.int64), parents)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "layers": layer_starts,
+        "vectors": vectors,
+        "bounds": bounds,
+        "members": members,
+    }
     if len(vectors) < exact_below:
-        above = len(vectors) - len(layers[0])
-        arrays |= {"links0": np.empty((len(layers[0]), 0), np.uint32), "links": np.empty((above, 0), np.uint32)}
-        arrays |= {"down": np.full(above, NONE, np.uint32), "entry": first[:-1].copy()}
-        return {**arrays, "checks": checksums(first, vectors)}
+        num_upper = len(vectors) - len(layers[0])
+        arrays |= {"links0": np.empty((len(layers[0]), 0), np.uint32), "links": np.empty((num_upper, 0), np.uint32)}
+        arrays |= {"down": np.full(num_upper, NONE, np.uint32), "entry": layer_starts[:-1].copy()}
+        return {**arrays, "checks": checksums(layer_starts, vectors)}
     order = np.concatenate(
-        [start + np.argsort(keys, kind="stable") for start, keys in zip(first.tolist(), digests, strict=False)]
+        [start + np.argsort(keys, kind="stable") for start, keys in zip(layer_starts.tolist(), digests, strict=False)]
     )
-    builder = LayeredGraphBuilder(first, vectors, order.astype(np.uint32), m, _EF_CONSTRUCTION)
-    left = builder.advance(0)
-    while left:
+    builder = LayeredGraphBuilder(layer_starts, vectors, order.astype(np.uint32), m, _EF_CONSTRUCTION)
+    remaining = builder.advance(0)
+    while remaining:
         if cancelled():
             return None
-        left = builder.advance(_STEP)
-        progress(len(vectors) - left, len(vectors))
-    built = zip(("links0", "links", "down", "entry", "checks"), builder.arrays(), strict=True)
-    return arrays | dict(built)
+        remaining = builder.advance(_STEP)
+        progress(len(vectors) - remaining, len(vectors))
+    graph_arrays = zip(("links0", "links", "down", "entry", "checks"), builder.arrays(), strict=True)
+    return arrays | dict(graph_arrays)
 
 
 def _members(
     first: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Where the members of each node above layer 0 begin and end, and all of them."""
-    above = [np.where(of < 0, -1, of + start) for of, start in zip(parents, first[1:], strict=False)]
-    owners = np.concatenate((*above, np.empty(0, np.int64)))
+    owner_arrays = [
+        np.where(layer_parents < 0, -1, layer_parents + start)
+        for layer_parents, start in zip(parents, first[1:], strict=False)
+    ]
+    owners = np.concatenate((*owner_arrays, np.empty(0, np.int64)))
     members = np.argsort(owners, kind="stable")
-    ordered = owners[members]
-    bounds = np.searchsorted(ordered, np.arange(first[1], first[-1] + 1))
+    sorted_owners = owners[members]
+    bounds = np.searchsorted(sorted_owners, np.arange(first[1], first[-1] + 1))
     return bounds.astype(np.uint32), members.astype(np.uint32)
 
 
@@ -104,7 +112,7 @@ class LayeredVectors:
     @property
     def sizes(self) -> list[int]:
         """Nodes of each layer, layer 0 first."""
-        return [after - before for before, after in pairwise(self._first)]
+        return [layer_stop - layer_start for layer_start, layer_stop in pairwise(self._first)]
 
     def nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
         """About the ``counts[l]`` nodes of largest cosine of each layer l and their cosines, best first.

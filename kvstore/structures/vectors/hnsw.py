@@ -115,31 +115,31 @@ class HnswGraph:
         groups = allowed.groups if isinstance(allowed, Allowed) else None
         count = len(labels) if allowed is None else min(allowed.count, len(labels))
         try:
-            walks = self.linked and (allowed is None or groups is not None)
+            can_walk = self.linked and (allowed is None or groups is not None)
             # A walk meets len / count times as many as may answer.
-            if walks and count * count > CODES_A_CANDIDATE * ef * len(labels):
-                walked = self._graph.search(query, ef, groups, GROUP)
-                if len(walked[0]) == ef:  # else a part of the graph cannot be reached from the rest
-                    return NearCodes(*walked, False)
+            if can_walk and count * count > CODES_A_CANDIDATE * ef * len(labels):
+                near_codes = self._graph.search(query, ef, groups, GROUP)
+                if len(near_codes[0]) == ef:  # else a part of the graph cannot be reached from the rest
+                    return NearCodes(*near_codes, False)
             if allowed is None or (isinstance(allowed, Allowed) and _SPARSE * len(allowed) > len(labels)):
-                first, last = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
+                starts, stops = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
             elif isinstance(allowed, Allowed):
-                (first, last), groups = self._ranges_of(allowed), None
+                (starts, stops), groups = self._ranges_of(allowed), None
             else:
-                first = allowed.places(labels)
-                last = first + 1
-            found = self._graph.compare(query, ef, first, last, groups, GROUP)
+                starts = allowed.places(labels)
+                stops = starts + 1
+            compared_codes = self._graph.compare(query, ef, starts, stops, groups, GROUP)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
-        return NearCodes(*found, len(found[0]) < ef)
+        return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
 
     def _ranges_of(self, allowed: Allowed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Of each document that may answer the first row of its chunks, and the one behind the last."""
-        found = self._ranges.get(allowed)
-        if found is None:
+        ranges = self._ranges.get(allowed)
+        if ranges is None:
             labels = self.rows.labels
-            found = self._ranges[allowed] = labels.searchsorted(allowed.starts), labels.searchsorted(allowed.stops)
-        return found
+            ranges = self._ranges[allowed] = labels.searchsorted(allowed.starts), labels.searchsorted(allowed.stops)
+        return ranges
 
     def verify(self) -> None:
         """Verify every node."""
@@ -183,9 +183,9 @@ class HnswBuilder:
 
     def advance(self, count: int) -> int:
         """Link up to so many rows, without the interpreter's lock; how many are left."""
-        left = self._builder.advance(count)
-        self.linked = len(self._rows.labels) - left
-        return left
+        remaining = self._builder.advance(count)
+        self.linked = len(self._rows.labels) - remaining
+        return remaining
 
     def graph(self) -> HnswGraph:
         """The graph of those rows that are linked; to be asked for once."""
@@ -204,10 +204,10 @@ def _heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
     """How many layers above the lowest each label stands in: a function of the label (SplitMix64, Steele et al. 2014),
     by the distribution that the paper has, in which the share of every layer in the one below is 1 / m."""
     with np.errstate(over="ignore"):
-        mixed = labels + np.uint64(SEED) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        mixed = mixed ^ mixed >> np.uint64(31)
-    drawn = ((mixed >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
-    heights: npt.NDArray[np.uint32] = np.minimum(-np.log(drawn) / np.log(m), _LAYERS).astype(np.uint32)
+        hashes = labels + np.uint64(SEED) * np.uint64(0x9E3779B97F4A7C15)
+        hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        hashes = hashes ^ hashes >> np.uint64(31)
+    uniforms = ((hashes >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
+    heights: npt.NDArray[np.uint32] = np.minimum(-np.log(uniforms) / np.log(m), _LAYERS).astype(np.uint32)
     return heights

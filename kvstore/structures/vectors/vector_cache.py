@@ -29,7 +29,7 @@ _MOST_COVERED = 32
 
 def reach(coverage: Coverage, change: int) -> int | None:
     """The id up to which a coverage holds what the store had at ``change``; None where it begins later."""
-    return next((stop for covered, stop in reversed(coverage) if covered <= change), None)
+    return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
 
 
 def covered_further(coverage: Coverage, change: int, stop: int) -> Coverage:
@@ -47,15 +47,15 @@ class HeldVectors:
     def of(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
         """The vectors of those of some chunks that are held, in their order, and which those are. A chunk has the same
         vector as long as there is one, so it does not matter how far a state is."""
-        found = np.zeros(len(chunks), np.bool_)
+        is_cached = np.zeros(len(chunks), np.bool_)
         matrix = np.empty((len(chunks), self.parts[0][1].shape[1] if self.parts else 0), np.float32)
         for (ids, vectors), order in zip(self.parts, self._orders, strict=True):
-            places = np.searchsorted(ids, chunks, sorter=order)
-            rows = order[np.minimum(places, len(ids) - 1)] if len(ids) else places
-            here = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
-            matrix[here] = vectors[rows[here]]
-            found |= here
-        return matrix[found], found
+            positions = np.searchsorted(ids, chunks, sorter=order)
+            rows = order[np.minimum(positions, len(ids) - 1)] if len(ids) else positions
+            is_in_part = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
+            matrix[is_in_part] = vectors[rows[is_in_part]]
+            is_cached |= is_in_part
+        return matrix[is_cached], is_cached
 
     @cached_property
     def _orders(self) -> list[npt.NDArray[np.intp]]:

@@ -56,12 +56,12 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 def block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
     """Bytes of a block and its rows: the smallest whole number of pages that wastes at most 3 %."""
-    row = 8 + (4 + dimension if quantised else 4 * dimension)
+    row_size = 8 + (4 + dimension if quantised else 4 * dimension)
     best = (0.0, 0, 0)
     for pages in range(1, 65):
         size = records.page_value_size(pages)
-        rows = min((size - _HEADER.size) // row, 65535)
-        fill = rows * row / (pages * records.PAGE)
+        rows = min((size - _HEADER.size) // row_size, 65535)
+        fill = rows * row_size / (pages * records.PAGE)
         if fill >= 0.97:
             return size, rows
         best = max(best, (fill, size, rows))
@@ -112,8 +112,8 @@ class _QuantisedBlock(_VectorBlock):
         return found
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
-        exact = np.asarray(vector, np.float64)
-        codes = np.rint(exact * (127 / max(float(np.abs(exact).max()), 1e-30))).astype(np.int8)
+        values = np.asarray(vector, np.float64)
+        codes = np.rint(values * (127 / max(float(np.abs(values).max()), 1e-30))).astype(np.int8)
         self._codes[row] = codes
         length = int((codes.astype(np.int64) ** 2).sum())
         self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
@@ -135,8 +135,8 @@ class VerifiedBlocks:
 
     def __contains__(self, block: tuple[int, int]) -> bool:
         number, checksum = block
-        noted = self._noted
-        return number < len(noted) and int(noted[number]) == checksum | _NOTED
+        checksums = self._noted
+        return number < len(checksums) and int(checksums[number]) == checksum | _NOTED
 
     def note(self, number: int, checksum: int) -> None:
         """Note that a block was verified."""
@@ -145,18 +145,18 @@ class VerifiedBlocks:
     def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """The checksums of some blocks, ascending, plus 2^32; 0 of one that was not verified."""
         noted = self._noted
-        found = np.zeros(len(numbers), np.uint64)
-        known = int(np.searchsorted(numbers, len(noted)))
-        found[:known] = noted[numbers[:known]]
-        return found
+        block_checksums = np.zeros(len(numbers), np.uint64)
+        num_known = int(np.searchsorted(numbers, len(noted)))
+        block_checksums[:num_known] = noted[numbers[:num_known]]
+        return block_checksums
 
     def put(self, numbers: npt.NDArray[np.int64], noted: npt.NDArray[np.uint64]) -> None:
         """Note what some blocks have, ascending, as :meth:`of` gives it."""
-        known = self._noted
-        if len(numbers) and numbers[-1] >= len(known):
-            known = np.concatenate((known, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
-        known[numbers] = noted
-        self._noted = known
+        checksums = self._noted
+        if len(numbers) and numbers[-1] >= len(checksums):
+            checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
+        checksums[numbers] = noted
+        self._noted = checksums
 
 
 class Vectors:
@@ -180,20 +180,20 @@ class Vectors:
 
     def gather(self, places: VectorPlaces) -> Matrix:
         """The vectors at (block, row) places, in that order; shape (n, dimension). Each block is read once."""
-        wanted = np.array(places, np.int64).reshape(len(places), 2)
-        order = np.lexsort((wanted[:, 1], wanted[:, 0]))
-        blocks, rows = wanted[order].T
-        numbers, of_number = np.unique(blocks, return_inverse=True)
+        location_array = np.array(places, np.int64).reshape(len(places), 2)
+        order = np.lexsort((location_array[:, 1], location_array[:, 0]))
+        blocks, rows = location_array[order].T
+        numbers, block_indexes = np.unique(blocks, return_inverse=True)
         values = self._view.get_many(self.space.blocks, list(map(records.u32, numbers.tolist())))
-        noted = np.zeros(len(numbers), np.uint64) if self._verified is None else self._verified.of(numbers)
+        checksums = np.zeros(len(numbers), np.uint64) if self._verified is None else self._verified.of(numbers)
         found = np.empty((len(places), self.dimension), np.float32)
         shape = self._size, self._encoding, self._rows, self.space.quantised
-        unsound = gather_rows(values, *shape, noted, of_number, np.ascontiguousarray(rows), order, found)
-        if unsound >= 0:
-            number = int(numbers[unsound])
-            raise self._not_stored(number) if values[unsound] is None else self._damaged(number)
+        unsound_index = gather_rows(values, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, found)
+        if unsound_index >= 0:
+            number = int(numbers[unsound_index])
+            raise self._not_stored(number) if values[unsound_index] is None else self._damaged(number)
         if self._verified is not None:
-            self._verified.put(numbers, noted)
+            self._verified.put(numbers, checksums)
         return found
 
     def ids_at(self, places: Sequence[tuple[int, int]]) -> list[int]:
@@ -205,8 +205,8 @@ class Vectors:
         """Blocks in order of their numbers: ids (n) and vectors (n, dimension); free rows left out."""
         for key, value in self._view.scan(self.space.blocks):
             block = self._open(value, int(records.U32.unpack(key)[0]))
-            used = block.ids != FREE
-            yield block.ids[used], block.vectors(used)
+            is_used = block.ids != FREE
+            yield block.ids[is_used], block.vectors(is_used)
 
     def rows(self) -> Iterator[tuple[int, Ids]]:
         """Block numbers, each with the ids of all its rows; FREE where a row is free."""
@@ -234,9 +234,9 @@ class Vectors:
         if len(value) == self._size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (rows, dimension) == (self._rows, self.dimension):
-                known = self._verified is not None and (number, checksum) in self._verified
-                if known or checksum == zlib.crc32(memoryview(value)[_BODY:]):
-                    if not known and self._verified is not None:
+                is_verified = self._verified is not None and (number, checksum) in self._verified
+                if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY:]):
+                    if not is_verified and self._verified is not None:
                         self._verified.note(number, checksum)
                     return self._kind(value, self.dimension, self._rows)
         raise self._damaged(number)
@@ -274,20 +274,20 @@ class VectorWriter(Vectors):
             self._space.append(next_block)
         number = self._space[-1]
         block = self._private(number)
-        free = (block.ids == FREE).nonzero()[0]
-        row = int(free[0])
+        free_rows = (block.ids == FREE).nonzero()[0]
+        row = int(free_rows[0])
         block.ids[row] = id
         block.put(row, vector)
-        if len(free) == 1:
+        if len(free_rows) == 1:
             self._space.pop()
         return number, row
 
     def _blocks_with_room(self) -> list[int]:
         """The blocks with free rows, those to be filled first at the end: blocks that are changed in any case, then
         those of the lowest numbers."""
-        changed = [number for number, block in self._dirty.items() if (block.ids == FREE).any()]
-        listed = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
-        return [*(number for number in reversed(listed) if number not in self._dirty), *changed]
+        changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE).any()]
+        listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
+        return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
 
     def remove(self, number: int, row: int) -> None:
         """Free one row."""
@@ -301,41 +301,41 @@ class VectorWriter(Vectors):
 
         Returns the vectors that were moved: id, block, row. To be called when nothing else waits for a flush.
         """
-        space = self._view.scan(self.space.free_rows)
-        free = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in space}
-        room = sum(free.values())
+        free_records = self._view.scan(self.space.free_rows)
+        free_counts = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in free_records}
+        room = sum(free_counts.values())
         self._space = self._blocks_with_room()
-        moved: list[tuple[int, int, int]] = []
-        last = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
-        for number in [int(records.U32.unpack(key)[0]) for key, _ in last]:
+        moves: list[tuple[int, int, int]] = []
+        last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
+        for number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
             room -= self._rows  # its own free rows, and those that its vectors take elsewhere
             if room < 0:
                 break
             block = self._private(number)
             for row in np.flatnonzero(block.ids != FREE):
                 chunk = int(block.ids[row])
-                moved.append(
+                moves.append(
                     (chunk, *self.add(chunk, block.vectors(slice(row, row + 1))[0], number))
                 )  # the first free row, never here
             block.ids[:] = FREE
-        return moved
+        return moves
 
     def flush(self) -> None:
         """Put changed blocks into the transaction; a block left empty is removed."""
         for number, block in self._dirty.items():
             key = records.u32(number)
-            free = int((block.ids == FREE).sum())
-            if free == self._rows:
+            num_free = int((block.ids == FREE).sum())
+            if num_free == self._rows:
                 self._write.delete(self.space.blocks, key)
                 self._write.delete(self.space.free_rows, key)
                 continue
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
-            _HEADER.pack_into(buffer, 0, self._encoding, 0, self._rows, self._rows - free, self.dimension)
+            _HEADER.pack_into(buffer, 0, self._encoding, 0, self._rows, self._rows - num_free, self.dimension)
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
             self._write.put(self.space.blocks, key, buffer)
-            if free:
-                self._write.put(self.space.free_rows, key, _SPACE.pack(free))
+            if num_free:
+                self._write.put(self.space.free_rows, key, _SPACE.pack(num_free))
             else:
                 self._write.delete(self.space.free_rows, key)
         self._dirty.clear()
@@ -346,11 +346,11 @@ class VectorWriter(Vectors):
             return super().gather(places)
         blocks = [(self._dirty.get(int(number)), int(row)) for number, row in places]
         found = np.empty((len(places), self.dimension), np.float32)
-        stored = [place for place, (block, _) in enumerate(blocks) if block is None]
-        found[stored] = super().gather([places[place] for place in stored])
-        for place, (block, row) in enumerate(blocks):
+        stored_indexes = [index for index, (block, _) in enumerate(blocks) if block is None]
+        found[stored_indexes] = super().gather([places[index] for index in stored_indexes])
+        for index, (block, row) in enumerate(blocks):
             if block is not None:
-                found[place] = block.vectors(slice(row, row + 1))[0]
+                found[index] = block.vectors(slice(row, row + 1))[0]
         return found
 
     def _block(self, number: int) -> _VectorBlock:
@@ -359,8 +359,8 @@ class VectorWriter(Vectors):
     def _private(self, number: int) -> _VectorBlock:
         block = self._dirty.get(number)
         if block is None:
-            stored = super()._block(number)
-            block = self._kind(bytearray(stored.buffer), self.dimension, self._rows)
+            stored_block = super()._block(number)
+            block = self._kind(bytearray(stored_block.buffer), self.dimension, self._rows)
             self._dirty[number] = block
         return block
 
@@ -372,13 +372,13 @@ class VectorWriter(Vectors):
 def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
     """The cosines of unit rows, all or some, with a unit vector; the same bits wherever a row stands, and whatever
     beside it."""
-    found: Matrix = np.empty(len(matrix) if rows is None else len(rows), np.float32)
+    row_cosines: Matrix = np.empty(len(matrix) if rows is None else len(rows), np.float32)
     matrix, query = np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32)
     if rows is None:
-        row_dots(matrix, query, found)
+        row_dots(matrix, query, row_cosines)
     else:
-        some_row_dots(matrix, rows.astype(np.int64, copy=False), query, found)
-    return found
+        some_row_dots(matrix, rows.astype(np.int64, copy=False), query, row_cosines)
+    return row_cosines
 
 
 def nearest(
@@ -400,9 +400,9 @@ def nearest(
             scores = cosines(matrix, query)
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
-            last = len(best_scores) - top
-            chosen = np.flatnonzero(best_scores >= np.partition(best_scores, last)[last])
-            best_ids, best_scores = best_ids[chosen], best_scores[chosen]
+            cut_index = len(best_scores) - top
+            selected = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
+            best_ids, best_scores = best_ids[selected], best_scores[selected]
     order = np.argsort(-best_scores, kind="stable")
     return best_ids[order], best_scores[order]
 
@@ -420,9 +420,9 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
     # Row by row, so that a vector's length does not depend on those beside it.
     norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
-    unit = abs(norms - 1) < 1e-6
-    if not unit.all():
+    is_unit = abs(norms - 1) < 1e-6
+    if not is_unit.all():
         if not np.isfinite(norms).all() or (norms == 0).any():
             raise InputError("a vector is finite and not all zeros")
-        matrix = np.where(unit, matrix, matrix / norms).astype(np.float32)
+        matrix = np.where(is_unit, matrix, matrix / norms).astype(np.float32)
     return matrix.repeat(rows // matrix.shape[0], axis=0)

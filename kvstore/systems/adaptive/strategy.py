@@ -75,26 +75,28 @@ class AdaptiveStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, weights_of(query, self))
-        known = recognise(query, as_written=True)
-        degrees, with_all = query.reading.fetch(degrees_of(known), all_words_of(known, _stem(query)))
-        spreads = spreads_of(known, degrees, with_all)
-        names = _saying(query, known, spreads)
+        seeds = recognise(query, as_written=True)
+        degrees, all_words_counts = query.reading.fetch(degrees_of(seeds), all_words_of(seeds, _stem(query)))
+        spreads = spreads_of(seeds, degrees, all_words_counts)
+        names = _saying(query, seeds, spreads)
         parts = question_parts(query, names)
         with query.trace.step("weigh walk") as step:
-            weighing = _weigh(query, direct, known, parts, spreads)
-            weight = option(query, self, "walk") * weighing.share
-            step.detail = f"{weight:.3g}: {weighing}"
-        found = None
+            walk_weight = _weigh(query, direct, seeds, parts, spreads)
+            weight = option(query, self, "walk") * walk_weight.share
+            step.detail = f"{weight:.3g}: {walk_weight}"
+        walk_result = None
         if weight >= _LEAST:
-            wanted = max(NEAREST, query.wanted)
-            kept = [its for seed, its in zip(known, degrees, strict=True) if seed in names]
-            found = walk(query, self, names, kept, parts, [direct.vectors[:wanted], direct.words[:wanted]])
-        if found is None or not len(found.chunks):  # nothing to start at, or nothing on the way may answer
+            num_chunks = max(NEAREST, query.wanted)
+            name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
+            walk_result = walk(
+                query, self, names, name_degrees, parts, [direct.vectors[:num_chunks], direct.words[:num_chunks]]
+            )
+        if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or nothing on the way may answer
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
             return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
-        ranking, pool = _joined(query, direct, found, weight)
-        why = paths(query.reading, found.ranks, [chunk for chunk, _ in ranking])
-        return evidence_of(query, self.name, ranking, why, pool)
+        ranking, pool = _joined(query, direct, walk_result, weight)
+        chunk_paths = paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
+        return evidence_of(query, self.name, ranking, chunk_paths, pool)
 
 
 def _stem(query: Query) -> Callable[[str], str]:
@@ -104,8 +106,10 @@ def _stem(query: Query) -> Callable[[str], str]:
 def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """The names that some chunk has, but not very many, and those that the question compares."""
     compared = decompose(query.question, names).compared
-    many = math.pow(query.chunk_count, 1 - _SAYING)
-    return [seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else many)]
+    max_chunks = math.pow(query.chunk_count, 1 - _SAYING)
+    return [
+        seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
+    ]
 
 
 def _specific(spread: float, chunks: int) -> float:
@@ -132,21 +136,21 @@ class _Weighing:
         """The weight as a share of the greatest."""
         if self.name is None or (self.words < _CHAIN and not self.compares):
             return 0.0
-        asked = min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.asked) / _NAMED) ** 2
-        return _specific(self.spread, self.chunks) * asked * min(1.0, (1 - self.covered) / _LACKING)
+        asked_factor = min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.asked) / _NAMED) ** 2
+        return _specific(self.spread, self.chunks) * asked_factor * min(1.0, (1 - self.covered) / _LACKING)
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
-        named = (
+        name_text = (
             "no name to start at"
             if self.name is None
             else f"{self.name} is in about {self.spread:.3g} of {self.chunks} passages"
         )
         words = f"{self.words} word{'' if self.words == 1 else 's'}"
-        asked = f"{self.asked:.0%} is asked beside names, in {words}"
+        asked_text = f"{self.asked:.0%} is asked beside names, in {words}"
         if self.compares:
-            asked += " of what is compared"
-        return f"{named}; {asked}; the best passage has {self.covered:.0%} of the question"
+            asked_text += " of what is compared"
+        return f"{name_text}; {asked_text}; the best passage has {self.covered:.0%} of the question"
 
 
 def _weigh(
@@ -155,35 +159,35 @@ def _weigh(
     """How much the walk is worth for a question."""
     stem = stemmer(query.reading.settings.stemmer)
     informative = informative_terms(query.question, stem)
-    rest = informative_terms(parts.rest, stem) if parts.rest != query.question else informative
-    everything = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
-    beside = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest]
-    asked = sum(beside) / everything if everything else 0.0
+    rest_terms = informative_terms(parts.rest, stem) if parts.rest != query.question else informative
+    total_rarity = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
+    rest_rarities = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest_terms]
+    asked_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
     name, spread = _rarest(query, names, spreads)
     chunks = query.chunk_count
-    return _Weighing(name, spread, chunks, asked, len(beside), bool(parts.compared), direct.coverage)
+    return _Weighing(name, spread, chunks, asked_share, len(rest_rarities), bool(parts.compared), direct.coverage)
 
 
 def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
     """Of the names that some chunk has and that the question writes as names, the one in fewest chunks, and in how
     many it is; None where there is none."""
-    written = [
+    candidates = [
         (spreads[seed.key].chunks, seed.key)
         for seed in names
         if spreads[seed.key].chunks and written_as_name(query.question, seed, spreads[seed.key].proper)
     ]
-    if not written:
+    if not candidates:
         return None, 0.0
-    spread, name = min(written)
-    return name, spread
+    num_chunks, name = min(candidates)
+    return name, num_chunks
 
 
 def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[Ranking, int]:
     """The ranking of all candidates by both scores, and how many they are."""
     chunks = distinct(direct.chunks, found.chunks)
     scores = np.zeros(len(chunks))
-    sure = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _SURE
-    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * sure
+    top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _SURE
+    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * top_scores
     shares = (found.scores / found.scores.max()) ** _FLATTENED
     scores[np.searchsorted(chunks, found.chunks)] += weight * shares
     return best(query.reading, chunks, scores / (1 + weight * (1 + _KEPT)), query.reach), len(chunks)

@@ -45,10 +45,10 @@ class CommunityGraph:
 
     def nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
         """Entities and communities of largest cosine by layer, as :meth:`LayeredVectors.nearest` gives them."""
-        found = self.vectors.nearest(vector, counts, ef)
+        layers = self.vectors.nearest(vector, counts, ef)
         return [
             [(int(nodes[number]), cosine) for number, cosine in layer]
-            for nodes, layer in zip(self.nodes, found, strict=True)
+            for nodes, layer in zip(self.nodes, layers, strict=True)
         ]
 
 
@@ -84,8 +84,10 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 
     def describe(self, read: CommunityGraph) -> str:
         entities, *communities = read.vectors.sizes
-        how = "by links" if read.vectors.linked else "all compared"
-        return f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {how}"
+        search_method = "by links" if read.vectors.linked else "all compared"
+        return (
+            f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {search_method}"
+        )
 
 
 def graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
@@ -98,9 +100,9 @@ def graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
         record = Indexes(state.lmdb).get(COMMUNITY_GRAPH) or IndexRecord(COMMUNITY_GRAPH)
         if communities.nodes + len(communities) >= record.count("exact_below"):
             raise IndexUnavailableError("there are too many entities and communities to do without")
-        every_community = bound_index(state.whole, COMMUNITIES)  # the graph is kept for every state
-        assert every_community is not None
-        arrays = _layers(state.whole, every_community).arrays(record)
+        all_communities = bound_index(state.whole, COMMUNITIES)  # the graph is kept for every state
+        assert all_communities is not None
+        arrays = _layers(state.whole, all_communities).arrays(record)
         assert arrays is not None  # nobody cancels
         return COMMUNITY_GRAPH.read(Content({"change": communities.change}, arrays))
 
@@ -132,12 +134,12 @@ def _layers(state: State, communities: Communities) -> _NodeLayers:
     """The layers of a state."""
     graph = entity_graph(state)
     found = _NodeLayers([entity_vectors(graph, passage_vectors(state, graph))], [], [graph.entities], [graph.keys])
-    of = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
+    parent_ids = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
     for numbers in _by_level(communities):
-        places = {number: place for place, number in enumerate(numbers)}
-        found.parents.append(np.array([places.get(parent, NOWHERE) for parent in of], np.int64))
+        positions = {number: position for position, number in enumerate(numbers)}
+        found.parents.append(np.array([positions.get(parent, NOWHERE) for parent in parent_ids], np.int64))
         above = (communities.get(number).parent for number in numbers)
-        of = [NOWHERE if parent is None else parent for parent in above]
+        parent_ids = [NOWHERE if parent is None else parent for parent in above]
         found.vectors.append(communities.vectors(numbers))
         found.nodes.append(np.array(numbers, np.uint32))
         found.names.append([communities.key(number) for number in numbers])

@@ -94,14 +94,18 @@ class ArchragStrategy:
         layers = self._nearest(query)
         reports = self._reports(query, layers)
         passages = self._passages(query, layers, [report for _, report in reports])
-        last = passages.hits[-1].score if passages.hits else 1.0
-        behind = [(layer, replace(report, score=max(0.0, last * report.score))) for layer, report in reports]
-        behind.sort(key=lambda one: (-one[1].score, one[1].document, one[1].start))
-        hits = ranked([*passages.hits, *(report for _, report in behind)])
-        placed = [*(0 for _ in passages.hits), *(layer for layer, _ in behind)]
+        last_score = passages.hits[-1].score if passages.hits else 1.0
+        ranked_reports = [
+            (layer, replace(report, score=max(0.0, last_score * report.score))) for layer, report in reports
+        ]
+        ranked_reports.sort(key=lambda one: (-one[1].score, one[1].document, one[1].start))
+        hits = ranked([*passages.hits, *(report for _, report in ranked_reports)])
+        hit_layers = [*(0 for _ in passages.hits), *(layer for layer, _ in ranked_reports)]
         groups = [
-            HitGroup(layers.name(layer), tuple(place for place, of in enumerate(placed) if of == layer))
-            for layer in sorted(set(placed))
+            HitGroup(
+                layers.name(layer), tuple(index for index, hit_layer in enumerate(hit_layers) if hit_layer == layer)
+            )
+            for layer in sorted(set(hit_layers))
         ]
         return replace(passages, hits=hits, groups=groups)
 
@@ -109,61 +113,63 @@ class ArchragStrategy:
         """Have the model take points from what each layer gave, a call a layer."""
         with distiller.asked(evidence.question) as query:
             layers = self._nearest(query)
-            given = [[hit for hit in evidence.hits if hit.kind != "report"]]
-            given += [
-                [report for one, _ in near if (report := _report(query, layers, layer, one))]
-                for layer, near in enumerate(layers.near[1:], 1)
+            layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"]]
+            layer_hits += [
+                [report for node, _ in nearest if (report := _report(query, layers, layer, node))]
+                for layer, nearest in enumerate(layers.near[1:], 1)
             ]
         points: list[Point] = []
-        for hits in filter(None, given):
+        for hits in filter(None, layer_hits):
             points += distiller.read(evidence.question, hits).points
         return distilled(evidence, points, distiller.trace)
 
     def _nearest(self, query: Query) -> _Layers:
         """The nearest that are still there of every layer."""
         communities = communities_for(query)
-        most, ef = (int(option(query, self, name)) for name in ("k", "ef"))
-        wanted = 1 + min(communities.levels, int(option(query, self, "levels")))
+        num_nearest, ef = (int(option(query, self, name)) for name in ("k", "ef"))
+        num_layers = 1 + min(communities.levels, int(option(query, self, "levels")))
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
-            step.detail = f"the {most} nearest of each of {wanted} layers, C-HNSW"
+            step.detail = f"the {num_nearest} nearest of each of {num_layers} layers, C-HNSW"
             try:
                 graph = bound_index(query.view, COMMUNITY_GRAPH)
                 if graph is None:
                     raise IndexUnavailableError("its file is missing, damaged or of other communities")
-                found = _walked(query, communities, graph, vector, [most] * wanted, ef)
+                found = _walked(query, communities, graph, vector, [num_nearest] * num_layers, ef)
             except IndexUnavailableError as problem:
                 remedy = f"REFRESH INDEX {COMMUNITIES.name} makes it anew"
                 try:
                     graph = graph_in_memory(query.view, communities)
                 except IndexUnavailableError as error:
-                    why = f"index {COMMUNITY_GRAPH.name}: {problem}, and {error}; {remedy}"
-                    raise IndexUnavailableError(why) from error
+                    message = f"index {COMMUNITY_GRAPH.name}: {problem}, and {error}; {remedy}"
+                    raise IndexUnavailableError(message) from error
                 step.detail += f", made in memory ({problem}; {remedy})"
-                found = _walked(query, communities, graph, vector, [most] * wanted, ef)
+                found = _walked(query, communities, graph, vector, [num_nearest] * num_layers, ef)
             step.count = sum(map(len, found))
         return _Layers(communities, found)
 
     def _passages(self, query: Query, layers: _Layers, reports: Sequence[Hit]) -> Evidence:
         """The passages that resemble the question or are led to, best first, as many as reports leave room for."""
         with query.trace.step("passages of entities and communities") as step:
-            for layer, near in enumerate(layers.near):
-                for (node, cosine), chunks in zip(near, _led_to(query, layers, layer), strict=True):
-                    share = max(0.0, cosine) / (near[0][1] or 1.0)
+            for layer, nearest in enumerate(layers.near):
+                for (node, cosine), chunks in zip(nearest, _led_to(query, layers, layer), strict=True):
+                    share = max(0.0, cosine) / (nearest[0][1] or 1.0)
                     for chunk in chunks:
-                        before = layers.reached.get(chunk)
-                        if before is None or before.share < share:
+                        previous = layers.reached.get(chunk)
+                        if previous is None or previous.share < share:
                             layers.reached[chunk] = _Reached(layer, node, share)
-            also = np.array(sorted(layers.reached), np.uint64)
-            also = also[query.keep_allowed(also)]
-            step.detail, step.count = f"of {sum(map(len, layers.near))} entities and communities", len(also)
-        direct = search_directly(query, weights_of(query, self), also)
+            led_chunks = np.array(sorted(layers.reached), np.uint64)
+            led_chunks = led_chunks[query.keep_allowed(led_chunks)]
+            step.detail, step.count = f"of {sum(map(len, layers.near))} entities and communities", len(led_chunks)
+        direct = search_directly(query, weights_of(query, self), led_chunks)
         weight = option(query, self, "share")
-        led = [layers.reached[chunk].share if chunk in layers.reached else 0.0 for chunk in direct.chunks.tolist()]
-        ranking = best(query.view, direct.chunks, direct.scores + weight * np.array(led), query.reach)
-        why = direct.paths()
+        led_shares = [
+            layers.reached[chunk].share if chunk in layers.reached else 0.0 for chunk in direct.chunks.tolist()
+        ]
+        ranking = best(query.view, direct.chunks, direct.scores + weight * np.array(led_shares), query.reach)
+        direct_paths = direct.paths()
         paths = {
-            chunk: _path(query, layers, chunk) if chunk in layers.reached else why.get(chunk, "")
+            chunk: _path(query, layers, chunk) if chunk in layers.reached else direct_paths.get(chunk, "")
             for chunk, _ in ranking
         }
         return evidence_of(narrowed(query, reports), self.name, ranking, paths, len(direct.chunks))
@@ -171,17 +177,17 @@ class ArchragStrategy:
     def _reports(self, query: Query, layers: _Layers) -> list[tuple[int, Hit]]:
         """Reports of the nearest communities, of each layer by turns, within their share; each with its layer."""
         share = option(query, self, "reports")
-        most = min(query.top - 1, math.ceil(share * query.top)) if share else 0
-        room = math.inf if query.within is None else share * query.within
+        max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
+        token_budget = math.inf if query.within is None else share * query.within
         found: list[tuple[int, Hit]] = []
         with query.trace.step("reports of communities") as step:
             for layer, community in _by_turns(layers.near[1:]):
-                if len(found) >= most:
+                if len(found) >= max_reports:
                     break
                 report = _report(query, layers, layer, community)
-                if report is not None and (size := token_count(report.text)) <= room:
+                if report is not None and (size := token_count(report.text)) <= token_budget:
                     found.append((layer, report))
-                    room -= size
+                    token_budget -= size
             step.count = len(found)
         return found
 
@@ -191,21 +197,23 @@ def _walked(
 ) -> list[_Near]:
     """The nearest of each layer that are still there: more are asked for in place of such as are gone."""
     counts = [*most, *(0 for _ in graph.nodes[len(most) :])]
-    found: list[_Near] = []
+    layers: list[_Near] = []
     for _ in range(_AGAIN + 1):
         near = graph.nearest(vector, counts, ef)[: len(most)]
-        found = [
+        layers = [
             [(node, _rounded(cosine)) for node, cosine in layer if _is_there(query, communities, number, node)]
             for number, layer in enumerate(near)
         ]
-        lacking = [
-            len(left) < min(count, len(nodes)) and len(layer) < len(nodes)
-            for left, layer, nodes, count in zip(found, near, graph.nodes, most, strict=False)
+        needs_more = [
+            len(remaining) < min(count, len(nodes)) and len(layer) < len(nodes)
+            for remaining, layer, nodes, count in zip(layers, near, graph.nodes, most, strict=False)
         ]
-        if not any(lacking):
+        if not any(needs_more):
             break
-        counts[: len(most)] = [4 * count if more else count for count, more in zip(counts, lacking, strict=False)]
-    return [layer[:count] for layer, count in zip(found, most, strict=True)]
+        counts[: len(most)] = [
+            4 * count if is_short else count for count, is_short in zip(counts, needs_more, strict=False)
+        ]
+    return [layer[:count] for layer, count in zip(layers, most, strict=True)]
 
 
 def _is_there(query: Query, communities: Communities, layer: int, node: int) -> bool:
@@ -221,8 +229,8 @@ def _led_to(query: Query, layers: _Layers, layer: int) -> Iterator[Sequence[int]
     nodes = [node for node, _ in layers.near[layer]]
     if layer:
         for community in nodes:
-            few = layers.communities.get(community).passages <= _MOST_AT_HOME
-            yield [chunk for chunk, _ in layers.communities.passages(community)] if few else []
+            is_specific = layers.communities.get(community).passages <= _MOST_AT_HOME
+            yield [chunk for chunk, _ in layers.communities.passages(community)] if is_specific else []
         return
     graph = query.view.part(GRAPH)
     entities = np.array(nodes, np.uint32)
@@ -235,9 +243,9 @@ def _led_to(query: Query, layers: _Layers, layer: int) -> Iterator[Sequence[int]
 def _by_turns(near: Sequence[_Near]) -> Iterator[tuple[int, int]]:
     """Communities with their layers: the nearest of each layer, then the next of each."""
     for turn in zip_longest(*near):
-        for layer, one in enumerate(turn, 1):
-            if one is not None:
-                yield layer, one[0]
+        for layer, scored_node in enumerate(turn, 1):
+            if scored_node is not None:
+                yield layer, scored_node[0]
 
 
 def _report(query: Query, layers: _Layers, layer: int, community: int) -> Hit | None:
@@ -250,9 +258,9 @@ def _report(query: Query, layers: _Layers, layer: int, community: int) -> Hit | 
 
 def _path(query: Query, layers: _Layers, chunk: int) -> str:
     """What led to a passage."""
-    reached = layers.reached[chunk]
-    entity = None if reached.layer else query.view.entities.get(reached.node).name
-    homes = [reached.node] if reached.layer else layers.communities.of_entity(reached.node)[-1:]
+    source = layers.reached[chunk]
+    entity = None if source.layer else query.view.entities.get(source.node).name
+    homes = [source.node] if source.layer else layers.communities.of_entity(source.node)[-1:]
     parts = [
         f'community "{layers.communities.title(home)}" (level {layers.communities.get(home).level})'
         for home in homes

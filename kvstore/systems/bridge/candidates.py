@@ -66,26 +66,30 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: Allowed | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        led = [(seed, numbers) for seed in self.seeds if len(numbers := _abstracts_of(state, seed))]
-        gathered = _PoolFilling(state, self)
-        gathered.gather(led)
-        chunks = np.array(sorted(gathered.pool), np.uint64)
+        seed_addresses = [(seed, numbers) for seed in self.seeds if len(numbers := _abstracts_of(state, seed))]
+        pool_builder = _PoolFilling(state, self)
+        pool_builder.gather(seed_addresses)
+        chunks = np.array(sorted(pool_builder.pool), np.uint64)
         return CandidatePool(
-            chunks, cosines_of(state, chunks, self.vector), gathered.pool, len(gathered.seen), bool(led)
+            chunks,
+            cosines_of(state, chunks, self.vector),
+            pool_builder.pool,
+            len(pool_builder.seen),
+            bool(seed_addresses),
         )
 
     def placed(self, answer: CandidatePool) -> Iterable[int]:
-        found: list[int] = answer.chunks.tolist()
-        return found
+        chunk_ids: list[int] = answer.chunks.tolist()
+        return chunk_ids
 
 
 def _abstracts_of(view: State, seed: Seed) -> list[int]:
     """Addresses of the abstracts of an entity, whole ranks, the most telling first."""
-    found: list[int] = view.addresses_of(seed.identity, _MOST_ADDRESSES + 1).tolist()
-    if len(found) > _MOST_ADDRESSES:
-        rank, _ = addresses.split(found[-1])
-        found = found[: bisect_left(found, addresses.address(rank, 0))]
-    return found[bisect_left(found, addresses.address(addresses.NODE + 1, 0)) :]
+    numbers: list[int] = view.addresses_of(seed.identity, _MOST_ADDRESSES + 1).tolist()
+    if len(numbers) > _MOST_ADDRESSES:
+        rank, _ = addresses.split(numbers[-1])
+        numbers = numbers[: bisect_left(numbers, addresses.address(rank, 0))]
+    return numbers[bisect_left(numbers, addresses.address(addresses.NODE + 1, 0)) :]
 
 
 class _PoolFilling:
@@ -102,26 +106,26 @@ class _PoolFilling:
     def gather(self, led: Iterable[tuple[Seed, list[int]]]) -> None:
         """Fill the pool from entities with their addresses."""
         for seed, numbers in led:
-            room, met = self._wanted.most - len(self.pool), set[int]()
-            new = dict(islice(self._new(seed, numbers, met), room + 1))
-            if len(new) > room:
+            capacity, visited = self._wanted.most - len(self.pool), set[int]()
+            routes = dict(islice(self._new(seed, numbers, visited), capacity + 1))
+            if len(routes) > capacity:
                 # Only where not all have room does it matter which of them come first.
-                met.clear()
-                new = dict(islice(self._new(seed, self._in_order(numbers), met), room))
-            self.pool |= new
-            self.seen |= met
+                visited.clear()
+                routes = dict(islice(self._new(seed, self._in_order(numbers), visited), capacity))
+            self.pool |= routes
+            self.seen |= visited
             if len(self.pool) == self._wanted.most:
                 return
 
     def _in_order(self, numbers: Sequence[int]) -> list[int]:
         """Addresses of abstracts by rank, document key and place."""
-        places = {number: addresses.split(number) for number in numbers}
-        self._read_abstracts(abstract for _, abstract in places.values())
-        documents = {number: self._abstracts[abstract].document for number, (_, abstract) in places.items()}
+        positions = {number: addresses.split(number) for number in numbers}
+        self._read_abstracts(abstract for _, abstract in positions.values())
+        documents = {number: self._abstracts[abstract].document for number, (_, abstract) in positions.items()}
         keys = self._view.documents.keys_of(documents.values())
 
         def order(number: int) -> tuple[int, str, int]:
-            rank, abstract = places[number]
+            rank, abstract = positions[number]
             return rank, keys[documents[number]], abstract
 
         return sorted(numbers, key=order)
@@ -130,23 +134,23 @@ class _PoolFilling:
         """The chunks below the abstracts of an entity and their relatives, as far as they are not in the pool;
         abstracts are put into ``met``, those seen before are passed over."""
         allowed = self._wanted.allowed
-        given: set[int] = set()
+        yielded: set[int] = set()
         for first in range(0, len(numbers), _PORTION):
-            places = [addresses.split(number)[1] for number in numbers[first : first + _PORTION]]
-            related = self._relatives(places)
+            starts = [addresses.split(number)[1] for number in numbers[first : first + _PORTION]]
+            related = self._relatives(starts)
             leaves = [abstract for its in related for _, abstract in its if abstract < FIRST_UPPER]
             self._look_for(chunk for leaf in leaves for chunk in self._chunk_ids(leaf))
-            for place, its in zip(places, related, strict=True):
+            for start, its in zip(starts, related, strict=True):
                 for levels, abstract in its:
                     if abstract in self.seen or abstract in met:
                         continue
                     met.add(abstract)
-                    way = Way(seed.key, place, levels, abstract)
+                    route = Way(seed.key, start, levels, abstract)
                     for chunk in self._stored(abstract):
-                        if chunk in self.pool or chunk in given or not (allowed is None or allowed.has(chunk)):
+                        if chunk in self.pool or chunk in yielded or not (allowed is None or allowed.has(chunk)):
                             continue
-                        given.add(chunk)
-                        yield chunk, way
+                        yielded.add(chunk)
+                        yield chunk, route
 
     def _relatives(self, places: Sequence[int]) -> list[list[tuple[int, int]]]:
         """Of each abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1): how
@@ -159,19 +163,19 @@ class _PoolFilling:
             return found
         children = [records[place].children for place in places]
         for level in range(1, depth + 1):
-            self._read_abstracts(child for its in children for child in its if child >= FIRST_UPPER)
-            for its, new in zip(found, children, strict=True):
-                its += ((-level, child) for child in new)
+            self._read_abstracts(child for group in children for child in group if child >= FIRST_UPPER)
+            for group, new_children in zip(found, children, strict=True):
+                group += ((-level, child) for child in new_children)
             children = [
-                [below for child in its if child >= FIRST_UPPER for below in records[child].children]
-                for its in children
+                [grandchild for child in group if child >= FIRST_UPPER for grandchild in records[child].children]
+                for group in children
             ]
         parents = [records[place].parent for place in places]
         for level in range(1, depth + 1):
             self._read_abstracts(parent for parent in parents if parent is not None)
-            for its, parent in zip(found, parents, strict=True):
+            for group, parent in zip(found, parents, strict=True):
                 if parent is not None:
-                    its.append((level, parent))
+                    group.append((level, parent))
             parents = [None if parent is None else records[parent].parent for parent in parents]
         return found
 
@@ -186,9 +190,9 @@ class _PoolFilling:
         """The chunks of an abstract."""
         ids = self._chunk_ids(abstract)
         for first in range(0, len(ids), _READ_AHEAD):
-            some = ids[first : first + _READ_AHEAD]
-            self._look_for(some)
-            yield from filter(self._present.__getitem__, some)
+            batch = ids[first : first + _READ_AHEAD]
+            self._look_for(batch)
+            yield from filter(self._present.__getitem__, batch)
 
     def _read_abstracts(self, abstracts: Iterable[int]) -> None:
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]

@@ -35,10 +35,10 @@ class BridgeStrategy:
         pool = _candidates(query, seeds, max(50, int(option(query, self, "pool") * chunks))) if seeds else None
         if pool is None or not pool.leading:
             ranking = rank_by_vector(query, query.reach)
-            why = "no entity of it is known" if not seeds else "its entities are all over the store"
+            reason = "no entity of it is known" if not seeds else "its entities are all over the store"
             with query.trace.step("no entity known" if not seeds else "no entity that leads anywhere") as step:
                 step.detail = "dense search over all chunks instead"
-            return evidence_of(query, self.name, ranking, f"near the question ({why})", chunks)
+            return evidence_of(query, self.name, ranking, f"near the question ({reason})", chunks)
         with query.trace.step("cosine") as step:
             ranking = best(query.reading, pool.chunks, pool.cosines, query.reach)
             step.detail, step.count = "question against the pool", len(pool.chunks)
@@ -51,9 +51,9 @@ class BridgeStrategy:
 
 def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> CandidatePool:
     """The candidate chunks, at most so many."""
-    wanted = Candidates(seeds, query.depth, most, query.vector, query.allowed)
+    request = Candidates(seeds, query.depth, most, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
-        pool = query.reading.fetch(wanted)
+        pool = query.reading.fetch(request)
         step.detail = f"{pool.abstracts} abstracts at depth {query.depth}, pool capped at {most} chunks"
         step.count = len(pool.chunks)
     return pool
@@ -62,8 +62,8 @@ def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> CandidatePool
 def _told(passage: ChunkPassage, way: Way) -> str:
     """A way in words; abstracts are called by their numbers in the document."""
     document = passage.document
-    told = f"{way.entity} → abstract {document.abstract_ordinal(way.abstract)}"
+    text = f"{way.entity} → abstract {document.abstract_ordinal(way.abstract)}"
     if not way.levels:
-        return told
+        return text
     direction = "up" if way.levels > 0 else "down"
-    return f"{told} → {abs(way.levels)} {direction} {document.abstract_ordinal(way.reached)}"
+    return f"{text} → {abs(way.levels)} {direction} {document.abstract_ordinal(way.reached)}"

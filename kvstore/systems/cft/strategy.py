@@ -42,29 +42,37 @@ class CftStrategy:
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
         with query.trace.step("filter to places in the forest") as step:
-            told = reading.fetch(Relations(names, int(option(query, self, "places")), relatives))
-            places = [f"{seed.key} ({count})" for seed, count in zip(seeds, told.places, strict=True)]
-            step.detail = ", ".join(places) or "no entity known: dense search alone"
-            step.count = sum(told.places)
+            rendered = reading.fetch(Relations(names, int(option(query, self, "places")), relatives))
+            place_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.places, strict=True)]
+            step.detail = ", ".join(place_counts) or "no entity known: dense search alone"
+            step.count = sum(rendered.places)
         with query.trace.step("ancestors and descendants") as step:
             step.detail = f"the first {relatives} up and down of each place"
-            step.count = len(told.sentences)
-        stating, stated = _stating_chunks(query, told.relations)
-        ranking, paths = fuse(reading, [("vector", near), ("relations", stating)], option(query, self, "constant"))
-        paths |= {chunk: f"{path}, states {stated[chunk]}" for chunk, path in paths.items() if chunk in stated}
+            step.count = len(rendered.sentences)
+        stating_ranking, relations_by_chunk = _stating_chunks(query, rendered.relations)
+        ranking, paths = fuse(
+            reading, [("vector", near), ("relations", stating_ranking)], option(query, self, "constant")
+        )
+        paths |= {
+            chunk: f"{path}, states {relations_by_chunk[chunk]}"
+            for chunk, path in paths.items()
+            if chunk in relations_by_chunk
+        }
         evidence = evidence_of(query, self.name, ranking, paths, query.chunk_count)
-        return replace(evidence, context=told.sentences)
+        return replace(evidence, context=rendered.sentences)
 
 
 def _stating_chunks(query: Query, relations: Sequence[StatedAt]) -> tuple[Ranking, dict[int, str]]:
     """The chunks in which relations were stated, best first by cosine, and the first relation of each, in words."""
     ranking: Ranking = []
-    found: dict[int, tuple[str, float]] = {}
-    wanted = StatingChunks(relations, query.vector)
+    chunk_relations: dict[int, tuple[str, float]] = {}
+    request = StatingChunks(relations, query.vector)
     with query.trace.step("chunks that state the relations") as step:
         if relations:
-            found = query.reading.fetch(wanted)
-            ids = sorted(found)
-            ranking = best(query.reading, ids, np.array([found[chunk][1] for chunk in ids], np.float32), query.reach)
-        step.detail, step.count = "by cosine with the question", len(found)
-    return ranking, {chunk: relation for chunk, (relation, _) in found.items()}
+            chunk_relations = query.reading.fetch(request)
+            ids = sorted(chunk_relations)
+            ranking = best(
+                query.reading, ids, np.array([chunk_relations[chunk][1] for chunk in ids], np.float32), query.reach
+            )
+        step.detail, step.count = "by cosine with the question", len(chunk_relations)
+    return ranking, {chunk: relation for chunk, (relation, _) in chunk_relations.items()}

@@ -61,14 +61,14 @@ class Relations(ReadRequest[ToldRelations]):
         edges = []
         for node in nodes:
             for up in (True, False):
-                for other in islice(forest.walk([node], up=up, depth=self.relatives), self.relatives):
-                    edges.append((other.via, other.node) if up else (other.node, other.via))
-        stated = best_assertions(state, edges)
+                for relative in islice(forest.walk([node], up=up, depth=self.relatives), self.relatives):
+                    edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
+        assertions = best_assertions(state, edges)
         keys = forest.keys_of(set(chain.from_iterable(edges)))
         relations = [
             StatedAt(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
             for child, parent in edges
-            if (assertion := stated[child, parent]).document != USER
+            if (assertion := assertions[child, parent]).document != USER
         ]
         return ToldRelations(list(map(len, places)), hierarchy.sentences(nodes), relations)
 
@@ -82,13 +82,13 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 
     def fetch(self, state: State) -> dict[int, tuple[str, float]]:
         documents = state.documents.get_many(relation.document for relation in self.relations)
-        found: dict[int, str] = {}
+        chunk_relations: dict[int, str] = {}
         for relation in self.relations:
             chunk = _chunk_at(state, documents[relation.document], relation.start)
             if chunk is not None:
-                found.setdefault(chunk, relation.relation)
-        cosines = cosines_of(state, np.array(list(found), np.uint64), self.vector)
-        return dict(zip(found, zip(found.values(), cosines.tolist(), strict=True), strict=True))
+                chunk_relations.setdefault(chunk, relation.relation)
+        cosines = cosines_of(state, np.array(list(chunk_relations), np.uint64), self.vector)
+        return dict(zip(chunk_relations, zip(chunk_relations.values(), cosines.tolist(), strict=True), strict=True))
 
     def placed(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
         return answer
@@ -97,5 +97,5 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 def _chunk_at(view: State, record: DocumentRecord, place: int) -> int | None:
     """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
     chunks = list(record.chunk_ids())
-    before = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)
-    return chunks[before - 1] if before else None
+    index = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)
+    return chunks[index - 1] if index else None

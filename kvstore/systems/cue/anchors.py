@@ -71,9 +71,9 @@ def quoted(text: str, most: int = 80) -> str:
 
 def _with_titles(query: Query, entities: Sequence[int]) -> list[int]:
     """Entities, and those that are the same title with or without what stands in brackets at its end."""
-    stored = query.view.part(GRAPH)
-    numbers = np.array(entities, np.uint32)
-    links = stored.link_rows(numbers[stored.degrees(numbers).linked])
+    graph = query.view.part(GRAPH)
+    entity_ids = np.array(entities, np.uint32)
+    links = graph.link_rows(entity_ids[graph.degrees(entity_ids).linked])
     others = links.others[links.kinds == TITLE_LINK].tolist()
     return sorted({*entities, *others}, key=lambda entity: query.view.entities.get(entity).key)
 

@@ -31,18 +31,18 @@ class Clause(NamedTuple):
 def clauses_of(sentence: Sentence) -> list[Clause]:
     """The clauses of a sentence, in its order; the sentence alone where it has only one."""
     words = sentence.words
-    under = _Subtrees(sentence)
+    subtrees = _Subtrees(sentence)
     cuts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
     last = len(words) - 1
-    for place, word in enumerate(words):
-        if word.pos not in ("VERB", "AUX") or not _coordinate(sentence, place) or not _finite(sentence, place):
+    for index, word in enumerate(words):
+        if word.pos not in ("VERB", "AUX") or not _coordinate(sentence, index) or not _finite(sentence, index):
             continue
-        first, end = under.span(place)
-        if not _ends(sentence, end, last) or first <= cuts[-1][0] or not under.whole(place) or word.head >= first:
+        first, end = subtrees.span(index)
+        if not _ends(sentence, end, last) or first <= cuts[-1][0] or not subtrees.whole(index) or word.head >= first:
             continue
-        own = any(True for _ in sentence.having(place, "nsubj", "expl"))
-        subject = None if own else _subject(sentence, under, word.head)
-        if own or subject is not None:
+        has_subject = any(True for _ in sentence.having(index, "nsubj", "expl"))
+        subject = None if has_subject else _subject(sentence, subtrees, word.head)
+        if has_subject or subject is not None:
             cuts.append((first, subject))
     found: list[Clause] = []
     for number, (first, subject) in enumerate(cuts):
@@ -55,21 +55,21 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
         if stop - first < _LEAST:
             return [Clause(words[0].start, words[-1].end)]
         found.append(Clause(words[first].start, words[end].end, subject))
-    return [*found, *_relative(sentence, under)]
+    return [*found, *_relative(sentence, subtrees)]
 
 
 def _relative(sentence: Sentence, under: _Subtrees) -> Iterator[Clause]:
     words = sentence.words
-    for place, word in enumerate(words):
-        if word.label != "acl:relcl" or word.head < 0 or not under.whole(place):
+    for index, word in enumerate(words):
+        if word.label != "acl:relcl" or word.head < 0 or not under.whole(index):
             continue
-        first, last = under.span(place)
+        first, last = under.span(index)
         start, end = under.span(word.head)[0], first - 1
-        while first < place and words[first].text == ",":
+        while first < index and words[first].text == ",":
             first += 1
         while end > start and words[end].text == ",":
             end -= 1
-        subject = next(sentence.having(place, "nsubj"), None)
+        subject = next(sentence.having(index, "nsubj"), None)
         if subject != first or words[first].text.lower() not in ("who", "which", "that"):
             continue
         if last - first >= _LEAST and word.head <= end and end - start < _LONGEST_SUBJECT:
@@ -90,8 +90,10 @@ def _finite(sentence: Sentence, place: int) -> bool:
 
 def _ends(sentence: Sentence, end: int, last: int) -> bool:
     """Whether nothing but marks or further clauses stands behind a word."""
-    behind = sentence.words[end + 1 : last + 1]
-    return not behind or behind[0].text.lower() in _JOINING or not any(word.text[0].isalnum() for word in behind)
+    following = sentence.words[end + 1 : last + 1]
+    return (
+        not following or following[0].text.lower() in _JOINING or not any(word.text[0].isalnum() for word in following)
+    )
 
 
 def _subject(sentence: Sentence, under: _Subtrees, place: int) -> tuple[int, int] | None:
@@ -125,12 +127,12 @@ class _Subtrees:
 
     def _of(self, place: int) -> tuple[int, int, int]:
         if place not in self._spans:
-            seen = {place}
-            waiting = [place]
-            while waiting:
-                for child in self._sentence.words[waiting.pop()].children:
-                    if child not in seen:
-                        seen.add(child)
-                        waiting.append(child)
-            self._spans[place] = (min(seen), max(seen), len(seen))
+            visited = {place}
+            stack = [place]
+            while stack:
+                for child in self._sentence.words[stack.pop()].children:
+                    if child not in visited:
+                        visited.add(child)
+                        stack.append(child)
+            self._spans[place] = (min(visited), max(visited), len(visited))
         return self._spans[place]

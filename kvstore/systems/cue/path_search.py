@@ -65,25 +65,29 @@ class Beam:
 def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Scorer | None) -> list[list[UnitPath]]:
     """The paths kept after each hop from some entities, best first."""
     empty = UnitPath((), (), np.zeros(found.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
-    ends: list[tuple[UnitPath, Sequence[int]]] = [(empty, starts)]
-    hops: list[list[UnitPath]] = []
+    frontier: list[tuple[UnitPath, Sequence[int]]] = [(empty, starts)]
+    paths_by_hop: list[list[UnitPath]] = []
     for _ in range(beam.hops):
-        found.of_entities(entity for _, entities in ends for entity in entities)
-        steps: dict[tuple[int, ...], _Extension] = {}
-        for path, entities in ends:
-            for step in _steps(found, path, entities, beam):
-                steps.setdefault(tuple(sorted((*path.rows, step.row))), step)
-        if not steps:
+        found.of_entities(entity for _, entities in frontier for entity in entities)
+        extensions: dict[tuple[int, ...], _Extension] = {}
+        for path, entities in frontier:
+            for extension in _steps(found, path, entities, beam):
+                extensions.setdefault(tuple(sorted((*path.rows, extension.row))), extension)
+        if not extensions:
             break
-        scores = _scores(found, list(steps.values()), beam) if scorer is None else _read(found, list(steps), scorer)
+        scores = (
+            _scores(found, list(extensions.values()), beam)
+            if scorer is None
+            else _read(found, list(extensions), scorer)
+        )
         # Of equal scores what comes first by name and place: rows are in no order that means anything.
-        ranked = sorted(zip(scores, steps.values(), strict=True), key=lambda pair: -pair[0])
+        ranked = sorted(zip(scores, extensions.values(), strict=True), key=lambda pair: -pair[0])
         if len(ranked) > beam.paths and ranked[beam.paths - 1][0] == ranked[beam.paths][0]:
             ranked.sort(key=lambda pair: (-pair[0], *map(found.order, (*pair[1].path.rows, pair[1].row))))
-        kept = [_longer(found, step, score) for score, step in ranked[: beam.paths]]
-        hops.append(kept)
-        ends = [(path, found.named(path.rows[-1])) for path in kept]
-    return hops
+        best_paths = [_longer(found, extension, score) for score, extension in ranked[: beam.paths]]
+        paths_by_hop.append(best_paths)
+        frontier = [(path, found.named(path.rows[-1])) for path in best_paths]
+    return paths_by_hop
 
 
 def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
@@ -94,17 +98,17 @@ def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam
         if not len(rows):
             continue
         cosines = found.cosines[rows]
-        likeness = found.likeness(rows, path.total) if path.rows else np.zeros(len(rows))
-        for place in _greatest(found, rows, cosines - beam.update * likeness, beam.nearest):
-            yield _Extension(path, entity, int(rows[place]), float(likeness[place]))
+        similarities = found.likeness(rows, path.total) if path.rows else np.zeros(len(rows))
+        for index in _greatest(found, rows, cosines - beam.update * similarities, beam.nearest):
+            yield _Extension(path, entity, int(rows[index]), float(similarities[index]))
 
 
 def _scores(found: UnitGraph, steps: Sequence[_Extension], beam: Beam) -> list[float]:
     """The scores of paths with one unit more: the cosine of the sum of the vectors, and the share of words."""
     return [
-        (step.path.product + float(found.cosines[step.row])) / math.sqrt(_square(found, step) or 1.0)
-        + (beam.words * found.share(step.path.words | found.words(step.row)) if beam.words else 0.0)
-        for step in steps
+        (extension.path.product + float(found.cosines[extension.row])) / math.sqrt(_square(found, extension) or 1.0)
+        + (beam.words * found.share(extension.path.words | found.words(extension.row)) if beam.words else 0.0)
+        for extension in steps
     ]
 
 
@@ -138,7 +142,7 @@ def _greatest(found: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64],
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # all that ties with the last one taken stays in
         order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]
-    places: list[int] = order.tolist()
-    if len(set(values[order].tolist())) < len(places):
-        places.sort(key=lambda place: (-values[place], found.order(int(rows[place]))))
-    return places[:count]
+    indexes: list[int] = order.tolist()
+    if len(set(values[order].tolist())) < len(indexes):
+        indexes.sort(key=lambda place: (-values[place], found.order(int(rows[place]))))
+    return indexes[:count]

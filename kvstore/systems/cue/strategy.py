@@ -60,23 +60,25 @@ class CueStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         _check_units(query)
-        found = UnitGraph(query)
+        graph = UnitGraph(query)
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
-        near = rank_by_vector(query, max(_NEAREST, PASSAGES * int(options["nearest"]), query.reach))
-        paths = find_paths(query, found, options, near)
+        near_ranking = rank_by_vector(query, max(_NEAREST, PASSAGES * int(options["nearest"]), query.reach))
+        paths = find_paths(query, graph, options, near_ranking)
         with query.trace.step("passages of the paths") as step:
-            through = best_paths(found, paths)
-            chunks = np.unique(np.array([*(chunk for chunk, _ in near), *through], np.uint64))
-            ranking = best(query.view, chunks, _scores(query, chunks, through), query.reach)
+            paths_by_chunk = best_paths(graph, paths)
+            chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
+            ranking = best(query.view, chunks, _scores(query, chunks, paths_by_chunk), query.reach)
             step.count = len(chunks)
-            step.detail = f"{len(through)} on paths, {len(near)} near the question: " + ", ".join(
+            step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
                 f"{score:.3f} {_place(query, chunk)}" for chunk, score in ranking[: query.top]
             )
-        told = {
-            chunk: _path_text(query, found, through[chunk], chunk) if chunk in through else "near the question"
+        path_texts = {
+            chunk: _path_text(query, graph, paths_by_chunk[chunk], chunk)
+            if chunk in paths_by_chunk
+            else "near the question"
             for chunk, _ in ranking
         }
-        return evidence_of(query, self.name, ranking, told, len(chunks))
+        return evidence_of(query, self.name, ranking, path_texts, len(chunks))
 
 
 def has_units(view: State) -> bool:
@@ -99,25 +101,25 @@ def _check_units(query: Query) -> None:
 def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float], near: Ranking) -> list[UnitPath]:
     """The paths kept of all beams, after all hops; ``near`` are the passages nearest to the question, and ``options``
     of :data:`PATH_OPTIONS` that are left out are as they come."""
-    values = {name: options.get(name, one.default) for name, one in PATH_OPTIONS.items()}
+    values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
     starts = list(_starts(found, anchors(query, found, beam.nearest, near), values))
-    kept: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
+    paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
         found.of_entities((entity for entities in starts for entity in entities), STARTING)
         for entities in starts:
             for hop, paths in enumerate(search_paths(found, entities, beam, _scorer(query))):
-                kept[hop].update((path.rows, path) for path in paths if path.rows not in kept[hop])
+                paths_by_hop[hop].update((path.rows, path) for path in paths if path.rows not in paths_by_hop[hop])
         step.detail = f"{len(found.ids)} units of {found.passages} passages"
         if not query.view.part(UNITS).complete:
             step.detail += "; some documents have no units yet: REFRESH INDEX units makes them"
-        step.count = sum(map(len, kept))
-    for number, of_hop in enumerate(kept, 1):
+        step.count = sum(map(len, paths_by_hop))
+    for number, hop_paths in enumerate(paths_by_hop, 1):
         with query.trace.step(f"paths after hop {number}") as step:
-            paths = sorted(of_hop.values(), key=lambda path: -path.score)
+            paths = sorted(hop_paths.values(), key=lambda path: -path.score)
             step.detail = "; ".join(f"{path.score:.3f} {_told(found, path)}" for path in paths)
             step.count = len(paths)
-    return [path for of_hop in kept for path in of_hop.values()]
+    return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
 
 
 def _scorer(query: Query) -> Scorer | None:
@@ -138,32 +140,32 @@ def _starts(found: UnitGraph, anchored: Anchors, values: Mapping[str, float]) ->
 
 def best_paths(found: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
     """The best path through each chunk that some path leads through."""
-    through: dict[int, UnitPath] = {}
+    paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
             chunk = found.chunks[row]
-            if chunk not in through or path.score > through[chunk].score:
-                through[chunk] = path
-    return through
+            if chunk not in paths_by_chunk or path.score > paths_by_chunk[chunk].score:
+                paths_by_chunk[chunk] = path
+    return paths_by_chunk
 
 
 def _scores(query: Query, chunks: Ids, through: Mapping[int, UnitPath]) -> npt.NDArray[np.float64]:
-    view = query.view
+    state = query.view
     paths = np.array([through[chunk].score if chunk in through else 0.0 for chunk in chunks.tolist()])
-    cosines = cosines_of(view, chunks, query.vector).astype(np.float64)
-    words = word_scores_of(view, question_terms(view, query.question), chunks)
+    cosines = cosines_of(state, chunks, query.vector).astype(np.float64)
+    words = word_scores_of(state, question_terms(state, query.question), chunks)
     return _PATH * shares_of_best(paths) + _OWN * (shares_of_best(cosines) + shares_of_best(words))
 
 
 def _place(query: Query, chunk: int) -> str:
     """What a chunk is called: the key of its document and its number there."""
-    stored = query.view.chunks.get(chunk)
-    return f"{query.view.documents.key_of(stored.document)} {stored.ordinal}"
+    record = query.view.chunks.get(chunk)
+    return f"{query.view.documents.key_of(record.document)} {record.ordinal}"
 
 
 def _path_text(query: Query, found: UnitGraph, path: UnitPath, chunk: int) -> str:
     """A path as far as a chunk, in words."""
-    end = next(place for place, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
+    end = next(index for index, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
     return _told(found, path, end)
 
 

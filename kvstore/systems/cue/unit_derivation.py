@@ -59,16 +59,16 @@ def encoded(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     Of a clause with another's subject the length is negative, and the subject's distance and length follow.
     """
     rows: list[Any] = []
-    for chunk, places, written in zip(chunks, part.places, part.written, strict=True):
+    for chunk, spans, num_written in zip(chunks, part.places, part.written, strict=True):
         row: list[int] = []
-        last = chunk.start
-        for start, end, subject in places:
-            row += (start - last, end - start)
-            last = end
+        previous_end = chunk.start
+        for start, end, subject in spans:
+            row += (start - previous_end, end - start)
+            previous_end = end
             if subject is not None:
                 row[-1] = start - end
                 row += (subject[0] - start, subject[1] - subject[0])
-        rows.append(row if places else written)
+        rows.append(row if spans else num_written)
     return rows
 
 
@@ -83,7 +83,7 @@ def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
 
 def decoded_places(row: Any, last: int) -> list[UnitPlace]:
     """The places of the units of one chunk, of which the start is given, in plain data as :func:`encoded` makes it."""
-    places: list[UnitPlace] = []
+    spans: list[UnitPlace] = []
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:
         start, length, subject = last + distance, next(numbers), None
@@ -91,8 +91,8 @@ def decoded_places(row: Any, last: int) -> list[UnitPlace]:
             first = start + next(numbers)
             length, subject = -length, (first, first + next(numbers))
         last = start + length
-        places.append(UnitPlace(start, last, subject))
-    return places
+        spans.append(UnitPlace(start, last, subject))
+    return spans
 
 
 def count_of(row: Any) -> int:
@@ -104,8 +104,8 @@ def count_of(row: Any) -> int:
 
 def shown(piece: str) -> str:
     """A unit as a reader sees it: without the marks of its list, of emphasis and of links."""
-    told = plain(without_braces(without_links(piece[after_marker(piece, 0, len(piece)) :])))
-    return ", ".join(cell for cell in map(str.strip, told.strip("|").split("|")) if cell) if told[:1] == "|" else told
+    text = plain(without_braces(without_links(piece[after_marker(piece, 0, len(piece)) :])))
+    return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
 
 def embedded_text(title: str | None, headings: Sequence[str], text: str) -> str:
@@ -126,78 +126,80 @@ class UnitDerivation(Derivation):
         if not document.chunks:
             return []
         starts = np.array([chunk.start for chunk in document.chunks])
-        places = _sentences(document, settings)
-        for place in _clauses(document, places, settings.language) if options["clauses"] else places:
-            number = int(np.searchsorted(starts, place.start, "right")) - 1
-            if number >= 0 and place.start < document.chunks[number].end:
-                part.places[number].append(place._replace(end=min(place.end, document.chunks[number].end)))
-        for number, chunk in enumerate(document.chunks):
-            written = len(written_units(document, number))
-            if written:
-                part.places[number].clear()
-                part.written[number] = written
-            elif not part.places[number]:
-                part.places[number].append(UnitPlace(chunk.start, chunk.end))
+        spans = _sentences(document, settings)
+        for span in _clauses(document, spans, settings.language) if options["clauses"] else spans:
+            ordinal = int(np.searchsorted(starts, span.start, "right")) - 1
+            if ordinal >= 0 and span.start < document.chunks[ordinal].end:
+                part.places[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
+        for ordinal, chunk in enumerate(document.chunks):
+            num_written = len(written_units(document, ordinal))
+            if num_written:
+                part.places[ordinal].clear()
+                part.written[ordinal] = num_written
+            elif not part.places[ordinal]:
+                part.places[ordinal].append(UnitPlace(chunk.start, chunk.end))
         return encoded(part, document.chunks)
 
     def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         found: list[str] = []
-        for number, places in enumerate(decoded(part, [chunk.start for chunk in document.chunks]).places):
-            headings = document.headings(number)
-            if len(places) == 1:
-                found.append(embedding_text(document.title, headings, document.piece(number).decode()))
+        for ordinal, spans in enumerate(decoded(part, [chunk.start for chunk in document.chunks]).places):
+            headings = document.headings(ordinal)
+            if len(spans) == 1:
+                found.append(embedding_text(document.title, headings, document.piece(ordinal).decode()))
                 continue
-            said = [shown_at(document.text, place) for place in places] or written_units(document, number)
-            found += [embedded_text(document.title, headings, text) for text in said]
+            unit_texts = [shown_at(document.text, span) for span in spans] or written_units(document, ordinal)
+            found += [embedded_text(document.title, headings, text) for text in unit_texts]
         return found
 
     def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         if len(part) != len(document.chunks):
             yield f"there are units of {len(part)} chunks, and it has {len(document.chunks)}"
             return
-        found = decoded(part, [chunk.start for chunk in document.chunks])
-        for number, (places, written) in enumerate(zip(found.places, found.written, strict=True)):
-            chunk = document.chunks[number]
-            for start, end, subject in places:
+        unit_part = decoded(part, [chunk.start for chunk in document.chunks])
+        for ordinal, (spans, num_written) in enumerate(zip(unit_part.places, unit_part.written, strict=True)):
+            chunk = document.chunks[ordinal]
+            for start, end, subject in spans:
                 if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
-                    yield f"a unit lies outside chunk {number}"
-            if written != len(written_units(document, number)):
-                yield f"chunk {number} has {written} units by a model, which wrote another number"
+                    yield f"a unit lies outside chunk {ordinal}"
+            if num_written != len(written_units(document, ordinal)):
+                yield f"chunk {ordinal} has {num_written} units by a model, which wrote another number"
 
 
 def written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
     """The units that a model wrote of a chunk, by its number in the document; none where it wrote none."""
-    written = document.facts.get(WRITTEN_UNITS.name)
-    found = None if written is None else written.of(unit_source(document, chunk))
-    return () if found is None else found[1]
+    value = document.facts.get(WRITTEN_UNITS.name)
+    entry = None if value is None else value.of(unit_source(document, chunk))
+    return () if entry is None else entry[1]
 
 
 def shown_at(text: bytes, place: UnitPlace) -> str:
     """What a unit that stands in a text says, to a reader."""
-    said = shown(text[place.start : place.end].decode())
-    return said if place.subject is None else f"{shown(text[slice(*place.subject)].decode())} {said}"
+    text_shown = shown(text[place.start : place.end].decode())
+    return text_shown if place.subject is None else f"{shown(text[slice(*place.subject)].decode())} {text_shown}"
 
 
 def _clauses(document: ChunkedText, places: Iterable[UnitPlace], language: str) -> Iterator[UnitPlace]:
     """The clauses of sentences; a sentence with marks, or one that is no English to ``en``, stays whole."""
-    waiting = list(places)
-    texts = [document.text[place.start : place.end].decode() for place in waiting]
+    sentence_spans = list(places)
+    texts = [document.text[span.start : span.end].decode() for span in sentence_spans]
     pipeline = open_language(language)
     if pipeline is None:
-        yield from waiting
+        yield from sentence_spans
         return
-    english = language != ENGLISH or any(are_english([document.piece(n).decode() for n in range(len(document.chunks))]))
-    plain_text = [english and text == shown(text) for text in texts]
+    is_english = language != ENGLISH or any(
+        are_english([document.piece(n).decode() for n in range(len(document.chunks))])
+    )
+    plain_text = [is_english and text == shown(text) for text in texts]
     parsed = pipeline.read((text for text, is_plain in zip(texts, plain_text, strict=True) if is_plain), _read)
-    for place, text, is_plain in zip(waiting, texts, plain_text, strict=True):
+    for span, text, is_plain in zip(sentence_spans, texts, plain_text, strict=True):
         found = next(parsed) if is_plain else []
         if len(found) < 2:
-            yield place
+            yield span
             continue
-        to_byte = byte_offsets(text, place.end - place.start) + place.start
+        to_byte = byte_offsets(text, span.end - span.start) + span.start
         for start, end, subject in found:
-            about = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
-            yield UnitPlace(int(to_byte[start]), int(to_byte[end]), about)
+            subject_span = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
+            yield UnitPlace(int(to_byte[start]), int(to_byte[end]), subject_span)
 
 
 def _read(_: str, parses: Sequence[Parse]) -> list[Clause]:
@@ -212,14 +214,14 @@ def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitP
     to_byte = byte_offsets(text, len(document.text))
     _, chunks = chunk_text(text, blocks(text, document.format), settings.chunk_tokens)
     for chunk in chunks:
-        for unit, after in zip(chunk.units, [*chunk.units[1:], None], strict=True):
+        for unit, next_unit in zip(chunk.units, [*chunk.units[1:], None], strict=True):
             piece = text[unit.start : unit.end]
             if unit.kind not in _TOLD or _is_rule(piece) or is_mail_head(text, unit.start, unit.end):
                 continue
-            if after is not None and _is_rule(text[after.start : after.end]):
+            if next_unit is not None and _is_rule(text[next_unit.start : next_unit.end]):
                 continue  # the names of columns say nothing alone
-            words = sum(any(map(str.isalnum, word)) for word in shown(piece).split())
-            if words >= (1 if unit.kind == "table" else _LEAST_WORDS):
+            num_words = sum(any(map(str.isalnum, word)) for word in shown(piece).split())
+            if num_words >= (1 if unit.kind == "table" else _LEAST_WORDS):
                 yield UnitPlace(int(to_byte[unit.start]), int(to_byte[unit.end]))
 
 

@@ -44,13 +44,13 @@ class UnitGraph:
     """Units read so far, a row each."""
 
     def __init__(self, query: Query) -> None:
-        view = query.view
+        state = query.view
         self._query = query
-        self._units = view.part(UNITS)
-        self._stem: Callable[[str], str] = stemmer(view.settings.stemmer)
-        chunks = view.counters.chunks
-        found = {term: view.postings.count(term) for term in question_terms(view, query.question)}
-        self._rarity = {term: term_rarity(chunks, count) for term, count in found.items() if count}
+        self._units = state.part(UNITS)
+        self._stem: Callable[[str], str] = stemmer(state.settings.stemmer)
+        chunks = state.counters.chunks
+        counts = {term: state.postings.count(term) for term in question_terms(state, query.question)}
+        self._rarity = {term: term_rarity(chunks, count) for term, count in counts.items() if count}
         self._all_words = sum(self._rarity.values()) or 1.0
         self._shares: dict[int, float] = {}
         self._row_of: dict[int, int] = {}
@@ -60,37 +60,43 @@ class UnitGraph:
         #: By row: the unit's id, and its chunk.
         self.ids: list[int] = []
         self.chunks: list[int] = []
-        self.vectors: Matrix = np.empty((0, view.settings.dimension), np.float32)
+        self.vectors: Matrix = np.empty((0, state.settings.dimension), np.float32)
         self.cosines: npt.NDArray[np.float64] = np.empty(0)
         self.squares: npt.NDArray[np.float64] = np.empty(0)
         self._words: dict[int, int] = {}
         self._texts: dict[int, str] = {}
         self._headings: dict[int, tuple[str | None, list[str]]] = {}
         #: What an entity is called.
-        self.key: Callable[[int], str] = lru_cache(None)(lambda entity: view.entities.get(entity).key)
+        self.key: Callable[[int], str] = lru_cache(None)(lambda entity: state.entities.get(entity).key)
 
     def of_entities(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, UnitRows]:
         """The rows of the units of some entities, by entity; of ``most`` passages of each that is read now."""
-        wanted = list(dict.fromkeys(entities))
-        missing = np.array([entity for entity in wanted if entity not in self._of_entity], np.uint32)
+        entity_ids = list(dict.fromkeys(entities))
+        missing = np.array([entity for entity in entity_ids if entity not in self._of_entity], np.uint32)
         if len(missing):
-            stored = self._query.view.part(GRAPH)
-            bounds, chunks, features = stored.entity_rows(missing, stored.degrees(missing), _MOST_PASSAGES)
-            naming = ((features & _NAMING) != 0) & self._query.keep_allowed(chunks)
-            passages: dict[int, dict[int, int]] = {}
+            graph = self._query.view.part(GRAPH)
+            bounds, chunks, features = graph.entity_rows(missing, graph.degrees(missing), _MOST_PASSAGES)
+            is_naming = ((features & _NAMING) != 0) & self._query.keep_allowed(chunks)
+            features_by_entity: dict[int, dict[int, int]] = {}
             for entity, start, stop in zip(missing.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-                kept = naming[start:stop]
-                of_chunk = dict(
-                    zip(chunks[start:stop][kept].tolist(), features[start:stop][kept].tolist(), strict=True)
+                selected = is_naming[start:stop]
+                chunk_features = dict(
+                    zip(chunks[start:stop][selected].tolist(), features[start:stop][selected].tolist(), strict=True)
                 )
-                passages[entity] = {chunk: of_chunk[chunk] for chunk in self._nearest(list(of_chunk), most)}
-            self._read({chunk for found in passages.values() for chunk in found})
-            every = (of_chunk for found in passages.values() for of_chunk in found.items())
-            self._units.read_names(chunk for chunk, how in every if not how & _TITLE)
-            for entity, found in passages.items():
-                rows = [row for chunk, how in found.items() for row in self._naming(entity, chunk, how)]
+                features_by_entity[entity] = {
+                    chunk: chunk_features[chunk] for chunk in self._nearest(list(chunk_features), most)
+                }
+            self._read({chunk for entity_features in features_by_entity.values() for chunk in entity_features})
+            all_features = (
+                chunk_features
+                for entity_features in features_by_entity.values()
+                for chunk_features in entity_features.items()
+            )
+            self._units.read_names(chunk for chunk, flags in all_features if not flags & _TITLE)
+            for entity, entity_features in features_by_entity.items():
+                rows = [row for chunk, flags in entity_features.items() for row in self._naming(entity, chunk, flags)]
                 self._of_entity[entity] = np.array(rows, np.int64)
-        return {entity: self._of_entity[entity] for entity in wanted}
+        return {entity: self._of_entity[entity] for entity in entity_ids}
 
     def rows(self, ids: Sequence[int]) -> list[int]:
         """The rows of some units."""
@@ -109,15 +115,15 @@ class UnitGraph:
         found = self._words.get(row)
         if found is None:
             terms = chunk_terms(*self._headings_above(self.chunks[row]), self.text(row), self._stem)
-            found = self._words[row] = sum(1 << place for place, term in enumerate(self._rarity) if term in terms)
+            found = self._words[row] = sum(1 << position for position, term in enumerate(self._rarity) if term in terms)
         return found
 
     def share(self, words: int) -> float:
         """The share of the question that some of its words are, weighed by rarity, from 0 to 1."""
         found = self._shares.get(words)
         if found is None:
-            held = sum(rarity for place, rarity in enumerate(self._rarity.values()) if words >> place & 1)
-            found = self._shares[words] = held / self._all_words
+            held_rarity = sum(rarity for position, rarity in enumerate(self._rarity.values()) if words >> position & 1)
+            found = self._shares[words] = held_rarity / self._all_words
         return found
 
     def text(self, row: int) -> str:
@@ -160,8 +166,8 @@ class UnitGraph:
         if len(found) <= most:
             return found
         # Vectors that are in memory, or in an index, need not be read from the store.
-        among = ListedChunks(np.array(sorted(found), np.uint64))
-        nearest, _ = nearest_chunks(self._query.view, self._query.vector, most, among)
+        chunk_set = ListedChunks(np.array(sorted(found), np.uint64))
+        nearest, _ = nearest_chunks(self._query.view, self._query.vector, most, chunk_set)
         return [chunk for chunk, _ in nearest]
 
     def _read(self, chunks: Iterable[int]) -> None:
@@ -169,12 +175,12 @@ class UnitGraph:
         missing = sorted(chunk for chunk in chunks if chunk not in self._of_chunk)
         if not missing:
             return
-        found = self._units.of_chunks(missing)
-        ids = [unit.id for units in found for unit in units]
+        unit_lists = self._units.of_chunks(missing)
+        ids = [unit.id for units in unit_lists for unit in units]
         self._row_of.update((id, row) for row, id in enumerate(ids, len(self.ids)))
-        self._of_chunk.update(zip(missing, found, strict=True))
+        self._of_chunk.update(zip(missing, unit_lists, strict=True))
         self.ids += ids
-        self.chunks += [unit.chunk for units in found for unit in units]
+        self.chunks += [unit.chunk for units in unit_lists for unit in units]
         vectors = self._units.vectors(ids)
         self.vectors = np.concatenate((self.vectors, vectors))
         self.squares = np.concatenate((self.squares, np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)))

@@ -72,8 +72,8 @@ class _UnitsOfDocument:
         if any(isinstance(row, int) and row for row in self._rows):
             value = WRITTEN_UNITS.stored(state, self.record.key)
             text = stored_text(state, self.record, {})
-            found_of = ((n, value.of(unit_source(text, n))) for n in range(len(self.chunks)) if value is not None)
-            self.written = {number: of_chunk for number, of_chunk in found_of if of_chunk is not None}
+            entries = ((n, value.of(unit_source(text, n))) for n in range(len(self.chunks)) if value is not None)
+            self.written = {number: entry for number, entry in entries if entry is not None}
 
     def chunk_of(self, number: int) -> int:
         """The ordinal of the chunk of a unit."""
@@ -81,10 +81,10 @@ class _UnitsOfDocument:
 
     def places(self, ordinal: int) -> list[UnitPlace]:
         """The places of the units of a chunk; none where a model wrote them."""
-        found = self._places.get(ordinal)
-        if found is None:
-            found = self._places[ordinal] = decoded_places(self._rows[ordinal], self.stored[ordinal].start)
-        return found
+        spans = self._places.get(ordinal)
+        if spans is None:
+            spans = self._places[ordinal] = decoded_places(self._rows[ordinal], self.stored[ordinal].start)
+        return spans
 
     def units(self, ordinal: int) -> list[StoredUnit]:
         """The units of a chunk, in order of the text."""
@@ -92,8 +92,8 @@ class _UnitsOfDocument:
 
     def unit(self, ordinal: int, number: int) -> StoredUnit:
         """A unit of a chunk."""
-        if places := self.places(ordinal):
-            source, (start, end, subject) = RULE, places[number]
+        if spans := self.places(ordinal):
+            source, (start, end, subject) = RULE, spans[number]
         else:
             source, (start, end), subject = self.written[ordinal][0], self.stored[ordinal][1:3], None
         id = vector_id(self.record.id, self.first[ordinal] + number)
@@ -113,8 +113,8 @@ class Units:
 
     @cached_property
     def _kept(self) -> KeptDerivation | None:
-        stored = stored_derivations(self._state.lmdb)
-        return next((one for one in stored if one.derivation is UNIT_DERIVATION and one.maintained), None)
+        derivations = stored_derivations(self._state.lmdb)
+        return next((one for one in derivations if one.derivation is UNIT_DERIVATION and one.maintained), None)
 
     @property
     def present(self) -> bool:
@@ -133,19 +133,19 @@ class Units:
 
     def of_chunks(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
         """The units of each chunk, in order of the text."""
-        stored = self._state.chunks.get_many(chunks)
-        documents = self._of_documents(record.document for record in stored)
-        return [documents[record.document].units(record.ordinal) for record in stored]
+        records = self._state.chunks.get_many(chunks)
+        documents = self._of_documents(record.document for record in records)
+        return [documents[record.document].units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Some units."""
         owners = list(map(vector_owner, ids))
         documents = self._of_documents(number for number, _ in owners)
         found = []
-        for number, text in owners:
+        for number, index in owners:
             document = documents[number]
-            ordinal = document.chunk_of(text)
-            found.append(document.unit(ordinal, text - document.first[ordinal]))
+            ordinal = document.chunk_of(index)
+            found.append(document.unit(ordinal, index - document.first[ordinal]))
         return found
 
     def texts(self, ids: Iterable[int]) -> list[str]:
@@ -161,7 +161,7 @@ class Units:
         """The vectors of units, shape (n, dimension), of unit length."""
         owners = list(map(vector_owner, ids))
         documents = self._of_documents(number for number, _ in owners)
-        return self._parts.vectors.gather([documents[number].vectors[text] for number, text in owners])
+        return self._parts.vectors.gather([documents[number].vectors[index] for number, index in owners])
 
     def nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
         """The units of largest cosine with a vector, of all or of some chunks, best first, and their cosines; equals in
@@ -173,8 +173,8 @@ class Units:
             scores = cosines(self.vectors(ids.tolist()), vector)
         scored = zip(ids.tolist(), scores.tolist(), strict=True)
         order = sorted((-score, self._key(id), id) for id, score in _best(list(scored), count))[:count]
-        found = np.array([id for _, _, id in order], np.uint64)
-        return found, np.array([-score for score, _, _ in order], np.float32)
+        nearest_ids = np.array([id for _, _, id in order], np.uint64)
+        return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
 
     def entities_of(self, ids: Iterable[int]) -> list[list[int]]:
         """The entities that each unit names, and those of its document's title, ascending."""
@@ -185,51 +185,51 @@ class Units:
 
     def of_entity(self, entity: int, chunks: Iterable[int]) -> list[int]:
         """The units of some chunks that name an entity, or whose title does, in the order of the chunks."""
-        found: list[int] = []
+        unit_ids: list[int] = []
         for units in self.of_chunks(list(chunks)):
             named = self.entities_of([unit.id for unit in units])
-            found += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
-        return found
+            unit_ids += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
+        return unit_ids
 
     def naming(self, entity: int, units: Sequence[StoredUnit], written: bool = False) -> list[StoredUnit]:
         """Of the units of one chunk, those that name an entity in what they say; ``written`` says that the chunk writes
         it as a name wherever it does, so that no text need be read."""
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._named(unit)]
-        places = [(start, end) for _, start, end in self._places_in(units[0], entity)]
+        name_spans = [(start, end) for _, start, end in self._places_in(units[0], entity)]
         if not written:
-            places = [place for place in places if self._is_written(units[0].document, place)]
-        return [unit for unit in units if any(_within(place, _spans(unit)) for place in places)]
+            name_spans = [name_span for name_span in name_spans if self._is_written(units[0].document, name_span)]
+        return [unit for unit in units if any(_within(name_span, _spans(unit)) for name_span in name_spans)]
 
     def _document(self, document: int) -> _UnitsOfDocument:
         return self._of_documents([document])[document]
 
     def _of_documents(self, documents: Iterable[int]) -> Mapping[int, _UnitsOfDocument]:
         """The units of some documents at least, by document; those that were not read yet are read together."""
-        kept, wanted = self._documents, dict.fromkeys(documents)
-        missing = [document for document in wanted if document not in kept]
+        cache, document_ids = self._documents, dict.fromkeys(documents)
+        missing = [document for document in document_ids if document not in cache]
         if missing:
-            if len(kept) + len(missing) > _DOCUMENTS_KEPT:
-                kept = {document: kept[document] for document in wanted if document in kept}
-            stored = self._state.documents.get_many(missing)
-            chunks = iter(self._state.chunks.get_many(id for one in stored.values() for id in one.chunk_ids()))
+            if len(cache) + len(missing) > _DOCUMENTS_KEPT:
+                cache = {document: cache[document] for document in document_ids if document in cache}
+            records = self._state.documents.get_many(missing)
+            chunks = iter(self._state.chunks.get_many(id for record in records.values() for id in record.chunk_ids()))
             for document, part in zip(missing, self._parts.find_many(missing), strict=True):
-                of_document = list(islice(chunks, sum(stored[document].groups)))
-                kept[document] = _UnitsOfDocument(self._state, stored[document], of_document, part)
-            self._documents = kept
-        return kept
+                chunk_records = list(islice(chunks, sum(records[document].groups)))
+                cache[document] = _UnitsOfDocument(self._state, records[document], chunk_records, part)
+            self._documents = cache
+        return cache
 
     def _key(self, id: int) -> tuple[str, int]:
-        number, text = vector_owner(id)
-        return self._document(number).record.key, text
+        number, index = vector_owner(id)
+        return self._document(number).record.key, index
 
     def _said(self, unit: StoredUnit) -> str:
         document = self._document(unit.document)
         ordinal = document.ordinals[unit.chunk]
-        places = document.places(ordinal)
-        if not places:
+        spans = document.places(ordinal)
+        if not spans:
             return document.written[ordinal][1][unit.ordinal]
-        return shown_at(self._text(unit.document), places[unit.ordinal])
+        return shown_at(self._text(unit.document), spans[unit.ordinal])
 
     def _named(self, unit: StoredUnit) -> Iterable[int]:
         """The entities that a unit names in what it says."""
@@ -240,12 +240,12 @@ class Units:
                 for entity, start, end in self._places_in(unit)
                 if _within((start, end), spans) and self._is_written(unit.document, (start, end))
             }
-        said = self._said(unit)
-        found = list(mentions_in(self._state.filter, fold(said), self._state.settings.name_words))
-        text = said.encode()
-        places = ((mention.start, mention.end, mention.entity) for mention in found)
-        outer = (place for place, inside in nested(places) if not inside)
-        return (entity for start, end, entity in outer if written_as(text[start:end]) == (True, False))
+        unit_text = self._said(unit)
+        mentions = list(mentions_in(self._state.filter, fold(unit_text), self._state.settings.name_words))
+        text = unit_text.encode()
+        mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
+        outermost = (mention_span for mention_span, is_nested in nested(mention_spans) if not is_nested)
+        return (entity for start, end, entity in outermost if written_as(text[start:end]) == (True, False))
 
     def read_names(self, chunks: Iterable[int]) -> None:
         """Read together where names stand in some chunks whose units were read."""
@@ -259,12 +259,12 @@ class Units:
         the document."""
         if unit.chunk not in self._name_places:
             self.read_names([unit.chunk])
-        found = self._name_places[unit.chunk]
+        rows = self._name_places[unit.chunk]
         if entity is not None:
-            found = found[found[:, 0] == entity]
+            rows = rows[rows[:, 0] == entity]
         document = self._document(unit.document)
         base = document.stored[document.ordinals[unit.chunk]].start
-        return ((named, base + start, base + end) for named, start, end in found.tolist())
+        return ((name, base + start, base + end) for name, start, end in rows.tolist())
 
     def _is_written(self, document: int, place: tuple[int, int]) -> bool:
         """Whether a name is written as one: with a capital or a digit."""
@@ -292,8 +292,8 @@ def _best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]
     """Those of largest score, and all that tie with the last of them."""
     if len(scored) <= count:
         return scored
-    least = sorted((score for _, score in scored), reverse=True)[count - 1]
-    return [(id, score) for id, score in scored if score >= least]
+    min_score = sorted((score for _, score in scored), reverse=True)[count - 1]
+    return [(id, score) for id, score in scored if score >= min_score]
 
 
 class _UnitsPart:

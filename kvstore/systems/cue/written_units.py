@@ -61,7 +61,9 @@ class _WrittenUnits(WrittenFact):
         ]
 
     def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        quotation = Quotation(part for one in passages for part in (one.title or "", *one.headings, one.text))
+        quotation = Quotation(
+            part for source in passages for part in (source.title or "", *source.headings, source.text)
+        )
 
         def check(value: Any) -> dict[bytes, tuple[str, ...]]:
             found = {entry["number"]: entry["statements"] for entry in value["passages"]}
@@ -81,8 +83,8 @@ class _WrittenUnits(WrittenFact):
 
 
 def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
-    above = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
-    return f"Passage {number}: {printable(' '.join(above.split()))}\n{quotation.of(printable(passage.text))}"
+    heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
+    return f"Passage {number}: {printable(' '.join(heading_line.split()))}\n{quotation.of(printable(passage.text))}"
 
 
 def _statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
@@ -95,8 +97,8 @@ def _statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotati
         raise ValueError("the statements say much more than their passage")
     if any(quotation.mark in text for text in found):
         raise ValueError(f"a statement does not repeat the mark {quotation.mark}")
-    said = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
-    return tuple(text for text in found if not said.isdisjoint(segments(text)))
+    source_words = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
+    return tuple(text for text in found if not source_words.isdisjoint(segments(text)))
 
 
 #: The units that models wrote, by chunk; EXTRACT units has one write them.

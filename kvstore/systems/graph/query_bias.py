@@ -55,9 +55,9 @@ def tells_passages_apart(query: Query, parts: Decomposition) -> bool:
     """Whether a question names something, and asks enough beside it for one passage to fit better than another."""
     if parts.rest == query.question:
         return False
-    asked = informative_terms(parts.rest, stemmer(query.reading.settings.stemmer))
+    terms = informative_terms(parts.rest, stemmer(query.reading.settings.stemmer))
     # A letter alone is what a name leaves behind when it is cut out: "'s".
-    return sum(len(term) > 1 or not term.isascii() for term in asked) >= _TELLING
+    return sum(len(term) > 1 or not term.isascii() for term in terms) >= _TELLING
 
 
 def nearest_to_rest(query: Query, parts: Decomposition, strength: float) -> Nearest | None:

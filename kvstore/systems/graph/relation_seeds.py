@@ -25,12 +25,12 @@ def matching(
 ) -> list[tuple[tuple[str, str], float]]:
     """The relations that match best, the best first: the names that each joins, and how well it matches; none that has
     no word of the question. ``rarities`` are those of the question's terms."""
-    found: dict[tuple[str, str], float] = {}
+    scores: dict[tuple[str, str], float] = {}
     for subject, words, other in relations:
         score = math.fsum(rarities.get(term, 0.0) for term in set(content_terms(f"{subject} {words} {other}", stem)))
         if score > 0:
-            found[subject, other] = max(score, found.get((subject, other), 0.0))
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_STARTS]
+            scores[subject, other] = max(score, scores.get((subject, other), 0.0))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:_STARTS]
 
 
 def names_joined(best: Iterable[tuple[tuple[str, str], float]]) -> list[str]:

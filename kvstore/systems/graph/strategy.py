@@ -131,14 +131,14 @@ def walk(
 def _rest(query: Query, parts: Decomposition, strength: float) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
     """Of what a question asks beside its names the terms, in how many chunks each is, and the bias of the walk."""
     words = question_words(parts.rest, stemmer(query.reading.settings.stemmer))
-    wanted = nearest_to_rest(query, parts, strength)
-    if wanted is None:
+    request = nearest_to_rest(query, parts, strength)
+    if request is None:
         counts = query.reading.fetch(counted(words))
         return words.looked_up(counts), counts, None
     with query.trace.step("passage nearest to what is asked") as step:
-        (nearest, step.detail), counts = query.reading.fetch(wanted, counted(words))
+        (nearest, step.detail), counts = query.reading.fetch(request, counted(words))
         step.count = len(nearest)
-    return words.looked_up(counts), counts, query_bias(wanted, nearest, strength)
+    return words.looked_up(counts), counts, query_bias(request, nearest, strength)
 
 
 class GraphStrategy:
@@ -152,30 +152,33 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        reading, wanted = query.reading, max(NEAREST, query.wanted)
-        search, words = nearest_to(query, wanted), question_words(query.question, stemmer(reading.settings.stemmer))
+        reading, num_chunks = query.reading, max(NEAREST, query.wanted)
+        nearest_request, words = (
+            nearest_to(query, num_chunks),
+            question_words(query.question, stemmer(reading.settings.stemmer)),
+        )
         with query.trace.round(reading, "recognise entities", "vector search") as (recognition, step):
-            names, (near, step.detail), counts = reading.fetch(
-                Recognised(query.question, as_written=True), search, counted(words)
+            names, (near_ranking, step.detail), counts = reading.fetch(
+                Recognised(query.question, as_written=True), nearest_request, counted(words)
             )
             note_recognised(query, names, recognition)
-            step.count = len(near)
+            step.count = len(near_ranking)
         parts = question_parts(query, names)
         with query.trace.step("lexical search") as step:
             terms = words.looked_up(counts)
-            best_words = BestByWords(weighed(reading.counters, terms, counts), wanted, query.allowed)
-            by_words, degrees = reading.fetch(best_words, degrees_of(names))
-            step.detail, step.count = "BM25 of " + ", ".join(terms), len(by_words.ranking)
-        nearest = [near, by_words.ranking]
-        found = walk(query, self, names, degrees, parts, nearest)
-        if found is None:
-            return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
-        scores = found.scores * np.exp(
-            option(query, self, "units") * self._path_shares(query, parts, found.chunks, nearest[0])
+            best_words = BestByWords(weighed(reading.counters, terms, counts), num_chunks, query.allowed)
+            word_search, degrees = reading.fetch(best_words, degrees_of(names))
+            step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
+        rankings = [near_ranking, word_search.ranking]
+        walk_result = walk(query, self, names, degrees, parts, rankings)
+        if walk_result is None:
+            return evidence_of(query, self.name, rankings[0], "near the question", len(rankings[0]))
+        scores = walk_result.scores * np.exp(
+            option(query, self, "units") * self._path_shares(query, parts, walk_result.chunks, rankings[0])
         )
-        ranking = best(query.reading, found.chunks, scores, query.reach)
-        why = paths(query.reading, found.ranks, [chunk for chunk, _ in ranking])
-        return evidence_of(query, self.name, ranking, why, len(found.chunks))
+        ranking = best(query.reading, walk_result.chunks, scores, query.reach)
+        chunk_paths = paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
+        return evidence_of(query, self.name, ranking, chunk_paths, len(walk_result.chunks))
 
     def _path_shares(self, query: Query, parts: Decomposition, chunks: Ids, near: Ranking) -> npt.NDArray[np.float64]:
         """The scores of the best paths of units through some chunks, as shares of the best of all; 0 where no path
@@ -183,13 +186,13 @@ class GraphStrategy:
         shares = np.zeros(len(chunks))
         if not option(query, self, "units") or not has_units(query.view) or not tells_passages_apart(query, parts):
             return shares
-        found = UnitGraph(query)
-        through = best_paths(found, find_paths(query, found, {}, near))
-        greatest = max((path.score for path in through.values()), default=0.0)
-        if greatest > 0:
-            for place, chunk in enumerate(chunks.tolist()):
-                if chunk in through:
-                    shares[place] = max(0.0, through[chunk].score) / greatest
+        graph = UnitGraph(query)
+        paths_by_chunk = best_paths(graph, find_paths(query, graph, {}, near))
+        max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
+        if max_score > 0:
+            for index, chunk in enumerate(chunks.tolist()):
+                if chunk in paths_by_chunk:
+                    shares[index] = max(0.0, paths_by_chunk[chunk].score) / max_score
         return shares
 
 
@@ -208,12 +211,12 @@ def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ra
     with query.trace.step("relations that match") as step:
         chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
         relations = reading.fetch(StatedRelations(chunks, MOST_RELATIONS))
-        found = matching(relations, rarities, stemmer(reading.settings.stemmer))
-        names = names_joined(found)
+        matches = matching(relations, rarities, stemmer(reading.settings.stemmer))
+        names = names_joined(matches)
         entities = reading.fetch(NamedEntities(names)).tolist() if names else []
-        known = dict(zip(names, entities, strict=True))
-        masses = masses_of_relations(found, known)
-        step.detail = ", ".join(name for name in names if known[name]) or "none"
+        entities_by_name = dict(zip(names, entities, strict=True))
+        masses = masses_of_relations(matches, entities_by_name)
+        step.detail = ", ".join(name for name in names if entities_by_name[name]) or "none"
         step.count = len(masses)
     return masses
 
@@ -221,16 +224,16 @@ def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ra
 def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
     keep = query.keep_allowed(ranks.chunks)
-    found, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
-    reached = [chunk for chunk, _ in best(query.reading, found, masses, max(_REACHED, query.reach))]
-    near = [chunk for ranking in nearest for chunk, _ in ranking]
-    chunks = distinct(np.array(reached + near, np.uint64))
-    order = np.argsort(found)
-    found, masses = found[order], masses[order]
-    places = np.minimum(np.searchsorted(found, chunks), max(0, len(found) - 1))
+    walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
+    reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, max(_REACHED, query.reach))]
+    near_chunks = [chunk for ranking in nearest for chunk, _ in ranking]
+    chunks = distinct(np.array(reached_chunks + near_chunks, np.uint64))
+    order = np.argsort(walked_chunks)
+    walked_chunks, masses = walked_chunks[order], masses[order]
+    positions = np.minimum(np.searchsorted(walked_chunks, chunks), max(0, len(walked_chunks) - 1))
     shares = np.zeros(len(chunks))
-    if len(found):
-        shares = np.where(found[places] == chunks, masses[places], 0.0) / masses.max()
+    if len(walked_chunks):
+        shares = np.where(walked_chunks[positions] == chunks, masses[positions], 0.0) / masses.max()
     return chunks, shares + _UNREACHED
 
 
@@ -238,6 +241,6 @@ def _relevance(query: Query, rest: str, weights: TermWeights, chunks: Ids) -> np
     """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
     vector = query.vector_of(rest)
     with query.trace.step("relevance of candidates") as step:
-        cosines, by_words = query.reading.fetch(Cosines(chunks, vector), ScoresByWords(weights, chunks))
+        cosines, word_scores = query.reading.fetch(Cosines(chunks, vector), ScoresByWords(weights, chunks))
         step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
-    return shares_of_best(cosines.astype(np.float64)) + shares_of_best(by_words)
+    return shares_of_best(cosines.astype(np.float64)) + shares_of_best(word_scores)

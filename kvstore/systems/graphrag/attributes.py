@@ -44,9 +44,9 @@ def entity_vectors(graph: EntityGraph, passages: Matrix) -> Matrix:
     first = 0
     while first < len(sums):
         stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _READ, "right")) - 1)
-        here = order[starts[first] : starts[stop]]
-        weighed = passages[graph.naming[here]] * graph.strengths[here, None]
-        sums[first:stop] = np.add.reduceat(weighed, starts[first:stop] - starts[first])
+        mentions = order[starts[first] : starts[stop]]
+        weighted = passages[graph.naming[mentions]] * graph.strengths[mentions, None]
+        sums[first:stop] = np.add.reduceat(weighted, starts[first:stop] - starts[first])
         first = stop
     return units(sums)
 
@@ -67,8 +67,8 @@ def units(sums: npt.NDArray[np.float64]) -> Matrix:
     """Rows at length one; a row of nothing stays so."""
     norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     norms[norms == 0] = 1
-    found: Matrix = (sums / norms[:, None]).astype(np.float32)
-    return found
+    normalized: Matrix = (sums / norms[:, None]).astype(np.float32)
+    return normalized
 
 
 def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> Edges:
@@ -79,39 +79,42 @@ def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> 
     """
     weights = _cosines(vectors, edges.first, edges.second)
     if len(weights):
-        least = np.floor(float(np.quantile(weights / ONE, percentile)) / _STEP) * _STEP
+        min_cosine = np.floor(float(np.quantile(weights / ONE, percentile)) / _STEP) * _STEP
         ends = np.concatenate((edges.first, edges.second))
         degrees = np.bincount(ends, minlength=count)
-        most = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
+        max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
-        least, most = _NEAR, max(1, int(np.sqrt(count) // 2))
-    near = near_rows(vectors, int(1.5 * most) + 1)
-    known = np.sort(edges.first * count + edges.second)
+        min_cosine, max_neighbors = _NEAR, max(1, int(np.sqrt(count) // 2))
+    near = near_rows(vectors, int(1.5 * max_neighbors) + 1)
+    edge_codes = np.sort(edges.first * count + edges.second)
     first = np.repeat(np.arange(count), near.shape[1])
-    others = near.ravel()
-    there = others >= 0
-    first, others = first[there], others[there]
-    cosines = _cosines(vectors, first, others)
-    codes = np.minimum(first, others) * count + np.maximum(first, others)
-    new = cosines > least * ONE
-    if len(known):
-        places = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-        new &= known[places] != codes
-    order = np.lexsort((others, -cosines, first))
-    order = order[new[order]]
+    neighbors = near.ravel()
+    is_valid = neighbors >= 0
+    first, neighbors = first[is_valid], neighbors[is_valid]
+    cosines = _cosines(vectors, first, neighbors)
+    codes = np.minimum(first, neighbors) * count + np.maximum(first, neighbors)
+    is_new = cosines > min_cosine * ONE
+    if len(edge_codes):
+        positions = np.minimum(np.searchsorted(edge_codes, codes), len(edge_codes) - 1)
+        is_new &= edge_codes[positions] != codes
+    order = np.lexsort((neighbors, -cosines, first))
+    order = order[is_new[order]]
     starts = np.searchsorted(first[order], np.arange(count))
-    order = order[np.arange(len(order)) - starts[first[order]] < most]
-    codes, chosen = np.unique(codes[order], return_index=True)
-    both = np.concatenate((edges.first * count + edges.second, codes))
-    order, unordered = np.argsort(both), np.concatenate((weights, cosines[order][chosen]))
-    return Edges(both[order] // count, both[order] % count, np.maximum(unordered[order], 1))
+    order = order[np.arange(len(order)) - starts[first[order]] < max_neighbors]
+    codes, unique_rows = np.unique(codes[order], return_index=True)
+    all_codes = np.concatenate((edges.first * count + edges.second, codes))
+    order, all_weights = np.argsort(all_codes), np.concatenate((weights, cosines[order][unique_rows]))
+    return Edges(all_codes[order] // count, all_codes[order] % count, np.maximum(all_weights[order], 1))
 
 
 def _cosines(vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Cosines of pairs of rows, rounded, as whole numbers."""
-    found = np.empty(len(first), np.int64)
+    cosines = np.empty(len(first), np.int64)
     for start in range(0, len(first), _READ):
         part = slice(start, start + _READ)
-        one, other = vectors[first[part]].astype(np.float64), vectors[second[part]].astype(np.float64)
-        found[part] = np.rint(np.einsum("ij,ij->i", one, other) * ONE).astype(np.int64)
-    return found
+        first_vectors, second_vectors = (
+            vectors[first[part]].astype(np.float64),
+            vectors[second[part]].astype(np.float64),
+        )
+        cosines[part] = np.rint(np.einsum("ij,ij->i", first_vectors, second_vectors) * ONE).astype(np.int64)
+    return cosines

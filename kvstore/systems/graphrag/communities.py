@@ -94,8 +94,10 @@ class Communities:
     def get(self, community: int) -> Community:
         """A community by its number, which must be one; raises CorruptionError where it is not stored."""
         row = self._record(community)
-        level, parent, children, entities, passages, documents, rating, content = row[:8]
-        return Community(community, level, parent, tuple(children), entities, passages, documents, rating / 10, content)
+        level, parent, children, entity_count, chunk_count, document_count, rating, content = row[:8]
+        return Community(
+            community, level, parent, tuple(children), entity_count, chunk_count, document_count, rating / 10, content
+        )
 
     def at_level(self, level: int) -> list[int]:
         """The living communities of a level, and those above that are not parted further: a partition."""
@@ -113,18 +115,18 @@ class Communities:
 
     def _read_tree(self, rows: GenerationRows) -> StoredTree:
         tree = StoredTree.of(rows)
-        below = np.flatnonzero(tree.parents != NOWHERE)
-        above = tree.parents[below]
+        children = np.flatnonzero(tree.parents != NOWHERE)
+        above = tree.parents[children]
         if len(tree) != self._count or not ((above >= 0) & (above < len(tree))).all():
             raise _lacking(int(above.max(initial=self._count)))
-        if not ((tree.levels[above] < tree.levels[below]).all() and (tree.levels < max(self.levels, 1)).all()):
+        if not ((tree.levels[above] < tree.levels[children]).all() and (tree.levels < max(self.levels, 1)).all()):
             raise CorruptionError(f"index communities: the levels of communities contradict each other; {_REMEDY}")
         return tree
 
     def key(self, community: int) -> str:
         """What a community is called in statements: its level and its first living member, as in ``1/vienna``."""
-        least = self._record(community)[8]
-        living = [least] if self._has_entity(least) else (entity for entity, _ in self.members(community))
+        first_member = self._record(community)[8]
+        living = [first_member] if self._has_entity(first_member) else (entity for entity, _ in self.members(community))
         keys = (self._state.entities.get(entity).key for entity in living)
         return f"{self.get(community).level}/{min(keys, default='')}"
 
@@ -132,9 +134,9 @@ class Communities:
         """The community that is called so, or None."""
         level, _, name = key.partition("/")
         identity = self._state.resolve(entity_key(name)) if level.isdecimal() and name else None
-        found = [] if identity is None else self.of_entity(identity.entry.entity)
-        called = f"{level}/{entity_key(name)}"
-        return next((one for one in found if self.key(one) == called), None)
+        candidates = [] if identity is None else self.of_entity(identity.entry.entity)
+        normalized_key = f"{level}/{entity_key(name)}"
+        return next((one for one in candidates if self.key(one) == normalized_key), None)
 
     def members(self, community: int) -> list[tuple[int, float]]:
         """The entities in it that the state has, with the weight of what joins each to the others, strongest first."""
@@ -174,8 +176,10 @@ class Communities:
             for row in self._rows.get_many(MEMBERS, list(map(records.u32, missing)))
         ]
         # Few names are parts of others: mostly the first are enough.
-        first = list(dict.fromkeys(entity for found in members for entity in found[: _TITLE + 1]))
-        names = dict(zip(first, (record.name for record in self._state.entities.get_many(first)), strict=True))
+        first_entities = list(dict.fromkeys(entity for found in members for entity in found[: _TITLE + 1]))
+        names = dict(
+            zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
+        )
         for community, found in zip(missing, members, strict=True):
             known[community] = title_of(
                 names[entity] if entity in names else self._state.entities.get(entity).name for entity in found
@@ -189,7 +193,7 @@ class Communities:
     def findings(self, community: int) -> list[Finding]:
         """Sentences that say how members belong together, of documents that the state has, the strongest first."""
         row = self._record(community)[10]
-        found = [Finding((one, other), weight, SentencePlace(*place)) for one, other, weight, *place in row]
+        found = [Finding((one, second), weight, SentencePlace(*place)) for one, second, weight, *place in row]
         return self._kept_places(found, lambda finding: finding.span.chunk)
 
     def written(self, community: int) -> WrittenText | None:
@@ -215,23 +219,23 @@ class Communities:
 
     def has_all(self, places: Sequence[SentencePlace]) -> bool:
         """Whether the state has all of some places."""
-        return all(self._has_chunk(place.chunk) for place in places)
+        return all(self._has_chunk(span.chunk) for span in places)
 
     def sources(self, community: int) -> list[SentencePlace]:
         """The places that a text on it is written from: the sentences chosen below it, then its own passages, whole, in
         order of document keys and ordinals (those that are gone first)."""
-        below = [self._record(child) for child in self.get(community).children]
-        sentences = (place for row in below for place in (*row[9], *(finding[3:] for finding in row[10])))
-        found = dict.fromkeys(SentencePlace(*place) for place in sentences)
-        own: list[tuple[str, SentencePlace]] = []
+        child_rows = [self._record(child) for child in self.get(community).children]
+        sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
+        found = dict.fromkeys(SentencePlace(*span) for span in sentences)
+        own_spans: list[tuple[str, SentencePlace]] = []
         for chunk, _ in self._homes(community)[:PASSAGES]:
             record = self._state.chunks.find(chunk)
             if record is None:
-                own.append(("", SentencePlace(0, chunk, 0, 0)))
+                own_spans.append(("", SentencePlace(0, chunk, 0, 0)))
             else:
-                place = SentencePlace(record.document, chunk, record.start, record.end)
-                own.append((self._state.documents.key_of(record.document), place))
-        found.update((place, None) for _, place in sorted(own))
+                span = SentencePlace(record.document, chunk, record.start, record.end)
+                own_spans.append((self._state.documents.key_of(record.document), span))
+        found.update((span, None) for _, span in sorted(own_spans))
         return list(found)
 
     def stale(self, community: int) -> bool:
@@ -257,8 +261,8 @@ class Communities:
         unknown = communities[living[communities] == _UNKNOWN]
         if len(unknown):
             living[unknown] = self._has_members(unknown) & self._has_passages(unknown)
-        left: Partition = communities[living[communities] == 1]
-        return left
+        alive_communities: Partition = communities[living[communities] == 1]
+        return alive_communities
 
     def of_entity(self, entity: int) -> list[int]:
         """The communities of an entity, the coarsest first; none where it has none, or is newer."""
@@ -289,9 +293,9 @@ class Communities:
 
     def faults(self) -> Iterator[str]:
         """What does not fit together, as sentences."""
-        stored = sum(1 for _ in self._rows.scan(COMMUNITIES))
-        if stored != self._count:
-            yield f"index communities: {stored} communities are stored, not {self._count}"
+        stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
+        if stored_count != self._count:
+            yield f"index communities: {stored_count} communities are stored, not {self._count}"
             return
         for number in range(self._count):
             community = self.get(number)
@@ -316,14 +320,14 @@ class Communities:
     def nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """The ``count`` living communities (of a partition, see :meth:`at_level`) nearest to a unit vector, with their
         cosines, best first."""
-        near = cosines(self._vectors, vector)
-        among = None if level is None else set(self.at_level(level))
+        scores = cosines(self._vectors, vector)
+        candidates = None if level is None else set(self.at_level(level))
         found: list[tuple[int, float]] = []
-        for number in _largest_first(near, 4 * count):
+        for number in _largest_first(scores, 4 * count):
             if len(found) == count:
                 break
-            if self.alive(number) if among is None else number in among:
-                found.append((number, float(near[number])))
+            if self.alive(number) if candidates is None else number in candidates:
+                found.append((number, float(scores[number])))
         return found
 
     # What is read -----------------------------------------------------------------------------------------------------
@@ -357,13 +361,13 @@ class Communities:
     def _known(self) -> _KnownOfState:
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _KnownOfState(self._count)
-        kept: dict[int, _KnownOfState] = self._rows.memory("known of a change", lambda _: {})
+        caches: dict[int, _KnownOfState] = self._rows.memory("known of a change", lambda _: {})
         change = self._state.counters.change
-        found = kept.get(change)
-        if found is None:
-            kept.clear()
-            found = kept[change] = _KnownOfState(self._count)
-        return found
+        cache = caches.get(change)
+        if cache is None:
+            caches.clear()
+            cache = caches[change] = _KnownOfState(self._count)
+        return cache
 
     def _kept_places(self, found: list[Made], chunk_of: Callable[[Made], int]) -> list[Made]:
         """Those of documents that the state has."""
@@ -374,21 +378,21 @@ class Communities:
 
     def _has_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Whether a member is left of each of some communities."""
-        found = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
-        for place in np.flatnonzero(~found).tolist():
-            found[place] = next(self.strongest_members(int(communities[place])), None) is not None
-        return found
+        mask = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
+        for position in np.flatnonzero(~mask).tolist():
+            mask[position] = next(self.strongest_members(int(communities[position])), None) is not None
+        return mask
 
     def _has_passages(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Whether a passage is left of each of some communities, or it had none."""
         first = self._first_passages[communities]
-        found: npt.NDArray[np.bool_] = first == NOWHERE
-        found[~found] = self._state.chunks.has_many(first[~found].tolist())
-        for place in np.flatnonzero(~found).tolist():
-            community = int(communities[place])
+        mask: npt.NDArray[np.bool_] = first == NOWHERE
+        mask[~mask] = self._state.chunks.has_many(first[~mask].tolist())
+        for position in np.flatnonzero(~mask).tolist():
+            community = int(communities[position])
             passages = (chunk for chunk, _ in self._stored_passages(community))
-            found[place] = any(map(self._has_chunk, passages)) or community in self._newer_by_community
-        return found
+            mask[position] = any(map(self._has_chunk, passages)) or community in self._newer_by_community
+        return mask
 
     @property
     def _first_passages(self) -> Partition:
@@ -413,7 +417,7 @@ class Communities:
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
     def _spans(self, community: int) -> list[SentencePlace]:
-        return [SentencePlace(*place) for place in self._record(community)[9]]
+        return [SentencePlace(*span) for span in self._record(community)[9]]
 
     def _homes(self, community: int) -> list[tuple[int, float]]:
         """The chunks whose finest community it was."""
@@ -427,10 +431,10 @@ class Communities:
 
     def _down_to(self, community: int) -> list[int]:
         """A community with those above it, the coarsest first."""
-        found = [] if community == NOWHERE else [community]
-        while found and (parent := int(self.tree.parents[found[-1]])) != NOWHERE:
-            found.append(parent)
-        return found[::-1]
+        path = [] if community == NOWHERE else [community]
+        while path and (parent := int(self.tree.parents[path[-1]])) != NOWHERE:
+            path.append(parent)
+        return path[::-1]
 
     def _has_chunk(self, chunk: int) -> bool:
         return self._state.chunks.find(chunk) is not None
@@ -462,19 +466,19 @@ class Communities:
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
         bounds, entities, features = self._state.part(GRAPH).chunk_rows(ids[order])
-        naming = np.repeat(order, np.diff(bounds))
-        nodes, places = np.unique(self._shown.of(entities), return_inverse=True)
+        mention_chunks = np.repeat(order, np.diff(bounds))
+        nodes, positions = np.unique(self._shown.of(entities), return_inverse=True)
         finest, degrees = self._finest(nodes.tolist())
-        known = ((features & ~np.uint16(LOWER)) != 0) & (degrees[places] > 0)
-        places, naming = places[known], naming[known]
-        weights = home_weights(strengths(features[known]), degrees[places])
-        return homes_of(len(chunks), naming, self.tree.levels_of(finest, self.levels)[:, places], weights)
+        is_known = ((features & ~np.uint16(LOWER)) != 0) & (degrees[positions] > 0)
+        positions, mention_chunks = positions[is_known], mention_chunks[is_known]
+        weights = home_weights(strengths(features[is_known]), degrees[positions])
+        return homes_of(len(chunks), mention_chunks, self.tree.levels_of(finest, self.levels)[:, positions], weights)
 
     def _finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
         """The finest community of each of some entities, and how many passages each had: none of one that is newer."""
-        there, rows = self._rows.numbers(ENTITY_COMMUNITIES, list(map(records.u32, entities)), 2)
+        positions, rows = self._rows.numbers(ENTITY_COMMUNITIES, list(map(records.u32, entities)), 2)
         finest, degrees = np.full(len(entities), NOWHERE), np.zeros(len(entities), np.int64)
-        finest[there], degrees[there] = rows.T
+        finest[positions], degrees[positions] = rows.T
         if finest.max(initial=NOWHERE) >= len(self.tree):
             raise _lacking(int(finest.max()))
         return finest, degrees
@@ -483,13 +487,13 @@ class Communities:
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
         """The newer chunks at home in each community, in those above it too."""
         chunks = self.newer()[:_PLACED]
-        found: dict[int, list[tuple[int, float]]] = {}
+        chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:
             homes, shares = self._placed(chunks)
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
                 for community in self._down_to(home):
-                    found.setdefault(community, []).append((chunk, share))
-        return found
+                    chunks_by_community.setdefault(community, []).append((chunk, share))
+        return chunks_by_community
 
 
 def title_of(names: Iterable[str]) -> str:
@@ -518,13 +522,13 @@ def _largest_first(values: Matrix, first: int) -> Iterator[int]:
 
 def _read_first_passages(rows: GenerationRows, tree: StoredTree) -> Partition:
     """Of each community that had passages one of them, else :data:`NOWHERE`."""
-    found = np.full(len(tree), NOWHERE, np.int64)
+    first_chunks = np.full(len(tree), NOWHERE, np.int64)
     for key, row in rows.scan(PASSAGE_HOMES):
         community = records.U32.unpack(key)[0]
-        while community != NOWHERE and found[community] == NOWHERE:
-            found[community] = row[0]
+        while community != NOWHERE and first_chunks[community] == NOWHERE:
+            first_chunks[community] = row[0]
             community = tree.parents[community]
-    return found
+    return first_chunks
 
 
 def _lacking(community: int) -> CorruptionError:

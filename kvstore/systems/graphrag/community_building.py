@@ -62,9 +62,9 @@ class CommunityTree:
         parts = []
         for number, row in enumerate(self.levels):
             weights = np.zeros(count, np.int64)
-            within = (row[edges.first] == row[edges.second]) & (row[edges.first] != NOWHERE)
+            is_inside = (row[edges.first] == row[edges.second]) & (row[edges.first] != NOWHERE)
             for ends in (edges.first, edges.second):
-                np.add.at(weights, ends[within], edges.weights[within])
+                np.add.at(weights, ends[is_inside], edges.weights[is_inside])
             here = np.flatnonzero((row != NOWHERE) & (self.level[row] == number))
             parts.append((row[here], here, weights[here]))
         if not parts:
@@ -80,35 +80,35 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
     options = options or CommunityOptions()
     graph = entity_graph(state)
     vectors = entity_vectors(graph, passage_vectors(state, graph))
-    levels, level, parent = _numbered(community_levels(graph, vectors, options), len(graph.entities))
+    partitions, level, parents = _numbered(community_levels(graph, vectors, options), len(graph.entities))
     weights = home_weights(graph.strengths, graph.degrees[graph.named])
-    homes, shares = homes_of(len(graph.passages), graph.naming, levels[:, graph.named], weights)
-    sums = _centroids(levels, level, vectors)
-    return CommunityTree(graph, options, levels, level, parent, homes, shares, sums)
+    homes, shares = homes_of(len(graph.passages), graph.naming, partitions[:, graph.named], weights)
+    community_vectors = _centroids(partitions, level, vectors)
+    return CommunityTree(graph, options, partitions, level, parents, homes, shares, community_vectors)
 
 
 def _numbered(partitions: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
     """Of each node its community at each level; of each community its level and parent."""
-    above: Partition = np.full(count, NOWHERE)
-    sizes_above: Partition = np.zeros(count, np.int64)
+    parent_labels: Partition = np.full(count, NOWHERE)
+    parent_sizes: Partition = np.zeros(count, np.int64)
     levels: list[Partition] = []
     level: list[Partition] = []
-    parent: list[Partition] = []
+    parents: list[Partition] = []
     total = 0
     for number, labels in enumerate(partitions):
         sizes = np.bincount(labels, minlength=1)[labels]
-        new = (sizes > 1) & ((above == NOWHERE) | (sizes != sizes_above))
-        groups, first, places = np.unique(labels[new], return_index=True, return_inverse=True)
+        is_new = (sizes > 1) & ((parent_labels == NOWHERE) | (sizes != parent_sizes))
+        groups, first, positions = np.unique(labels[is_new], return_index=True, return_inverse=True)
         level.append(np.full(len(groups), number))
-        parent.append(above[np.flatnonzero(new)[first]])
-        above = above.copy()
-        above[new] = total + places
-        levels.append(above)
-        sizes_above = sizes
+        parents.append(parent_labels[np.flatnonzero(is_new)[first]])
+        parent_labels = parent_labels.copy()
+        parent_labels[is_new] = total + positions
+        levels.append(parent_labels)
+        parent_sizes = sizes
         total += len(groups)
     if not levels:
         return np.empty((0, count), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    return np.stack(levels), np.concatenate(level), np.concatenate(parent)
+    return np.stack(levels), np.concatenate(level), np.concatenate(parents)
 
 
 def home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
@@ -123,31 +123,31 @@ def homes_of(
 
     Passage ``naming[i]`` names a member, with ``weights[i]``, of the communities ``levels[:, i]`` (coarsest first).
     """
-    totals, inside = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, naming, weights)
     homes: Partition = np.full(count, NOWHERE)
-    left = np.ones(len(naming), np.bool_)  # the names that are members of the home so far
+    is_active = np.ones(len(naming), np.bool_)  # the names that are members of the home so far
     for row in levels:
-        left &= row != NOWHERE
+        is_active &= row != NOWHERE
         stop = int(row.max(initial=0)) + 1
-        codes, places = np.unique(naming[left] * stop + row[left], return_inverse=True)
+        codes, positions = np.unique(naming[is_active] * stop + row[is_active], return_inverse=True)
         sums = np.zeros(len(codes), np.int64)
-        np.add.at(sums, places, weights[left])
-        passages, communities = np.divmod(codes, stop)
-        order = np.lexsort((communities, -sums, passages))
-        passages, first = np.unique(passages[order], return_index=True)
+        np.add.at(sums, positions, weights[is_active])
+        chunks, communities = np.divmod(codes, stop)
+        order = np.lexsort((communities, -sums, chunks))
+        chunks, first = np.unique(chunks[order], return_index=True)
         best = order[first]
-        homes[passages], inside[passages] = communities[best], sums[best]
-        left &= row == homes[naming]
-    return homes, np.round(inside / np.maximum(totals, 1), 4)
+        homes[chunks], home_sums[chunks] = communities[best], sums[best]
+        is_active &= row == homes[naming]
+    return homes, np.round(home_sums / np.maximum(totals, 1), 4)
 
 
 def _centroids(levels: Partition, level: Partition, vectors: Matrix) -> Matrix:
     """The vectors of the communities."""
-    found = np.zeros((len(level), vectors.shape[1]), np.float32)
+    community_vectors = np.zeros((len(level), vectors.shape[1]), np.float32)
     ones = np.ones(len(vectors), np.int64)
     for number, row in enumerate(levels):
         here = np.flatnonzero(level == number)
-        own = np.where((row != NOWHERE) & (level[row] == number), row, NOWHERE)
-        found[here] = centroids(own, len(level), vectors, ones)[here]
-    return found
+        own_communities = np.where((row != NOWHERE) & (level[row] == number), row, NOWHERE)
+        community_vectors[here] = centroids(own_communities, len(level), vectors, ones)[here]
+    return community_vectors

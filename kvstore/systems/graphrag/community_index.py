@@ -78,21 +78,21 @@ class CommunityIndex(GenerationIndex[Communities]):
 
     def describe(self, bound: Communities) -> str:
         numbers = range(len(bound))
-        newer, masked = len(bound.newer()), sum(not bound.alive(community) for community in numbers)
-        said = [
+        newer_count, hidden_count = len(bound.newer()), sum(not bound.alive(community) for community in numbers)
+        parts = [
             f"{len(bound):,} communities of {bound.nodes:,} entities in {bound.levels} level{'s' * (bound.levels != 1)}"
         ]
-        if newer:
-            said.append(f"{newer:,} newer chunks are placed when they are read")
-        if masked:
-            said.append(f"{masked:,} of nothing that is left are not shown")
+        if newer_count:
+            parts.append(f"{newer_count:,} newer chunks are placed when they are read")
+        if hidden_count:
+            parts.append(f"{hidden_count:,} of nothing that is left are not shown")
         models: dict[str, int] = {}
         for community in numbers:
-            written = bound.written(community)
-            if written is not None:
-                models[written.model] = models.get(written.model, 0) + 1
-        said += [f"{count:,} texts by {model}" for model, count in sorted(models.items())]
-        return "; ".join(said)
+            model_text = bound.written(community)
+            if model_text is not None:
+                models[model_text.model] = models.get(model_text.model, 0) + 1
+        parts += [f"{count:,} texts by {model}" for model, count in sorted(models.items())]
+        return "; ".join(parts)
 
     def dump(self, bound: Communities, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         def communities() -> Iterator[DumpRow]:

@@ -46,33 +46,33 @@ def community_levels(graph: EntityGraph, vectors: Matrix | None, options: Commun
     """
     count = len(graph.entities)
     if options.neighbours == KNN and vectors is not None:
-        found = _by_attributes(count, graph.edges, vectors, options)
+        partitions = _by_attributes(count, graph.edges, vectors, options)
     elif options.method == LEIDEN:
-        found = leiden_of_graph(count, graph.edges, largest=options.largest, levels=options.levels)
+        partitions = leiden_of_graph(count, graph.edges, largest=options.largest, levels=options.levels)
     else:
-        found = affinity_of_graph(count, graph.edges, size=options.largest, levels=options.levels)
-    kept = [labels for labels in found[1:] if labels.max() + 1 >= options.least]
-    return [*reversed(kept), *found[:1]]
+        partitions = affinity_of_graph(count, graph.edges, size=options.largest, levels=options.levels)
+    coarser = [labels for labels in partitions[1:] if labels.max() + 1 >= options.least]
+    return [*reversed(coarser), *partitions[:1]]
 
 
 def _by_attributes(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
     """Partitions, the finest first: round after round over a graph of the groups so far, weighed by their vectors."""
-    found: list[Partition] = []
-    of_node: Partition = np.arange(count)
+    partitions: list[Partition] = []
+    node_labels: Partition = np.arange(count)
     masses = np.ones(count, np.int64)
-    while len(found) < options.levels and len(vectors) > 1:
-        weighed = attributed(len(vectors), edges, vectors, options.percentile)
+    while len(partitions) < options.levels and len(vectors) > 1:
+        weighted_edges = attributed(len(vectors), edges, vectors, options.percentile)
         if options.method == LEIDEN:
-            joined = leiden_round(len(vectors), weighed, largest=options.largest)
+            labels = leiden_round(len(vectors), weighted_edges, largest=options.largest)
         else:
-            rounds = affinity_of_graph(len(vectors), weighed, size=options.largest, levels=1)
-            joined = rounds[0] if rounds else np.arange(len(vectors))
-        if joined.max() + 1 == len(vectors):
+            rounds = affinity_of_graph(len(vectors), weighted_edges, size=options.largest, levels=1)
+            labels = rounds[0] if rounds else np.arange(len(vectors))
+        if labels.max() + 1 == len(vectors):
             break
-        groups = int(joined.max()) + 1
-        vectors = centroids(joined, groups, vectors, masses)
-        masses = np.bincount(joined, masses, groups).astype(np.int64)
-        edges = between(joined, edges)
-        of_node = joined[of_node]
-        found.append(of_node)
-    return found
+        groups = int(labels.max()) + 1
+        vectors = centroids(labels, groups, vectors, masses)
+        masses = np.bincount(labels, masses, groups).astype(np.int64)
+        edges = between(labels, edges)
+        node_labels = labels[node_labels]
+        partitions.append(node_labels)
+    return partitions

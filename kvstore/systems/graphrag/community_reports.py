@@ -72,11 +72,11 @@ def report_places(summary: Iterable[SentencePlace], findings: Iterable[Finding])
 
 def span_texts(documents: Documents, spans: Sequence[SentencePlace]) -> list[str]:
     """The texts of places, each on one line; those of one document are read together."""
-    places: dict[int, list[tuple[int, int]]] = {}
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for span in spans:
-        places.setdefault(span.document, []).append((span.start, span.end))
-    found = {document: iter(texts) for document, texts in documents.text_slices(places).items()}
-    return [" ".join(next(found[span.document]).split()) for span in spans]
+        ranges.setdefault(span.document, []).append((span.start, span.end))
+    texts_by_document = {document: iter(texts) for document, texts in documents.text_slices(ranges).items()}
+    return [" ".join(next(texts_by_document[span.document]).split()) for span in spans]
 
 
 class _Candidate(NamedTuple):
@@ -96,9 +96,9 @@ class _Candidate(NamedTuple):
     def names_both(self, one: int, other: int) -> bool:
         """Whether it names two nodes, neither only inside the name of the other."""
         return any(
-            end <= start_ or end_ <= start
+            end <= other_start or other_end <= start
             for start, end in self.nodes.get(one, ())
-            for start_, end_ in self.nodes.get(other, ())
+            for other_start, other_end in self.nodes.get(other, ())
         )
 
 
@@ -116,31 +116,33 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
     reader = _PassageReader(state, tree)
     members = _strongest_members(tree)
     inside = _relations_inside(tree)
-    asserted = _asserted(state, reader)
-    passages: dict[int, list[int]] = {}
-    for passage, home in enumerate(tree.homes.tolist()):
+    assertions = _asserted(state, reader)
+    positions_by_home: dict[int, list[int]] = {}
+    for position, home in enumerate(tree.homes.tolist()):
         if home != NOWHERE:
-            passages.setdefault(home, []).append(passage)
-    waiting: dict[int, _Material] = {}
+            positions_by_home.setdefault(home, []).append(position)
+    materials: dict[int, _Material] = {}
     for community in reversed(range(len(tree))):
-        below = waiting.pop(community, _Material())
-        here = sorted(passages.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[:PASSAGES]
-        here.sort()
-        own = [sentence for passage in here for sentence in reader.sentences(passage)]
-        below.sentences += own
-        below.relations += _stated(inside.get(community, ()), own, asserted)
-        sources = dict.fromkeys(place for places in reversed(below.places) for place in places)
-        sources.update((reader.place(passage), None) for passage in here)
+        material = materials.pop(community, _Material())
+        positions = sorted(positions_by_home.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[
+            :PASSAGES
+        ]
+        positions.sort()
+        own_sentences = [sentence for position in positions for sentence in reader.sentences(position)]
+        material.sentences += own_sentences
+        material.relations += _stated(inside.get(community, ()), own_sentences, assertions)
+        sources = dict.fromkeys(place for spans in reversed(material.places) for place in spans)
+        sources.update((reader.place(position), None) for position in positions)
         names = [tree.graph.keys[node] for node in members[community]]
-        summary = _summary(below.sentences)
-        findings = _findings(below.relations)
+        summary = _summary(material.sentences)
+        findings = _findings(material.relations)
         parent = int(tree.parent[community])
         if parent != NOWHERE:
-            above = waiting.setdefault(parent, _Material())
-            chosen = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
-            above.sentences += chosen.values()
-            above.relations += findings[:_TAKEN_OVER]
-            above.places.append(list(chosen))
+            parent_material = materials.setdefault(parent, _Material())
+            selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
+            parent_material.sentences += selected.values()
+            parent_material.relations += findings[:_TAKEN_OVER]
+            parent_material.places.append(list(selected))
         yield (
             community,
             CommunityReport(
@@ -161,25 +163,30 @@ def _digest(parts: Iterable[str]) -> bytes:
 
 def _strongest_members(tree: CommunityTree) -> list[list[int]]:
     """Of each community the members that its text is written from, in order of names."""
-    found: list[list[int]] = [[] for _ in range(len(tree))]
+    members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.inside()
     for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
-        if len(found[community]) < NAMED:
-            found[community].append(node)
-    return [sorted(members) for members in found]
+        if len(members_by_community[community]) < NAMED:
+            members_by_community[community].append(node)
+    return [sorted(members) for members in members_by_community]
 
 
 def _relations_inside(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
     """The relations of which both ends have the same finest community: weight and nodes, the strongest first."""
     edges, finest = tree.graph.edges, tree.finest
-    found: dict[int, list[tuple[int, tuple[int, int]]]] = {}
-    within = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NOWHERE)
-    columns = (finest[edges.first[within]], edges.weights[within], edges.first[within], edges.second[within])
+    relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+    is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NOWHERE)
+    columns = (
+        finest[edges.first[is_inside]],
+        edges.weights[is_inside],
+        edges.first[is_inside],
+        edges.second[is_inside],
+    )
     for community, weight, one, other in zip(*(column.tolist() for column in columns), strict=True):
-        found.setdefault(community, []).append((weight, (one, other)))
-    for relations in found.values():
+        relations_by_community.setdefault(community, []).append((weight, (one, other)))
+    for relations in relations_by_community.values():
         relations.sort(key=lambda relation: (-relation[0], relation[1]))
-    return found
+    return relations_by_community
 
 
 #: Where prose asserts that one node is under the other: documents and bytes, by the two nodes, the smaller first.
@@ -188,16 +195,16 @@ _Asserted = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 def _asserted(state: State, reader: _PassageReader) -> _Asserted:
     """Where documents assert the edges of the forest between nodes."""
-    nodes = {place: reader.node(node.entity) for place, node in state.forest.nodes()}
-    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    nodes = {forest_node: reader.node(node.entity) for forest_node, node in state.forest.nodes()}
+    positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for child, parent in state.forest.edges():
-        one, other = nodes[child], nodes[parent]
-        if one is not None and other is not None and one != other:
-            places = found.setdefault((min(one, other), max(one, other)), [])
+        child_node, parent_node = nodes[child], nodes[parent]
+        if child_node is not None and parent_node is not None and child_node != parent_node:
+            positions = positions_by_pair.setdefault((min(child_node, parent_node), max(child_node, parent_node)), [])
             for assertion in state.forest.assertions(child, parent):
                 if assertion.kind not in DATA_KINDS:
-                    places.append((assertion.document, assertion.start))
-    return found
+                    positions.append((assertion.document, assertion.start))
+    return positions_by_pair
 
 
 def _stated(
@@ -205,20 +212,20 @@ def _stated(
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
     """For each relation the shortest sentence that asserts it, else that names both its ends, as far as there is
     one."""
-    naming: dict[int, list[_Candidate]] = {}
+    sentences_by_node: dict[int, list[_Candidate]] = {}
     for sentence in own:
         if _SHORTEST <= sentence.words.length <= _LONGEST:
             for node in sentence.nodes:
-                naming.setdefault(node, []).append(sentence)
-    found = 0
-    for weight, (one, other) in relations:
-        both = [sentence for sentence in naming.get(one, ()) if sentence.names_both(one, other)]
-        if both:
-            places = asserted.get((one, other), ())
-            best = min(both, key=lambda found: (not found.holds(places), found.words.length, found.order))
-            yield weight, (one, other), best
-            found += 1
-        if found == 2 * FINDINGS:  # several may be stated by the same sentence
+                sentences_by_node.setdefault(node, []).append(sentence)
+    match_count = 0
+    for weight, (first, second) in relations:
+        matches = [sentence for sentence in sentences_by_node.get(first, ()) if sentence.names_both(first, second)]
+        if matches:
+            positions = asserted.get((first, second), ())
+            best = min(matches, key=lambda found: (not found.holds(positions), found.words.length, found.order))
+            yield weight, (first, second), best
+            match_count += 1
+        if match_count == 2 * FINDINGS:  # several may be stated by the same sentence
             return
 
 
@@ -226,13 +233,13 @@ def _findings(
     relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
 ) -> list[tuple[int, tuple[int, int], _Candidate]]:
     """The strongest relations, each with a sentence of its own."""
-    taken: set[SentencePlace] = set()
-    found: list[tuple[int, tuple[int, int], _Candidate]] = []
+    used_spans: set[SentencePlace] = set()
+    findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
-        if relation[2].span not in taken and len(found) < FINDINGS:
-            taken.add(relation[2].span)
-            found.append(relation)
-    return found
+        if relation[2].span not in used_spans and len(findings) < FINDINGS:
+            used_spans.add(relation[2].span)
+            findings.append(relation)
+    return findings
 
 
 def _summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -242,18 +249,18 @@ def _summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     chunks: dict[int, set[str]] = {}
     for sentence in candidates:
         chunks.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
-    spread = Counter(word for words in chunks.values() for word in words)
+    chunk_counts = Counter(word for words in chunks.values() for word in words)
     words = [sentence.words for sentence in candidates]
-    several = len(set(documents)) > SUMMARY_SENTENCES // _OF_ONE_DOCUMENT
-    chosen = greedy_cover(
+    has_many_documents = len(set(documents)) > SUMMARY_SENTENCES // _OF_ONE_DOCUMENT
+    selected = greedy_cover(
         words,
-        cover_weights(words, spread, len(chunks)),
+        cover_weights(words, chunk_counts, len(chunks)),
         SUMMARY_WORDS,
         most=SUMMARY_SENTENCES,
         owners=documents,
-        most_of_one=_OF_ONE_DOCUMENT if several else None,
+        most_of_one=_OF_ONE_DOCUMENT if has_many_documents else None,
     )
-    return [candidates[number] for number in sorted(chosen)]
+    return [candidates[number] for number in sorted(selected)]
 
 
 class _PassageReader:
@@ -274,8 +281,8 @@ class _PassageReader:
 
     def entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
         """The entities of two nodes."""
-        one, other = (int(self._tree.graph.entities[node]) for node in nodes)
-        return one, other
+        first, second = (int(self._tree.graph.entities[node]) for node in nodes)
+        return first, second
 
     def place(self, passage: int) -> SentencePlace:
         """The whole of a passage."""
@@ -291,32 +298,32 @@ class _PassageReader:
         """The sentences of a passage, in order; headings, tables and code have none."""
         record, text = self._text(passage)
         chunk = int(self._tree.graph.passages[passage])
-        nodes = self._nodes(passage, chunk)
-        written = text.decode()
-        for first, last in _sentence_places(written, self._format(record.document)):
-            words = sentence_words(summary_sentence(written[first:last]))
+        mentions = self._nodes(passage, chunk)
+        decoded = text.decode()
+        for first, last in _sentence_places(decoded, self._format(record.document)):
+            words = sentence_words(summary_sentence(decoded[first:last]))
             if words.length < 2:
                 continue
-            start, end = _bytes(written, text, first), _bytes(written, text, last)
-            named: dict[int, list[tuple[int, int]]] = {}
-            for node, begin, stop in nodes:
+            start, end = _bytes(decoded, text, first), _bytes(decoded, text, last)
+            node_ranges: dict[int, list[tuple[int, int]]] = {}
+            for node, begin, stop in mentions:
                 if start <= begin < end:
-                    named.setdefault(node, []).append((begin, stop))
-            words = words._replace(words=[*words.words, *(f"\0{node}" for node in named)])
+                    node_ranges.setdefault(node, []).append((begin, stop))
+            words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = SentencePlace(record.document, chunk, record.start + start, record.start + end)
-            yield _Candidate(span, (passage, start), words, named)
+            yield _Candidate(span, (passage, start), words, node_ranges)
 
     def _named(self, passage: int) -> list[int]:
-        named: list[int] = self._tree.graph.named[self._bounds[passage] : self._bounds[passage + 1]].tolist()
-        return named
+        nodes: list[int] = self._tree.graph.named[self._bounds[passage] : self._bounds[passage + 1]].tolist()
+        return nodes
 
     def _nodes(self, passage: int, chunk: int) -> list[tuple[int, int, int]]:
         """The nodes that a passage names, and where it mentions them, from its start."""
         entities = self._tree.graph.entities
-        named = {int(entities[node]): node for node in self._named(passage)}
+        nodes_by_entity = {int(entities[node]): node for node in self._named(passage)}
         found = []
         for entity, start, length in self._state.mentions.in_chunk(chunk):
-            node = named.get(self._shown.one(entity))
+            node = nodes_by_entity.get(self._shown.one(entity))
             if node is not None:
                 found.append((node, start, start + length))
         return found
@@ -326,11 +333,11 @@ class _PassageReader:
         return record, self._state.documents.text_slice(record.document, record.start, record.end).encode()
 
     def _format(self, document: int) -> str:
-        found = self._formats.get(document)
-        if found is None:
-            stored = self._state.documents.get(document).format
-            found = self._formats[document] = "text" if stored == "text" else "markdown"
-        return found
+        cached = self._formats.get(document)
+        if cached is None:
+            stored_format = self._state.documents.get(document).format
+            cached = self._formats[document] = "text" if stored_format == "text" else "markdown"
+        return cached
 
 
 def _sentence_places(text: str, format: str) -> Iterator[tuple[int, int]]:

@@ -42,11 +42,11 @@ def community_rows(
         children.setdefault(parent, []).append(community)
     members = _grouped_members(tree)
     homes = _grouped_homes(tree)
-    passages, documents = _sizes(tree)
-    first = _first_members(tree)
-    largest: dict[int, int] = {}
-    for level, size in zip(tree.level.tolist(), passages, strict=True):
-        largest[level] = max(size, largest.get(level, 1))
+    chunk_counts, document_counts = _sizes(tree)
+    first_members = _first_members(tree)
+    max_sizes: dict[int, int] = {}
+    for level, size in zip(tree.level.tolist(), chunk_counts, strict=True):
+        max_sizes[level] = max(size, max_sizes.get(level, 1))
     found: dict[str, list[tuple[bytes, Any]]] = {table: [] for table in TABLES}
     for community, report in sorted(reports):
         level, parent = int(tree.level[community]), int(tree.parent[community])
@@ -59,11 +59,11 @@ def community_rows(
                     None if parent == NOWHERE else parent,
                     children.get(community, []),
                     len(members[community]) // 2,
-                    passages[community],
-                    documents[community],
-                    round(100 * passages[community] / largest[level]),
+                    chunk_counts[community],
+                    document_counts[community],
+                    round(100 * chunk_counts[community] / max_sizes[level]),
                     report.content,
-                    first[community],
+                    first_members[community],
                     [list(span) for span in report.summary],
                     [[*finding.entities, finding.weight, *finding.span] for finding in report.findings],
                 ],
@@ -106,24 +106,26 @@ def _grouped_homes(tree: CommunityTree) -> dict[int, list[int]]:
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
     found: dict[int, list[int]] = {}
-    for passage in order[np.searchsorted(tree.homes[order], 0) :].tolist():
-        found.setdefault(int(tree.homes[passage]), []).extend((int(tree.graph.passages[passage]), int(shares[passage])))
+    for position in order[np.searchsorted(tree.homes[order], 0) :].tolist():
+        found.setdefault(int(tree.homes[position]), []).extend(
+            (int(tree.graph.passages[position]), int(shares[position]))
+        )
     return found
 
 
 def _sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
     """How many passages are at home in each community, and of how many documents."""
-    passages: Partition = np.zeros(len(tree), np.int64)
-    documents: Partition = np.zeros(len(tree), np.int64)
+    chunk_counts: Partition = np.zeros(len(tree), np.int64)
+    document_counts: Partition = np.zeros(len(tree), np.int64)
     homes = tree.homes
     while (homes != NOWHERE).any():
-        there = homes != NOWHERE
-        np.add.at(passages, homes[there], 1)
-        homes = np.where(there, tree.parent[homes], NOWHERE)
+        has_home = homes != NOWHERE
+        np.add.at(chunk_counts, homes[has_home], 1)
+        homes = np.where(has_home, tree.parent[homes], NOWHERE)
     pairs = set()
     for home, document in set(zip(tree.homes.tolist(), tree.graph.documents.tolist(), strict=True)):
         while home != NOWHERE and (home, document) not in pairs:
             pairs.add((home, document))
-            documents[home] += 1
+            document_counts[home] += 1
             home = int(tree.parent[home])
-    return passages.tolist(), documents.tolist()
+    return chunk_counts.tolist(), document_counts.tolist()

@@ -30,10 +30,10 @@ def communities_of(state: State) -> Communities | None:
 
 def community_text(state: State, communities: Communities, community: int) -> str:
     """What a community is about: what a model wrote, or the sentences that sum it up."""
-    written = communities.written(community)
-    if written is not None:
-        findings = (finding["explanation"] for finding in written.value["findings"])
-        return "\n".join((written.value["summary"], *findings))
+    model_text = communities.written(community)
+    if model_text is not None:
+        findings = (finding["explanation"] for finding in model_text.value["findings"])
+        return "\n".join((model_text.value["summary"], *findings))
     spans = communities.summary(community)
     pieces = (state.documents.text_slice(span.document, span.start, span.end) for span in spans)
     return " ".join(map(summary_sentence, pieces))
@@ -47,9 +47,9 @@ def _numbers(reader: Reader) -> TableRows:
 
 def _called(reader: Reader, key: str) -> TableRows:
     communities = communities_of(reader.view)
-    found = None if communities is None else communities.find(key)
-    if found is not None:
-        yield found
+    community = None if communities is None else communities.find(key)
+    if community is not None:
+        yield community
 
 
 def _column(
@@ -69,8 +69,8 @@ def _parent(state: State, communities: Communities, community: int) -> str | Non
 
 
 def _author(state: State, communities: Communities, community: int) -> str | None:
-    written = communities.written(community)
-    return None if written is None else written.model
+    model_text = communities.written(community)
+    return None if model_text is None else model_text.model
 
 
 COMMUNITY_TABLE = SqlTable(
@@ -141,13 +141,13 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         raise InputError("there are no communities; CREATE INDEX communities finds them")
     number = communities.find(key)
     if number is None:
-        every = (communities.key(one) for one in range(len(communities)) if communities.alive(one))
-        near = difflib.get_close_matches(key, every, 1)
-        remedy = f"did you mean {near[0]!r}?" if near else "SELECT community, title FROM communities lists them"
+        keys = (communities.key(candidate) for candidate in range(len(communities)) if communities.alive(candidate))
+        matches = difflib.get_close_matches(key, keys, 1)
+        remedy = f"did you mean {matches[0]!r}?" if matches else "SELECT community, title FROM communities lists them"
         raise InputError(f"there is no community {key!r}; {remedy}")
     community = communities.get(number)
     members = [entity for entity, _ in communities.members(number)]
-    written = communities.written(number)
+    model_text = communities.written(number)
     findings = (finding.span for finding in communities.findings(number))
     return {
         "community": communities.key(number),
@@ -161,7 +161,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         "documents": communities.documents(number),
         "rating": community.rating,
         "stale": communities.stale(number),
-        "written by": None if written is None else written.model,
+        "written by": None if model_text is None else model_text.model,
         "text": community_text(state, communities, number),
         "findings": [
             summary_sentence(state.documents.text_slice(span.document, span.start, span.end)) for span in findings

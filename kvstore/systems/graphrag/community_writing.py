@@ -35,28 +35,28 @@ _AROUND = 16
 
 def report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
     """What a model is asked for a report on a community; None where a place that it is made of is gone."""
-    places = communities.sources(community)
-    if not communities.has_all(places):
+    spans = communities.sources(community)
+    if not communities.has_all(spans):
         return None
-    given: list[tuple[int, str]] = []
+    numbered_texts: list[tuple[int, str]] = []
     room = _TOKENS
-    for number, place in enumerate(places):
-        text = printable(communities.text_at(place))
+    for number, source in enumerate(spans):
+        text = printable(communities.text_at(source))
         cost = token_estimate(text) + _AROUND
         if cost <= room:
-            given.append((number, text))
+            numbered_texts.append((number, text))
             room -= cost
     names = communities.named_members(community)
-    quotation = Quotation([*names, *(text for _, text in given)])
-    sources = "\n\n".join(f"[{place}]\n{quotation.of(text)}" for place, (_, text) in enumerate(given, 1))
-    numbers = [number for number, _ in given]
+    quotation = Quotation([*names, *(text for _, text in numbered_texts)])
+    sources = "\n\n".join(f"[{source}]\n{quotation.of(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
+    numbers = [number for number, _ in numbered_texts]
 
     def check(answer: Any) -> Mapping[str, Any]:
         findings = list(_cited(answer["findings"], numbers))
         if not findings:
             raise ValueError("no finding gives the number of one of the sources")
-        told = {part: " ".join(answer[part].split()) for part in ("title", "summary", "rating_explanation")}
-        return {**told, "rating": answer["rating"], "findings": findings}
+        fields = {part: " ".join(answer[part].split()) for part in ("title", "summary", "rating_explanation")}
+        return {**fields, "rating": answer["rating"], "findings": findings}
 
     return StructuredPrompt(
         "report",
@@ -84,7 +84,7 @@ def report_prompt(communities: Communities, community: int) -> StructuredPrompt[
 def _cited(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
     """The findings that name sources they were given, with the numbers of these in the list of all."""
     for finding in findings[:_FINDINGS]:
-        sources = [numbers[one - 1] for one in dict.fromkeys(finding["sources"]) if 1 <= one <= len(numbers)]
+        sources = [numbers[source - 1] for source in dict.fromkeys(finding["sources"]) if 1 <= source <= len(numbers)]
         if sources:
-            told = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
-            yield {**told, "sources": sources}
+            fields = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
+            yield {**fields, "sources": sources}

@@ -56,7 +56,7 @@ class DriftStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         communities = communities_for(query)
-        near = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
+        rankings = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
         starts = question_entities(query)
         with query.trace.step("primer") as step:
             selected = [community for community, _ in communities.nearest(query.vector, _PRIMER)]
@@ -64,7 +64,7 @@ class DriftStrategy:
             step.count = len(selected)
         paths: dict[int, str] = {}
         with query.trace.step("search of the question") as step:
-            searches = [(1.0, self._search(query, starts, "", paths, near))]
+            searches = [(1.0, self._search(query, starts, "", paths, rankings))]
             step.count = len(searches[0][1])
         self._follow(query, communities, starts, selected, searches, paths)
         ranking = _joined(query, searches)
@@ -77,17 +77,19 @@ class DriftStrategy:
         with distiller.asked(evidence.question) as query:
             rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
-        asked = {evidence.question}
-        found = [(evidence.question, evidence.hits)]
-        for left in reversed(range(rounds + 1)):
+        asked_questions = {evidence.question}
+        results = [(evidence.question, evidence.hits)]
+        for rounds_left in reversed(range(rounds + 1)):
             questions: list[str] = []
-            for question, hits in found:
-                reading = distiller.read(question, hits, questions=width if left else 0)
+            for question, hits in results:
+                reading = distiller.read(question, hits, questions=width if rounds_left else 0)
                 points += reading.points
                 questions += reading.questions
-            further = [question for question in dict.fromkeys(questions) if question not in asked][:width]
-            asked.update(further)
-            found = [(question, distiller.retrieve(question, LocalStrategy.name).hits) for question in further]
+            next_questions = [question for question in dict.fromkeys(questions) if question not in asked_questions][
+                :width
+            ]
+            asked_questions.update(next_questions)
+            results = [(question, distiller.retrieve(question, LocalStrategy.name).hits) for question in next_questions]
         return distilled(evidence, points, distiller.trace)
 
     def _follow(
@@ -100,40 +102,40 @@ class DriftStrategy:
         paths: dict[int, str],
     ) -> None:
         """Search for the strongest names of the primer, then for those of the passages found, and so on."""
-        followed = {start.entity for start in starts}
+        visited = {start.entity for start in starts}
         names: Iterable[int] = _strongest(communities, selected)
         width = int(option(query, self, "width"))
         for number in range(1, int(option(query, self, "rounds")) + 1):
-            new = _unfollowed(names, followed, width)
-            if not new:
+            new_entities = _unfollowed(names, visited, width)
+            if not new_entities:
                 return
-            followed.update(new)
-            keys = {entity: query.view.entities.get(entity).key for entity in new}
+            visited.update(new_entities)
+            keys = {entity: query.view.entities.get(entity).key for entity in new_entities}
             with query.trace.step(f"follow-up {number}") as step:
-                found = [
+                rankings = [
                     self._search(query, [Start(entity, keys[entity], 1.0, False)], f"follow-up {number}: ", paths)
-                    for entity in new
+                    for entity in new_entities
                 ]
-                step.detail, step.count = ", ".join(keys.values()), sum(map(len, found))
-            searches += [(_FURTHER**number / len(found), ranking) for ranking in found]
-            leading = [ranking[:_LEADING] for ranking in found]
-            names = [start.entity for start in near_entities(query, leading, followed, width)]
+                step.detail, step.count = ", ".join(keys.values()), sum(map(len, rankings))
+            searches += [(_FURTHER**number / len(rankings), ranking) for ranking in rankings]
+            top_rankings = [ranking[:_LEADING] for ranking in rankings]
+            names = [start.entity for start in near_entities(query, top_rankings, visited, width)]
 
     @staticmethod
     def _search(
         query: Query, starts: Sequence[Start], path: str, paths: dict[int, str], near: Sequence[Ranking] = ()
     ) -> Ranking:
         """A local search, whose paths are added where a passage has none yet."""
-        ranking, found = passages_of_entities(query, starts, near)
-        for chunk, why in found.items():
-            paths.setdefault(chunk, f"{path}{why}")
+        ranking, reasons = passages_of_entities(query, starts, near)
+        for chunk, reason in reasons.items():
+            paths.setdefault(chunk, f"{path}{reason}")
         return ranking
 
     def _primer(self, query: Query, communities: Communities, selected: Iterable[int]) -> list[Hit]:
         """The reports of the primer, within their share."""
         share = option(query, self, "reports")
-        most = min(query.top - 1, round(share * query.top))
-        return reports_within(query, communities, dict.fromkeys(selected, "primer"), share, most)
+        max_reports = min(query.top - 1, round(share * query.top))
+        return reports_within(query, communities, dict.fromkeys(selected, "primer"), share, max_reports)
 
 
 def _strongest(communities: Communities, selected: Iterable[int]) -> Iterator[int]:
@@ -144,13 +146,13 @@ def _strongest(communities: Communities, selected: Iterable[int]) -> Iterator[in
 
 def _unfollowed(names: Iterable[int], followed: Container[int], most: int) -> list[int]:
     """The first names that were not followed yet, at most so many; no more names are looked for."""
-    found: dict[int, None] = {}
-    for name in names:
-        if name not in followed:
-            found[name] = None
-        if len(found) == most:
+    selected: dict[int, None] = {}
+    for entity in names:
+        if entity not in followed:
+            selected[entity] = None
+        if len(selected) == most:
             break
-    return list(found)
+    return list(selected)
 
 
 def _joined(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:

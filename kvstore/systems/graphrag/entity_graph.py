@@ -71,8 +71,8 @@ def strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     """How strongly each naming with these features counts: ln(1 + mentions + half of those inside longer names), and 3
     more in a title."""
     numbers = features.astype(np.int64)
-    inside = (numbers & INSIDE) >> INSIDE_SHIFT
-    found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALISED) + 0.5 * inside)
+    inside_counts = (numbers & INSIDE) >> INSIDE_SHIFT
+    found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALISED) + 0.5 * inside_counts)
     found[(numbers & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
     return found
 
@@ -88,26 +88,28 @@ def entity_graph(state: State) -> EntityGraph:
 
 def naming_graph(state: State) -> EntityGraph:
     """The graph of a state without its edges: which passages name which entities."""
-    stored = state.part(GRAPH)
-    passages, documents = _passages(state)
-    naming, entities, features = _namings(stored, passages)
-    shown = shown_entities(state)
-    entities = shown.of(entities)
-    naming, entities, features = _joined(naming, entities, features)
-    keys, numbers = _in_order(state, shown, entities)
-    places = np.searchsorted(np.sort(numbers), entities)
-    named = np.argsort(numbers)[places] if len(numbers) else places
-    kept = np.argsort(naming * len(keys) + named, kind="stable") if len(keys) else places
-    naming, named, features = naming[kept], named[kept], features[kept]
-    return EntityGraph(numbers, keys, passages, documents, naming, named, features, _summed(len(keys), []))
+    passage_graph = state.part(GRAPH)
+    chunks, documents = _passages(state)
+    mention_chunks, entities, features = _namings(passage_graph, chunks)
+    display = shown_entities(state)
+    entities = display.of(entities)
+    mention_chunks, entities, features = _joined(mention_chunks, entities, features)
+    keys, node_entities = _in_order(state, display, entities)
+    positions = np.searchsorted(np.sort(node_entities), entities)
+    mention_nodes = np.argsort(node_entities)[positions] if len(node_entities) else positions
+    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable") if len(keys) else positions
+    mention_chunks, mention_nodes, features = mention_chunks[order], mention_nodes[order], features[order]
+    return EntityGraph(
+        node_entities, keys, chunks, documents, mention_chunks, mention_nodes, features, _summed(len(keys), [])
+    )
 
 
 def _passages(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
     """All chunks in order of document key and ordinal, and the number of the document of each in order of keys."""
     records = sorted(state.documents.scan(), key=lambda record: record.key)
     chunks = [list(record.chunk_ids()) for record in records]
-    sizes = [len(found) for found in chunks]
-    return np.array([chunk for found in chunks for chunk in found], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
+    sizes = [len(ids) for ids in chunks]
+    return np.array([chunk for ids in chunks for chunk in ids], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
 
 
 _Namings = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
@@ -118,13 +120,13 @@ def _namings(stored: PassageGraph, passages: npt.NDArray[np.uint64]) -> _Namings
     parts: list[_Namings] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(passages, kind="stable")  # rows are read in order of ids
     for first in range(0, len(passages), _READ):
-        here = order[first : first + _READ]
-        bounds, entities, features = stored.chunk_rows(passages[here])
-        naming = np.repeat(here, np.diff(bounds))
-        telling = (features & ~np.uint16(LOWER)) != 0
-        parts.append((naming[telling], entities[telling], features[telling]))
-    naming, entities, features = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return naming, entities, features
+        positions = order[first : first + _READ]
+        bounds, entities, features = stored.chunk_rows(passages[positions])
+        mention_chunks = np.repeat(positions, np.diff(bounds))
+        is_informative = (features & ~np.uint16(LOWER)) != 0
+        parts.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
+    mention_chunks, entities, features = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return mention_chunks, entities, features
 
 
 def _joined(naming: Indices, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]) -> _Namings:
@@ -136,10 +138,10 @@ def _joined(naming: Indices, entities: npt.NDArray[np.uint32], features: npt.NDA
     features = np.maximum.reduceat(features[order], starts) if len(starts) else features
     codes = codes[starts]
     naming, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
-    numbers, places, counts = np.unique(entities, return_inverse=True, return_counts=True)
+    numbers, positions, counts = np.unique(entities, return_inverse=True, return_counts=True)
     del numbers
-    kept = ((counts >= FEWEST_PASSAGES) & (counts <= MOST_PASSAGES))[places]
-    return naming[kept], entities[kept], features[kept]
+    is_kept = ((counts >= FEWEST_PASSAGES) & (counts <= MOST_PASSAGES))[positions]
+    return naming[is_kept], entities[is_kept], features[is_kept]
 
 
 def _in_order(
@@ -156,32 +158,33 @@ def _together(naming: Indices, named: Indices, degrees: Indices) -> Edges:
     bounds = np.flatnonzero(np.concatenate(([True], naming[1:] != naming[:-1], [True]))) if len(naming) else [0]
     starts, sizes = np.asarray(bounds[:-1], np.int64), np.diff(bounds)
     count = len(degrees)
-    long = sizes > _MOST_NAMES
-    pieces = [
-        _rarest(named[start : start + size], degrees) for start, size in zip(starts[long], sizes[long], strict=True)
+    is_long = sizes > _MOST_NAMES
+    rarest_nodes = [
+        _rarest(named[start : start + size], degrees)
+        for start, size in zip(starts[is_long], sizes[is_long], strict=True)
     ]
     rows: dict[int, list[Indices]] = {}
-    for size in np.unique(sizes[~long]).tolist():
-        here = starts[sizes == size]
-        rows[size] = [named[here[:, None] + np.arange(size)]]
-    if pieces:
-        rows.setdefault(_MOST_NAMES, []).append(np.stack(pieces))
+    for size in np.unique(sizes[~is_long]).tolist():
+        positions = starts[sizes == size]
+        rows[size] = [named[positions[:, None] + np.arange(size)]]
+    if rarest_nodes:
+        rows.setdefault(_MOST_NAMES, []).append(np.stack(rarest_nodes))
     codes: list[Indices] = []
     totals: list[tuple[Indices, Indices]] = []
-    waiting = 0
-    for size, found in sorted(rows.items()):
+    pending_count = 0
+    for size, tables in sorted(rows.items()):
         if size < 2:
             continue
-        table = np.concatenate(found)
+        table = np.concatenate(tables)
         upper, lower = np.triu_indices(size, 1)
         step = max(1, _GATHERED // len(upper))
         for first in range(0, len(table), step):
             part = table[first : first + step]
             codes.append((part[:, upper] * count + part[:, lower]).ravel())
-            waiting += codes[-1].size
-            if waiting > _GATHERED:
+            pending_count += codes[-1].size
+            if pending_count > _GATHERED:
                 totals.append(np.unique(np.concatenate(codes), return_counts=True))
-                codes, waiting = [], 0
+                codes, pending_count = [], 0
     if codes:
         totals.append(np.unique(np.concatenate(codes), return_counts=True))
     return _summed(count, totals)
@@ -200,16 +203,16 @@ def _links(stored: PassageGraph, shown: ShownEntities, numbers: npt.NDArray[np.u
     first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))
     order = np.argsort(numbers)
     ends = []
-    known = np.ones(len(links), np.bool_)
+    is_known = np.ones(len(links), np.bool_)
     for column in (first, second):
         entities = shown.of(column.astype(np.uint32))
-        places = np.minimum(np.searchsorted(numbers[order], entities), len(numbers) - 1)
-        known &= numbers[order][places] == entities
-        ends.append(order[places])
-    kept = known & (ends[0] < ends[1])  # each link stands with both its ends
-    codes, places = np.unique(ends[0][kept] * len(numbers) + ends[1][kept], return_inverse=True)
+        positions = np.minimum(np.searchsorted(numbers[order], entities), len(numbers) - 1)
+        is_known &= numbers[order][positions] == entities
+        ends.append(order[positions])
+    is_kept = is_known & (ends[0] < ends[1])  # each link stands with both its ends
+    codes, positions = np.unique(ends[0][is_kept] * len(numbers) + ends[1][is_kept], return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, places, worth[kept])
+    np.add.at(sums, positions, worth[is_kept])
     return _summed(len(numbers), [(codes, sums)])
 
 
@@ -219,21 +222,21 @@ def _summed(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
         nothing = np.empty(0, np.int64)
         return Edges(nothing, nothing, nothing)
     all_codes = np.concatenate([codes for codes, _ in parts])
-    codes, places = np.unique(all_codes, return_inverse=True)
+    codes, positions = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, places, np.concatenate([weights for _, weights in parts]))
+    np.add.at(sums, positions, np.concatenate([weights for _, weights in parts]))
     return Edges(codes // count, codes % count, sums)
 
 
 def strongest(count: int, together: Edges, links: Edges, degrees: Indices) -> Edges:
     """The edges between ``count`` nodes: what joins two is weighed with the passages of both, and of each node the
     strongest are kept."""
-    counted = _summed(
+    summed = _summed(
         count,
         [(part.first * count + part.second, part.weights) for part in (together, links) if len(part.first)],
     )
     sizes = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the whole number is the same everywhere.
-    both = np.sqrt(sizes[counted.first] * sizes[counted.second])
-    weights = np.maximum(np.rint(ONE * counted.weights / both).astype(np.int64), 1)
-    return strongest_edges(count, counted._replace(weights=weights), STRONGEST)
+    degree_norms = np.sqrt(sizes[summed.first] * sizes[summed.second])
+    weights = np.maximum(np.rint(ONE * summed.weights / degree_norms).astype(np.int64), 1)
+    return strongest_edges(count, summed._replace(weights=weights), STRONGEST)

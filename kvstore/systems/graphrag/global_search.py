@@ -74,15 +74,15 @@ class GlobalStrategy:
             step.detail, step.count = f"{tree.looked_at} looked at, down to level {tree.deepest}", count
         with query.trace.step("points of communities") as step:
             hits = _reports(query, communities, selected, tree)
-            rest = f", {tree.left_out} newer chunks left out" if tree.left_out else ""
-            step.detail = f"{len(hits)} of {count} communities{rest}"
+            suffix = f", {tree.left_out} newer chunks left out" if tree.left_out else ""
+            step.detail = f"{len(hits)} of {count} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.looked_at)
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Rate reports on the way down, take points from those that count, and answer from the points."""
-        rated = _rated_reports(self, evidence.question, distiller)
-        hits = [*rated, *(hit for hit in evidence.hits if not hit.heading)] if rated else evidence.hits
+        rated_hits = _rated_reports(self, evidence.question, distiller)
+        hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
         for batch in distiller.batches(evidence.question, hits):
             points += distiller.read(evidence.question, batch).points
@@ -97,28 +97,28 @@ class _Tree:
     """
 
     def __init__(self, query: Query, communities: Communities) -> None:
-        view = query.view
+        state = query.view
         self._query = query
         self._communities = communities
-        self._stem = stemmer(view.settings.stemmer)
-        counts = {term: view.postings.count(term) for term in question_terms(view, query.question)}
-        self._rarities = {term: term_rarity(view.counters.chunks, count) for term, count in counts.items() if count}
+        self._stem = stemmer(state.settings.stemmer)
+        counts = {term: state.postings.count(term) for term in question_terms(state, query.question)}
+        self._rarities = {term: term_rarity(state.counters.chunks, count) for term, count in counts.items() if count}
         self._most = sum(self._rarities.values()) * (K1 + 1) or 1.0
         allowed = None if query.allowed is None else query.allowed.documents.tolist()
-        chunks = (chunk for document in allowed or () for chunk in view.documents.get(document).chunk_ids())
-        near = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
-        newer = np.array(communities.newer(), np.uint64)
-        self.newer = frozenset(newer[query.keep_allowed(newer)].tolist())
-        looked_through = list(dict.fromkeys((*near, *chunks)))
-        homes = dict(zip(looked_through, communities.of_chunks(looked_through), strict=True))
+        chunks = (chunk for document in allowed or () for chunk in state.documents.get(document).chunk_ids())
+        near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
+        newer_chunks = np.array(communities.newer(), np.uint64)
+        self.newer = frozenset(newer_chunks[query.keep_allowed(newer_chunks)].tolist())
+        candidates = list(dict.fromkeys((*near_chunks, *chunks)))
+        homes = dict(zip(candidates, communities.of_chunks(candidates), strict=True))
         self._possible = None
         if allowed is not None:
             self._possible = np.zeros(len(communities), np.bool_)
-            self._possible[list({one for found in homes.values() for one in found})] = True
-        apart = [chunk for chunk, found in homes.items() if not found or chunk in self.newer]
-        apart = list(dict.fromkeys((*apart, *in_order(view, self.newer))))
-        self.loose = apart[: _LOOSE if query.within is not None or asks_overview(query.question) else _TELLING]
-        self.left_out = len(apart) - len(self.loose)
+            self._possible[list({community for path in homes.values() for community in path})] = True
+        unassigned = [chunk for chunk, path in homes.items() if not path or chunk in self.newer]
+        unassigned = list(dict.fromkeys((*unassigned, *in_order(state, self.newer))))
+        self.loose = unassigned[: _LOOSE if query.within is not None or asks_overview(query.question) else _TELLING]
+        self.left_out = len(unassigned) - len(self.loose)
         self.looked_at = 0
         self.deepest = 0
 
@@ -144,17 +144,17 @@ class _Tree:
         self.deepest = max(self.deepest, int(self._communities.tree.levels[found].max(initial=0)))
         scores = self._communities.cosines(found, self._query.vector).astype(np.float64).round(6)
         if self._rarities:
-            first = _best_places(found, scores, _READ)
-            scores[first] += [self._share(terms) for terms in self._terms(found[first].tolist())]
+            best = _best_places(found, scores, _READ)
+            scores[best] += [self._share(terms) for terms in self._terms(found[best].tolist())]
         return scores
 
     def score_of_loose(self) -> float:
         """The same of what is in no community: its chunks that are nearest, and the words of all of it."""
         ids = np.array(self.loose, np.uint64)
         cosines = np.sort(cosines_of(self._query.view, ids, self._query.vector))[::-1][:_TELLING]
-        view = self._query.view
-        records = view.chunks.get_many(self.loose) if self._rarities else []
-        texts = (view.documents.text_slice(record.document, record.start, record.end) for record in records)
+        state = self._query.view
+        records = state.chunks.get_many(self.loose) if self._rarities else []
+        texts = (state.documents.text_slice(record.document, record.start, record.end) for record in records)
         return float(cosines.mean(dtype=np.float64)) + self._share(framed_terms("\n".join(texts), self._stem))
 
     def _living(self, found: Partition) -> Partition:
@@ -172,20 +172,24 @@ class _Tree:
         communities = self._communities
         communities.read(found)
         titles = communities.titles(found)
-        reports = [report_source(self._query, communities, one) for one in found]
-        kept: dict[int, tuple[bytes, str]] = communities.memory("terms of reports", dict)
+        reports = [report_source(self._query, communities, number) for number in found]
+        cache: dict[int, tuple[bytes, str]] = communities.memory("terms of reports", dict)
         sources = [
             records.pack([title, report.spans if report.written is None else report.written])
             for title, report in zip(titles, reports, strict=True)
         ]
-        known = [kept.get(one, (b"", "")) for one in found]
-        new = [place for place, source in enumerate(sources) if known[place][0] != source]
-        if len(kept) + len(new) > _TERMS_KEPT:
-            kept.clear()
-        for place, text in zip(new, report_texts(self._query, [reports[place] for place in new]), strict=True):
-            told = report_terms(titles[place], text, self._stem)
-            known[place] = kept[found[place]] = sources[place], told
-        return [terms for _, terms in known]
+        entries = [cache.get(number, (b"", "")) for number in found]
+        changed_positions = [position for position, source in enumerate(sources) if entries[position][0] != source]
+        if len(cache) + len(changed_positions) > _TERMS_KEPT:
+            cache.clear()
+        for position, text in zip(
+            changed_positions,
+            report_texts(self._query, [reports[position] for position in changed_positions]),
+            strict=True,
+        ):
+            new_terms = report_terms(titles[position], text, self._stem)
+            entries[position] = cache[found[position]] = sources[position], new_terms
+        return [terms for _, terms in entries]
 
     def _share(self, terms: str) -> float:
         """How much of the question's words a text has whose terms these are, by rarity; BM25 without regard to
@@ -199,33 +203,33 @@ def _best_places(communities: Partition, scores: npt.NDArray[np.float64], most: 
     if not 0 < most < len(scores):
         return np.lexsort((communities, -scores))[:most]
     last = len(scores) - most
-    near = np.flatnonzero(scores >= np.partition(scores, last)[last])
-    return near[np.lexsort((communities[near], -scores[near]))[:most]]
+    candidates = np.flatnonzero(scores >= np.partition(scores, last)[last])
+    return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:most]]
 
 
 def _selected(tree: _Tree, levels: int, most: int) -> tuple[list[tuple[int | None, float]], int]:
     """The communities that say most with their scores, best first, ``most`` of them, and how many there are: from the
     coarsest down as long as one below says as much; None stands for what is in no community."""
-    here = tree.roots()
-    scores = tree.scored(here)
-    kept: list[tuple[Partition, npt.NDArray[np.float64]]] = []
+    current = tree.roots()
+    scores = tree.scored(current)
+    selected: list[tuple[Partition, npt.NDArray[np.float64]]] = []
     for _ in range(levels):
-        below = tree.children(here)
-        scores_below = tree.scored(below)
-        above = np.searchsorted(here, tree.parents(below))
-        better = scores_below >= scores[above]
-        whole = np.ones(len(here), np.bool_)
-        whole[above[better]] = False
-        kept.append((here[whole], scores[whole]))
-        here, scores = below[better], scores_below[better]
-    every, scores = map(np.concatenate, zip(*kept, (here, scores), strict=True))
+        below = tree.children(current)
+        child_scores = tree.scored(below)
+        above = np.searchsorted(current, tree.parents(below))
+        is_better = child_scores >= scores[above]
+        is_final = np.ones(len(current), np.bool_)
+        is_final[above[is_better]] = False
+        selected.append((current[is_final], scores[is_final]))
+        current, scores = below[is_better], child_scores[is_better]
+    every, scores = map(np.concatenate, zip(*selected, (current, scores), strict=True))
     scores = scores * tree.weights(every)
     first = _best_places(every, scores, most)
-    order: list[tuple[int | None, float]] = list(zip(every[first].tolist(), scores[first].tolist(), strict=True))
+    ranking: list[tuple[int | None, float]] = list(zip(every[first].tolist(), scores[first].tolist(), strict=True))
     if tree.loose:
         score = tree.score_of_loose()
-        order.insert(sum(1 for _, other in order if other >= score), (None, score))
-    return order[:most], len(every) + bool(tree.loose)
+        ranking.insert(sum(1 for _, other_score in ranking if other_score >= score), (None, score))
+    return ranking[:most], len(every) + bool(tree.loose)
 
 
 def _reports(
@@ -250,20 +254,20 @@ def _within(
 ) -> list[Hit]:
     """Reports of so many tokens together: the share of each is what it says times the passages it has, and what one
     does not use goes to those with more."""
-    passages: dict[int | None, list[int]] = {}
+    chunks_by_community: dict[int | None, list[int]] = {}
     for community, _ in selected:
-        found = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
+        chunks = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
         # What is newer is told apart.
-        old = (chunk for chunk in found if community is None or chunk not in tree.newer)
-        passages[community] = [chunk for chunk in old if query.may_answer(chunk)]
-    shares = {community: max(0.0, score) * len(passages[community]) for community, score in selected}
-    left = math.fsum(shares.values())
+        older_chunks = (chunk for chunk in chunks if community is None or chunk not in tree.newer)
+        chunks_by_community[community] = [chunk for chunk in older_chunks if query.may_answer(chunk)]
+    shares = {community: max(0.0, score) * len(chunks_by_community[community]) for community, score in selected}
+    remaining_share = math.fsum(shares.values())
     hits: dict[int | None, Hit | None] = {}
     for community, score in sorted(selected, key=lambda one: (shares[one[0]], -1 if one[0] is None else one[0])):
-        room = int(tokens * shares[community] / left) if left > 0 else 0
-        hit = _cover_report(query, communities, community, passages[community][:_PASSAGES], score, room)
+        room = int(tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
+        hit = _cover_report(query, communities, community, chunks_by_community[community][:_PASSAGES], score, room)
         hits[community] = hit
-        left -= shares[community]
+        remaining_share -= shares[community]
         tokens -= 0 if hit is None else sum(token_count(line) for line in hit.text.split("\n"))
     ordered = (hits[community] for community, _ in selected)
     return ranked(hit for hit in ordered if hit is not None)
@@ -273,19 +277,19 @@ def _cover_report(
     query: Query, communities: Communities, community: int | None, chunks: Sequence[int], score: float, tokens: int
 ) -> Hit | None:
     """A report of the sentences of some passages that have most of what these are about."""
-    view = query.view
+    state = query.view
     if community is None:
         heading, title, path = "", "in no community", "in no community, or newer than these"
     else:
         heading, title = communities.key(community), communities.title(community)
         path = f"community of level {communities.get(community).level}"
     # Apart from the communities the nearest chunk comes first: it may be all that there is on the question.
-    first = [] if community is not None else cover(cover_sentences(view, chunks[:1]), tokens // 2)
-    room = tokens - sum(token_count(sentence.text) for sentence in first)
-    rest = chunks if community is not None else chunks[1:]
-    taken = first + cover(cover_sentences(view, rest), room, asked=words_asked(query.question))
+    first_sentences = [] if community is not None else cover(cover_sentences(state, chunks[:1]), tokens // 2)
+    room = tokens - sum(token_count(sentence.text) for sentence in first_sentences)
+    other_chunks = chunks if community is not None else chunks[1:]
+    taken = first_sentences + cover(cover_sentences(state, other_chunks), room, asked=words_asked(query.question))
     text = "\n".join(sentence.text for sentence in taken)
-    return report_hit([sentence.span(view) for sentence in taken], text, heading, title, path, score)
+    return report_hit([sentence.span(state) for sentence in taken], text, heading, title, path, score)
 
 
 def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
@@ -294,26 +298,30 @@ def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller
 
     No state is held while the model rates; once the communities have been made anew, it goes no further down.
     """
-    kept: dict[int, tuple[int, Hit]] = {}
-    above: list[int] | None = None
+    hits_by_community: dict[int, tuple[int, Hit]] = {}
+    expanded: list[int] | None = None
     change: int | None = None
-    while above is None or above:
+    while expanded is None or expanded:
         with distiller.asked(question) as query:
             communities = communities_for(query)
             if change not in (None, communities.change):
                 break
             change = communities.change
             tree = _Tree(query, communities)
-            found = tree.roots() if above is None else tree.children(np.array(above, np.int64))
-            order = found[np.lexsort((found, -tree.scored(found)))][: int(option(query, strategy, "rated"))].tolist()
-            reports = {one: report_of(query, communities, one, path="rated by the model") for one in order}
+            candidates = tree.roots() if expanded is None else tree.children(np.array(expanded, np.int64))
+            order = candidates[np.lexsort((candidates, -tree.scored(candidates)))][
+                : int(option(query, strategy, "rated"))
+            ].tolist()
+            reports = {
+                community: report_of(query, communities, community, path="rated by the model") for community in order
+            }
             parents = dict(zip(order, tree.parents(np.array(order, np.int64)).tolist(), strict=True))
-        rated = {one: hit for one, hit in reports.items() if hit is not None}
-        above = []
-        for one, rating in zip(rated, distiller.rate(question, list(rated.values())), strict=True):
+        hits = {community: hit for community, hit in reports.items() if hit is not None}
+        expanded = []
+        for community, rating in zip(hits, distiller.rate(question, list(hits.values())), strict=True):
             if rating:
-                kept[one] = rating, rated[one]
-                above.append(one)
-        for one in above:
-            kept.pop(parents[one], None)
-    return [hit for _, hit in sorted(kept.values(), key=lambda one: -one[0])]
+                hits_by_community[community] = rating, hits[community]
+                expanded.append(community)
+        for community in expanded:
+            hits_by_community.pop(parents[community], None)
+    return [hit for _, hit in sorted(hits_by_community.values(), key=lambda one: -one[0])]

@@ -26,13 +26,13 @@ def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> l
     if not len(edges.weights):  # which the library takes for an error
         return []
     columns = (column.tolist() for column in edges)
-    named = [(str(one), str(other), float(weight)) for one, other, weight in zip(*columns, strict=True)]
-    found = library.hierarchical_leiden(named, max_cluster_size=largest, seed=SEED)
+    edge_list = [(str(one), str(second), float(weight)) for one, second, weight in zip(*columns, strict=True)]
+    clusters = library.hierarchical_leiden(edge_list, max_cluster_size=largest, seed=SEED)
     partitions: list[Partition] = []
-    labels: Partition = np.arange(count) + len(found)  # above all numbers of groups
-    for level in range(min(levels, 1 + max(cluster.level for cluster in found))):
+    labels: Partition = np.arange(count) + len(clusters)  # above all numbers of groups
+    for level in range(min(levels, 1 + max(cluster.level for cluster in clusters))):
         labels = labels.copy()
-        for cluster in found:
+        for cluster in clusters:
             if cluster.level == level:
                 labels[int(cluster.node)] = cluster.cluster
         partitions.append(labels)

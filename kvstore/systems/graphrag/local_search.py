@@ -75,12 +75,14 @@ class LocalStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         communities = communities_for(query)
-        near = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
-        starts = _starts(query, near, int(option(query, self, "entities")))
+        rankings = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
+        starts = _starts(query, rankings, int(option(query, self, "entities")))
         if not starts:
-            return evidence_of(query, self.name, near[0], "near the question (no entity is known)", len(near[0]))
+            return evidence_of(
+                query, self.name, rankings[0], "near the question (no entity is known)", len(rankings[0])
+            )
         with query.trace.step("passages of the entities") as step:
-            ranking, paths = passages_of_entities(query, starts, near)
+            ranking, paths = passages_of_entities(query, starts, rankings)
             step.detail, step.count = "by the entities they name, cosine and words", len(ranking)
         reports = self._reports(query, communities, starts)
         evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
@@ -89,7 +91,7 @@ class LocalStrategy:
     def _reports(self, query: Query, communities: Communities, starts: Sequence[Start]) -> list[Hit]:
         """Reports of the communities that most of the entities are in, within their share."""
         share = option(query, self, "reports")
-        most = min(query.top - 1, math.ceil(share * query.top)) if share else 0
+        max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
         matches: dict[int, list[str]] = {}
         with query.trace.step("communities of the entities") as step:
             for start in starts:
@@ -97,7 +99,7 @@ class LocalStrategy:
                     matches.setdefault(community, []).append(start.key)
             order = sorted(matches, key=lambda one: (-len(matches[one]), -communities.get(one).rating, one))
             paths = {community: f"community of {', '.join(matches[community])}" for community in order}
-            found = reports_within(query, communities, paths, share, most)
+            found = reports_within(query, communities, paths, share, max_reports)
             step.detail, step.count = f"{len(found)} reports", len(order)
         return found
 
@@ -107,15 +109,15 @@ class LocalStrategy:
         room = math.inf if query.within is None else share * query.within
         with query.trace.step("relations of the entities") as step:
             hierarchy = Hierarchy(query.view, _RELATIVES)
-            found: list[str] = []
+            lines: list[str] = []
             for start in starts if share else ():
-                nodes = [node for places in hierarchy.nodes([start.key]) for node in places]
+                nodes = [node for node_group in hierarchy.nodes([start.key]) for node in node_group]
                 for line in hierarchy.sentences(nodes_in_order(query.view, nodes)[:_RELATIVES]):
                     room -= token_count(line)
                     if room >= 0:
-                        found.append(line)
-            step.count = len(found)
-        return found
+                        lines.append(line)
+            step.count = len(lines)
+        return lines
 
 
 def question_entities(query: Query) -> list[Start]:
@@ -127,19 +129,19 @@ def question_entities(query: Query) -> list[Start]:
 def near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[int], most: int) -> list[Start]:
     """The entities that some rankings of passages name most tellingly, best first: each counts with its rarity, times
     the share of the best score that the passage has."""
-    view = query.view
+    state = query.view
     scores: dict[int, float] = {}
     for ranking in near:
-        rows = view.part(GRAPH).chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
+        rows = state.part(GRAPH).chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
         rarities = _rarities(query, rows.entities).tolist()
-        entities, telling = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT)) != 0).tolist()
+        entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT)) != 0).tolist()
         top = max((score for _, score in ranking), default=0.0) or 1.0
         for number, (_, score) in enumerate(ranking):
-            for place in range(rows.bounds[number], rows.bounds[number + 1]):
-                if telling[place] and entities[place] not in leaving_out:
-                    added = rarities[place] * max(0.0, score) / top
-                    scores[entities[place]] = scores.get(entities[place], 0.0) + added
-    keys = {entity: view.entities.get(entity).key for entity in scores}
+            for position in range(rows.bounds[number], rows.bounds[number + 1]):
+                if is_own_text[position] and entities[position] not in leaving_out:
+                    gain = rarities[position] * max(0.0, score) / top
+                    scores[entities[position]] = scores.get(entities[position], 0.0) + gain
+    keys = {entity: state.entities.get(entity).key for entity in scores}
     best_score = max(scores.values(), default=0.0) or 1.0
     order = sorted(scores, key=lambda entity: (-scores[entity], keys[entity]))[:most]
     return [Start(entity, keys[entity], _UNNAMED * scores[entity] / best_score, False) for entity in order]
@@ -147,12 +149,14 @@ def near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[
 
 def _starts(query: Query, near: Sequence[Ranking], most: int) -> list[Start]:
     """The entities that a question names; behind them those of its nearest passages."""
-    named = question_entities(query)[:most]
+    named_starts = question_entities(query)[:most]
     with query.trace.step("entities of near passages") as step:
-        ranking = [of_one[:_NEAREST] for of_one in near]
-        found = near_entities(query, ranking, {start.entity for start in named}, most - len(named))
-        step.detail, step.count = ", ".join(start.key for start in found) or "none", len(found)
-    return named + found
+        top_rankings = [of_one[:_NEAREST] for of_one in near]
+        near_starts = near_entities(
+            query, top_rankings, {start.entity for start in named_starts}, most - len(named_starts)
+        )
+        step.detail, step.count = ", ".join(start.key for start in near_starts) or "none", len(near_starts)
+    return named_starts + near_starts
 
 
 def passages_of_entities(
@@ -163,22 +167,22 @@ def passages_of_entities(
 
     ``near`` are rankings by vector and by words, whose passages are candidates too.
     """
-    view = query.view
+    state = query.view
     entities = np.array([start.entity for start in starts], np.uint32)
-    graph = view.part(GRAPH)
+    graph = state.part(GRAPH)
     rows = graph.entity_rows(entities, graph.degrees(entities), _MOST_PASSAGES)
     weights = np.array([start.weight for start in starts]) * _rarities(query, entities)
     scores, owners = _scores(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.keep_allowed(chunks)]
-    kept = best(view, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _CANDIDATES + query.reach)
+    kept = best(state, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _CANDIDATES + query.reach)
     ids = np.unique(np.array([chunk for ranking in (kept, *near) for chunk, _ in ranking], np.uint64))
     if not len(ids):
         return [], {}
     total = shares_of_best(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
-    total += shares_of_best(cosines_of(view, ids, query.vector).astype(np.float64))
-    total += shares_of_best(word_scores_of(view, question_terms(view, query.question), ids))
-    ranking = best(view, ids, total, query.reach)
+    total += shares_of_best(cosines_of(state, ids, query.vector).astype(np.float64))
+    total += shares_of_best(word_scores_of(state, question_terms(state, query.question), ids))
+    ranking = best(state, ids, total, query.reach)
     return ranking, {chunk: _path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
 
 
@@ -189,8 +193,8 @@ def _path(starts: Sequence[Start], owners: Iterable[int]) -> str:
 
 def _rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
     degrees = query.view.part(GRAPH).degrees(entities)
-    passages = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
-    return np.asarray(np.log(1 + query.view.counters.chunks / passages), np.float64)
+    chunk_counts = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
+    return np.asarray(np.log(1 + query.view.counters.chunks / chunk_counts), np.float64)
 
 
 def _scores(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
@@ -209,6 +213,6 @@ def _scores(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[in
 def narrowed(query: Query, hits: Sequence[Hit]) -> Query:
     """A query with the room that some hits leave."""
     within = None if query.within is None else query.within - sum(token_count(hit.text) for hit in hits)
-    left = replace(query, top=query.top - len(hits), within=within)
-    left.trace, left.reading = query.trace, query.reading
-    return left
+    narrowed_query = replace(query, top=query.top - len(hits), within=within)
+    narrowed_query.trace, narrowed_query.reading = query.trace, query.reading
+    return narrowed_query

@@ -48,22 +48,24 @@ class ReportSource(NamedTuple):
 
 def report_source(query: Query, communities: Communities, community: int) -> ReportSource:
     """What the report of a community says it from, as far as that may answer."""
-    written = communities.written(community)
-    if written is not None:
+    model_text = communities.written(community)
+    if model_text is not None:
         sources = communities.sources(community)
-        if all(may_answer(query, place) for place in sources):
-            named = dict.fromkeys(number for one in written.value["findings"] for number in one["sources"])
-            if named:
-                return ReportSource([sources[number] for number in named], written.value)
+        if all(may_answer(query, source) for source in sources):
+            source_numbers = dict.fromkeys(
+                number for finding in model_text.value["findings"] for number in finding["sources"]
+            )
+            if source_numbers:
+                return ReportSource([sources[number] for number in source_numbers], model_text.value)
     return ReportSource([span for span in extracted(communities, community) if may_answer(query, span)], None)
 
 
 def report_texts(query: Query, reports: Sequence[ReportSource]) -> list[str]:
     """What some reports say; the documents of their sentences are read together."""
     quoted = dict.fromkeys(span for report in reports if report.written is None for span in report.spans)
-    said = dict(zip(quoted, span_texts(query.view.documents, list(quoted)), strict=True))
+    texts = dict(zip(quoted, span_texts(query.view.documents, list(quoted)), strict=True))
     return [
-        "\n".join(map(said.__getitem__, report.spans)) if report.written is None else _written_text(report.written)
+        "\n".join(map(texts.__getitem__, report.spans)) if report.written is None else _written_text(report.written)
         for report in reports
     ]
 
@@ -94,9 +96,9 @@ def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, 
     """A hit of the kind ``report``, or None where there are no places."""
     if not places:
         return None
-    first = places[0]
-    place = (first.document, first.ordinal, text, path, first.start, first.end)
-    return Hit(1, score, *place, heading, title, "report", tuple(places))
+    first_span = places[0]
+    fields = (first_span.document, first_span.ordinal, text, path, first_span.start, first_span.end)
+    return Hit(1, score, *fields, heading, title, "report", tuple(places))
 
 
 def extracted(communities: Communities, community: int) -> list[SentencePlace]:
@@ -106,8 +108,8 @@ def extracted(communities: Communities, community: int) -> list[SentencePlace]:
 
 def text_span(query: Query, span: SentencePlace) -> TextSpan:
     """A place as hits and citations name it."""
-    view = query.view
-    return TextSpan(view.documents.key_of(span.document), view.chunks.get(span.chunk).ordinal, span.start, span.end)
+    state = query.view
+    return TextSpan(state.documents.key_of(span.document), state.chunks.get(span.chunk).ordinal, span.start, span.end)
 
 
 def ranked(hits: Iterable[Hit]) -> list[Hit]:

@@ -39,14 +39,14 @@ def built_terms(
 ) -> Iterator[tuple[bytes, str]]:
     """The rows of terms of all communities, as they are built: from the rows of their members, the strongest first."""
     stem = stemmer(state.settings.stemmer)
-    every = iter(members)
-    while some := list(islice(every, _TOGETHER)):
-        named = [list(islice(row, 0, 2 * TITLED, 2)) for _, row in some]
-        entities = list(dict.fromkeys(entity for found in named for entity in found))
+    member_rows = iter(members)
+    while batch := list(islice(member_rows, _TOGETHER)):
+        entity_groups = [list(islice(row, 0, 2 * TITLED, 2)) for _, row in batch]
+        entities = list(dict.fromkeys(entity for group in entity_groups for entity in group))
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
-        said = [reports[records.U32.unpack(key)[0]] for key, _ in some]
-        places = [report_places(report.summary, report.findings) for report in said]
-        texts = iter(span_texts(state.documents, [place for found in places for place in found]))
-        for (key, _), found, quoted in zip(some, named, places, strict=True):
-            title, report = title_of(map(names.__getitem__, found)), "\n".join(islice(texts, len(quoted)))
+        batch_reports = [reports[records.U32.unpack(key)[0]] for key, _ in batch]
+        span_groups = [report_places(report.summary, report.findings) for report in batch_reports]
+        texts = iter(span_texts(state.documents, [span for group in span_groups for span in group]))
+        for (key, _), group, spans in zip(batch, entity_groups, span_groups, strict=True):
+            title, report = title_of(map(names.__getitem__, group)), "\n".join(islice(texts, len(spans)))
             yield key, report_terms(title, report, stem)

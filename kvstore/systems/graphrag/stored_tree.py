@@ -30,8 +30,8 @@ class StoredTree:
     @classmethod
     def of(cls, rows: GenerationRows) -> StoredTree:
         """That of a generation."""
-        found = [(row[0], NOWHERE if row[1] is None else row[1], row[6], row[8]) for _, row in rows.scan(COMMUNITIES)]
-        return cls(*np.array(found, np.int64).reshape(len(found), 4).T.copy())
+        columns = [(row[0], NOWHERE if row[1] is None else row[1], row[6], row[8]) for _, row in rows.scan(COMMUNITIES)]
+        return cls(*np.array(columns, np.int64).reshape(len(columns), 4).T.copy())
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -42,22 +42,22 @@ class StoredTree:
 
     def partition(self, level: int) -> Partition:
         """The communities of a level, and those above that are not parted further."""
-        parted = self._children.counts > 0
-        return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~parted))
+        has_children = self._children.counts > 0
+        return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 
     def levels_of(self, communities: Partition, levels: int) -> Partition:
         """The community at each level (coarsest first) that some are at or below, shape (levels, n); where one is of a
         coarser level, itself. ``communities`` may be :data:`NOWHERE`."""
-        found: Partition = np.full((levels, len(communities)), NOWHERE, np.int64)
-        at, stops = communities, np.full(len(communities), levels)
-        while (there := np.flatnonzero(at != NOWHERE)).size:
-            level = self.levels[at[there]]
+        communities_by_level: Partition = np.full((levels, len(communities)), NOWHERE, np.int64)
+        current, stops = communities, np.full(len(communities), levels)
+        while (active := np.flatnonzero(current != NOWHERE)).size:
+            level = self.levels[current[active]]
             for number in range(levels):
-                inside = there[(level <= number) & (number < stops[there])]
-                found[number, inside] = at[inside]
-            stops[there] = level
-            at = np.where(at == NOWHERE, NOWHERE, self.parents[at])
-        return found
+                covered = active[(level <= number) & (number < stops[active])]
+                communities_by_level[number, covered] = current[covered]
+            stops[active] = level
+            current = np.where(current == NOWHERE, NOWHERE, self.parents[current])
+        return communities_by_level
 
     @cached_property
     def _children(self) -> Children:

@@ -132,39 +132,39 @@ class Direct:
 
 def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> Direct:
     """The chunks that resemble the question; ``also`` are some that may answer and are scored beside them."""
-    wanted = max(weights.candidates, query.reach)
-    vectors, words, found, rarities = _searched(query, wanted, also)
+    num_chunks = max(weights.candidates, query.reach)
+    vectors, words, word_search, rarities = _searched(query, num_chunks, also)
     with query.trace.step("resemblance") as step:
         chunks = distinct(_ids(vectors), _ids(words), also)
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, rarities, 0.0)
-        cosines = _cosines(query, vectors, words, found, chunks)
+        cosines = _cosines(query, vectors, words, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in vectors], query.chunk_count)
         dense = shares_of_best(cosines - noise.mean)
-        lexical = shares_of_best(_lexical_scores(words, found, _others(vectors, also), chunks))
+        lexical = shares_of_best(_lexical_scores(words, word_search, _others(vectors, also), chunks))
         separation = measure_separation(cosines, lexical, noise)
-        share = _share_of_words(weights.words, dense, lexical, separation)
-        scores = (1 - share) * dense + share * lexical
-        read = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
+        word_share = _share_of_words(weights.words, dense, lexical, separation)
+        scores = (1 - word_share) * dense + word_share * lexical
+        read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
         texts = _Texts(query, rarities)
-        places = np.searchsorted(chunks, read)
-        for place, passage in zip(places.tolist(), query.passages(read.tolist()), strict=True):
+        positions = np.searchsorted(chunks, read_chunks)
+        for position, passage in zip(positions.tolist(), query.passages(read_chunks.tolist()), strict=True):
             resembling = texts.read(passage)
-            scores[place] += weights.nearness * resembling.nearness + weights.headings * resembling.headings
-            scores[place] += weights.entries * resembling.entries + weights.numbers * resembling.numbers
+            scores[position] += weights.nearness * resembling.nearness + weights.headings * resembling.headings
+            scores[position] += weights.entries * resembling.entries + weights.numbers * resembling.numbers
         scores /= 1 + weights.nearness + weights.headings + weights.entries + weights.numbers * texts.numbered
-        (first,) = query.passages(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
+        (best_passage,) = query.passages(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
-            f"{1 - share:.0%} cosine and {share:.0%} BM25 as shares of the best; "
-            f"of {len(read)} headings, entries and words together"
+            f"{1 - word_share:.0%} cosine and {word_share:.0%} BM25 as shares of the best; "
+            f"of {len(read_chunks)} headings, entries and words together"
         )
         if separation < 1:
             step.detail += (
                 f"; cosine has {separation:.0%} of its usual weight: passages with the question's words are hardly "
                 "nearer to it than others"
             )
-    return Direct(chunks, scores, vectors, words, rarities, texts.coverage(first))
+    return Direct(chunks, scores, vectors, words, rarities, texts.coverage(best_passage))
 
 
 def _ids(ranking: Ranking) -> Ids:
@@ -189,16 +189,16 @@ def _searched(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, Word
         terms = words.looked_up(counts)
         weights = weighed(reading.counters, terms, counts)
         others = _others(vectors, also)
-        found = reading.fetch(BestByWords(weights, top, query.allowed, others, nearest.vector))
-        step.detail, step.count = "BM25 of " + ", ".join(terms), len(found.ranking)
-    return vectors, found.ranking, found, weights.rarities
+        word_search = reading.fetch(BestByWords(weights, top, query.allowed, others, nearest.vector))
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
+    return vectors, word_search.ranking, word_search, weights.rarities
 
 
 def _lexical_scores(words: Ranking, found: WordSearch, others: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
     """BM25 of some chunks, from what a search gave."""
-    known = dict(words)
-    known.update(zip(others.tolist(), found.also.tolist(), strict=True))
-    return np.array([known[chunk] for chunk in chunks.tolist()])
+    scores = dict(words)
+    scores.update(zip(others.tolist(), found.also.tolist(), strict=True))
+    return np.array([scores[chunk] for chunk in chunks.tolist()])
 
 
 def _share_of_words(
@@ -221,15 +221,15 @@ def _cosines(query: Query, ranking: Ranking, words: Ranking, found: WordSearch, 
     """Return the cosines of some chunks with the question; 0 if dense search has no ranking."""
     if not ranking:
         return np.zeros(len(chunks))
-    known = dict(ranking)
+    known_cosines = dict(ranking)
     if found.cosines is not None:
         for (chunk, _), cosine in zip(words, found.cosines.tolist(), strict=True):
-            known.setdefault(chunk, cosine)
-    missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known], np.uint64)
+            known_cosines.setdefault(chunk, cosine)
+    missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known_cosines], np.uint64)
     if len(missing):
         cosines = query.reading.fetch(Cosines(missing, query.vector))
-        known.update(zip(missing.tolist(), cosines.tolist(), strict=True))
-    return np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
+        known_cosines.update(zip(missing.tolist(), cosines.tolist(), strict=True))
+    return np.array([known_cosines[chunk] for chunk in chunks.tolist()], np.float64)
 
 
 class Noise(NamedTuple):
@@ -255,7 +255,7 @@ def fit_noise(cosines: Sequence[float], among: int) -> Noise:
 
     normal = NormalDist()
     # How many deviations above the middle the two places are expected.
-    low, high = (normal.inv_cdf(1 - place / (among + 1)) for place in (lower, upper))
+    low, high = (normal.inv_cdf(1 - rank / (among + 1)) for rank in (lower, upper))
     deviation = (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
     return Noise(cosines[lower - 1] - low * deviation, deviation, upper)
 
@@ -299,9 +299,9 @@ class _Texts:
         self._all = sum(rarities.values()) or 1.0
         self._pairs = _Pairs(query.question, self._stem, rarities)
         # Words that any question could have name nothing.
-        asking = {self._stem(word) for word in term_words(query.question)}
-        asking -= informative_terms(query.question, self._stem)
-        self._informative = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
+        generic_terms = {self._stem(word) for word in term_words(query.question)}
+        generic_terms -= informative_terms(query.question, self._stem)
+        self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
         self._told = sum(self._informative.values()) or 1.0
         self._numbers = frozenset(reference_numbers(query.question))
 
@@ -313,17 +313,17 @@ class _Texts:
     def read(self, passage: ChunkPassage) -> _Read:
         """How much of the question is found in a chunk."""
         name = passage.document.title or PurePosixPath(passage.document.key).stem
-        above = terms_above(name, passage.headings, self._stem)
-        share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
-        begun = [*passage.begun, *entry_terms(passage.text)]
+        context_terms = terms_above(name, passage.headings, self._stem)
+        heading_share = sum(rarity for term, rarity in self._rarities.items() if term in context_terms) / self._all
+        entry_names = [*passage.begun, *entry_terms(passage.text)]
         if not passage.record.start and not passage.document.title:
-            begun.append(name)
-        called = max(map(self._called, begun), default=0.0)
+            entry_names.append(name)
+        name_score = max(map(self._called, entry_names), default=0.0)
         numbers = 0.0
         if self._numbers:
-            standing = reference_numbers(" ".join((name, *passage.headings, passage.text)))
-            numbers = len(self._numbers.intersection(standing)) / len(self._numbers)
-        return _Read(self._pairs.nearness(passage.text), share, called, numbers)
+            text_numbers = reference_numbers(" ".join((name, *passage.headings, passage.text)))
+            numbers = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
+        return _Read(self._pairs.nearness(passage.text), heading_share, name_score, numbers)
 
     def _called(self, name: str) -> float:
         """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
@@ -347,9 +347,9 @@ class _Pairs:
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
         content = list(map(stem, content_words(question)))
         self._weights = {
-            (one, other): rarities[one] + rarities[other]
-            for one, other in pairwise(content)
-            if one != other and one in rarities and other in rarities
+            (word, other): rarities[word] + rarities[other]
+            for word, other in pairwise(content)
+            if word != other and word in rarities and other in rarities
         }
         self._all = sum(self._weights.values())
         self._stem = stem
@@ -358,8 +358,8 @@ class _Pairs:
             for term in pair:
                 self._of.setdefault(term, []).append(pair)
         # Stems begin as their words do, but for the last letter ("fly", "flies").
-        begins = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._of})
-        self._word = re.compile(rf"(?<!\w)(?:{'|'.join(begins)})\w*") if begins else None
+        prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._of})
+        self._word = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
         if any(map(is_unspaced, self._of)):  # pairs of characters, which overlap
             self._word = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._of)))}))")
 
@@ -368,18 +368,20 @@ class _Pairs:
         1."""
         if self._word is None:
             return 0.0
-        found: dict[tuple[str, str], float] = {}
+        pair_scores: dict[tuple[str, str], float] = {}
         ends: dict[str, int] = {}
         for match in self._word.finditer(fold_case(text)):
             group = match.lastindex or 0
             term = self._stem(match.group(group))
             for pair in self._of.get(term, ()):
-                second = pair[1] == term
-                end = ends.get(pair[0] if second else pair[1])
+                is_second = pair[1] == term
+                end = ends.get(pair[0] if is_second else pair[1])
                 if end is None:
                     continue
-                apart = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
-                if apart <= _APART:
-                    found[pair] = max(found.get(pair, 0.0), self._weights[pair] / (apart if second else 1 + apart))
+                distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
+                if distance <= _APART:
+                    pair_scores[pair] = max(
+                        pair_scores.get(pair, 0.0), self._weights[pair] / (distance if is_second else 1 + distance)
+                    )
             ends[term] = match.end(group)
-        return sum(found[pair] for pair in self._weights if pair in found) / self._all
+        return sum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._all

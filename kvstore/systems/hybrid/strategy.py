@@ -19,6 +19,6 @@ class HybridStrategy:
     options: Mapping[str, Option] = DIRECT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        found = search_directly(query, weights_of(query, self))
-        ranking = best(query.reading, found.chunks, found.scores, query.reach)
-        return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks))
+        direct = search_directly(query, weights_of(query, self))
+        ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
+        return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))

@@ -50,12 +50,12 @@ def packed(rows: Mapping[int, DocumentColumns]) -> bytes:
     parts = [_COUNT.pack(len(table))]
     data = []
     for column in table.T:
-        least = int(column.min())
+        minimum = int(column.min())
         # As unsigned numbers: the distance of two numbers of 64 bits may need all of them.
-        distances = column.astype(np.uint64) - np.uint64(least & (1 << 64) - 1)
-        greatest = int(distances.max())
-        width = next(width for width in _TYPES if greatest < 1 << (8 * width))
-        parts.append(_FRAME.pack(least, width))
+        distances = column.astype(np.uint64) - np.uint64(minimum & (1 << 64) - 1)
+        maximum = int(distances.max())
+        width = next(width for width in _TYPES if maximum < 1 << (8 * width))
+        parts.append(_FRAME.pack(minimum, width))
         if width:
             data.append(distances.astype(_TYPES[width]).tobytes())
     return records.seal(b"".join((*parts, *data)))
@@ -68,15 +68,17 @@ def unpacked(
     body = records.unseal(stored, table, key)
     try:
         (count,) = _COUNT.unpack_from(body)
-        place = _COUNT.size + len(NAMES) * _FRAME.size
+        position = _COUNT.size + len(NAMES) * _FRAME.size
         columns: list[ColumnValues] = []
         for index, name in enumerate(NAMES):
-            least, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
+            minimum, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
             if name in names:
                 kind = _TYPES[width]
-                distances = None if kind is None else np.frombuffer(body, kind, count, place)
-                columns.append(np.full(count, least, np.int64) if distances is None else distances + np.int64(least))
-            place += width * count
+                distances = None if kind is None else np.frombuffer(body, kind, count, position)
+                columns.append(
+                    np.full(count, minimum, np.int64) if distances is None else distances + np.int64(minimum)
+                )
+            position += width * count
     except (struct.error, ValueError, KeyError) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: no columns of documents: {error}") from error
     columns[0] += number * SPAN
@@ -85,7 +87,7 @@ def unpacked(
 
 def joined(blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = NAMES) -> dict[str, ColumnValues]:
     """The columns of these names of some blocks, one after the other."""
-    found = list(blocks)
-    if not found:
+    block_list = list(blocks)
+    if not block_list:
         return {name: np.empty(0, np.int64) for name in names}
-    return {name: np.concatenate([block[index] for block in found]) for index, name in enumerate(names)}
+    return {name: np.concatenate([block[index] for block in block_list]) for index, name in enumerate(names)}

@@ -32,21 +32,21 @@ DocumentMask = npt.NDArray[np.bool_]
 
 def packed(numbers: Iterable[int]) -> bytes:
     """The sealed container of some numbers below 8,192, each once."""
-    found = sorted(numbers)
-    if len(found) == 1:  # most are alone: a title, a date
-        return records.seal(_ALONE.pack(_LISTED, found[0]))
-    return _packed(np.array(found, np.uint16))
+    ordered = sorted(numbers)
+    if len(ordered) == 1:  # most are alone: a title, a date
+        return records.seal(_ALONE.pack(_LISTED, ordered[0]))
+    return _packed(np.array(ordered, np.uint16))
 
 
 def _packed(found: PlacesInContainer) -> bytes:
     breaks = np.flatnonzero(np.diff(found) > 1)
     runs = len(breaks) + 1
-    listed, in_runs = 2 * len(found), 4 * runs
-    if min(listed, in_runs) >= _BITMAP:
+    list_bytes, run_bytes = 2 * len(found), 4 * runs
+    if min(list_bytes, run_bytes) >= _BITMAP:
         flags = np.zeros(SPAN, np.bool_)
         flags[found] = True
         return records.seal(bytes((_BITS,)) + np.packbits(flags, bitorder="little").tobytes())
-    if listed <= in_runs:
+    if list_bytes <= run_bytes:
         return records.seal(bytes((_LISTED,)) + found.astype("<u2").tobytes())
     bounds = np.empty((runs, 2), "<u2")
     bounds[:, 0] = found[np.concatenate(([0], breaks + 1))]
@@ -70,18 +70,18 @@ def changed(stored: memoryview | None, added: set[int], removed: set[int], table
 def mask_of(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
     """The documents below ``size`` that are in any of some containers; each comes with its key, of which the last four
     bytes number it."""
-    found = np.zeros(size, np.bool_)
-    alone: list[int] = []
+    mask = np.zeros(size, np.bool_)
+    single_ids: list[int] = []
     for key, value in stored:
         first = records.U32.unpack_from(key, len(key) - 4)[0] * SPAN
         if len(value) == _SHORT and value[0] == _LISTED:
             body, checksum = value[: _ALONE.size], records.CHECKSUM.unpack_from(value, _ALONE.size)[0]
             if zlib.crc32(body) == checksum:
-                alone.append(first + body[1] + (body[2] << 8))
+                single_ids.append(first + body[1] + (body[2] << 8))
                 continue
-        found[unpacked(value, table, key).astype(np.intp) + first] = True
-    found[alone] = True
-    return found
+        mask[unpacked(value, table, key).astype(np.intp) + first] = True
+    mask[single_ids] = True
+    return mask
 
 
 def unpacked(stored: memoryview, table: str, key: bytes) -> PlacesInContainer:
@@ -103,5 +103,5 @@ def unpacked(stored: memoryview, table: str, key: bytes) -> PlacesInContainer:
 
 def _numbers_of_runs(runs: npt.NDArray[np.int64]) -> PlacesInContainer:
     lengths = runs[:, 1] - runs[:, 0] + 1
-    before = np.cumsum(lengths) - lengths
-    return (np.repeat(runs[:, 0] - before, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)
+    offsets = np.cumsum(lengths) - lengths
+    return (np.repeat(runs[:, 0] - offsets, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

@@ -99,14 +99,14 @@ class Evaluation:
             case Not(part):
                 return self.bounds(part, true=not true)
             case All(parts) | AnyOf(parts):
-                both = np.logical_and if isinstance(condition, All) == true else np.logical_or
-                return reduce(partial(_joined, both), (self.bounds(part, true=true) for part in parts))
+                combine = np.logical_and if isinstance(condition, All) == true else np.logical_or
+                return reduce(partial(_joined, combine), (self.bounds(part, true=true) for part in parts))
             case Exists(part):
-                least, most = self.bounds(part)
-                return (least, most) if true else (self._every & ~most, self._every & ~least)
+                least, possible = self.bounds(part)
+                return (least, possible) if true else (self._every & ~possible, self._every & ~least)
             case Unknown():
-                none = self._index.mask()
-                return none, none
+                empty = self._index.mask()
+                return empty, empty
             case Untold():
                 return self._index.mask(), self._every
             case Present(field):
@@ -116,8 +116,8 @@ class Evaluation:
                 return _same(present[0] if true else self._every & ~present[0], present[1])
             case EmptyList(field):
                 # A list has no value of its own, so nothing but the document tells; it is not NULL.
-                none, (_, most) = self._index.mask(), self.bounds(Present(field))
-                return (none, most) if true else (self._every & ~most, self._every)
+                empty, (_, possible) = self._index.mask(), self.bounds(Present(field))
+                return (empty, possible) if true else (self._every & ~possible, self._every)
             case Compare(field):
                 return self._judged(field, self._compared(condition), true)
             case IsLike(field) | HasText(field):
@@ -125,8 +125,8 @@ class Evaluation:
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
                     return self.bounds(Untold())
-                most = self._may_match(query)
-                return (self._index.mask(), most) if true else (self._every & ~most, self._every)
+                possible = self._may_match(query)
+                return (self._index.mask(), possible) if true else (self._every & ~possible, self._every)
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
@@ -155,11 +155,11 @@ class Evaluation:
         present = self._present(field)
         if present is None:
             return self._index.mask(), self._every & ~found[0]
-        least = present[0] & ~found[1]
+        certain = present[0] & ~found[1]
         if found[0] is found[1] and present[1] is None:
-            return least, least
-        most = (present[0] if present[1] is None else present[0] | present[1]) & ~found[0]
-        return least, most
+            return certain, certain
+        possible = (present[0] if present[1] is None else present[0] | present[1]) & ~found[0]
+        return certain, possible
 
     def _present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
         """The documents of which a field is not NULL, and those of which that is not told (None: there are none)."""
@@ -209,18 +209,22 @@ class Evaluation:
     def _matching(self, condition: IsLike | HasText) -> Bounds | None:
         field = condition.field
         if isinstance(condition, HasText):
-            begins, matches, numbers = [""], text_match(condition.text, condition.any_case), False
+            prefixes, matches, include_numbers = [""], text_match(condition.text, condition.any_case), False
         else:
             pattern, glob = condition.pattern, condition.glob
             if len(pattern) > LONGEST_PATTERN or "\0" in pattern or (glob and "[" in pattern):
                 return None
-            begins, matches, numbers = _beginnings(pattern, glob), pattern_match(pattern, glob), not condition.alike
+            prefixes, matches, include_numbers = (
+                _beginnings(pattern, glob),
+                pattern_match(pattern, glob),
+                not condition.alike,
+            )
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
-            return self._by_values(field, lambda start: self._texts_matching(start, begins, matches, numbers))
+            return self._by_values(field, lambda start: self._texts_matching(start, prefixes, matches, include_numbers))
         if field.name == "changed":
             return self._changed(matches)
         if field.name == "key":
-            return self._keys_matching(begins, matches)
+            return self._keys_matching(prefixes, matches)
         return None
 
     def _by_values(self, field: Field, found: Callable[[bytes], Bounds]) -> Bounds | None:
@@ -228,23 +232,23 @@ class Evaluation:
         if isinstance(field, ColumnField):
             start = column_key(field.name)
         else:
-            named = names_key(FIELD, field.names)
-            if named is None:
+            field_key = names_key(FIELD, field.names)
+            if field_key is None:
                 return None
-            start = named
-        least, most = self._index.mask(), self._index.mask()
+            start = field_key
+        certain, possible = self._index.mask(), self._index.mask()
         # A text or a number is found as the field itself, elements of a list apart from it.
         starts = [start, ELEMENT + start[1:]] if isinstance(field, MetaField) and field.elements else [start]
         for start in starts:
-            surely, perhaps = found(start)
-            least |= surely
-            most |= perhaps
+            new_certain, new_possible = found(start)
+            certain |= new_certain
+            possible |= new_possible
         # A list is unclear, but no element of itself: the last space says what is unclear of the elements.
-        most |= self._index.having(start + UNCLEAR)
+        possible |= self._index.having(start + UNCLEAR)
         if isinstance(field, MetaField):
-            most |= self._crowded
-        most |= least
-        return _same(least) if np.array_equal(least, most) else (least, most)
+            possible |= self._crowded
+        possible |= certain
+        return _same(certain) if np.array_equal(certain, possible) else (certain, possible)
 
     def _comparing(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
         """Of the values whose keys begin with ``start``, those that compare so with a value."""
@@ -267,22 +271,22 @@ class Evaluation:
     def _numbers_comparing(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
         """Numbers that compare so with one, and what lies between them and the kind ``end``."""
         low, high = (start + number_bound(edge) for edge in _neighbours(number))
-        least = self._index.mask()
+        certain = self._index.mask()
         if operator in ("<", "<="):
-            least |= self._index.between(start + NUMBER, low)
+            certain |= self._index.between(start + NUMBER, low)
         elif operator in (">", ">="):
-            least |= self._index.between(high + b"\xff", start + end)
-        exact = read_exactly(number)
+            certain |= self._index.between(high + b"\xff", start + end)
+        is_exact = read_exactly(number)
 
         def surely(key: bytes) -> bool:
             stored = stored_value(key[len(start) :])
-            return exact and read_exactly(stored) and _compares(stored, operator, number)  # type: ignore[arg-type]
+            return is_exact and read_exactly(stored) and _compares(stored, operator, number)  # type: ignore[arg-type]
 
         def perhaps(key: bytes) -> bool:
-            return not (exact and read_exactly(stored_value(key[len(start) :])))  # type: ignore[arg-type]
+            return not (is_exact and read_exactly(stored_value(key[len(start) :])))  # type: ignore[arg-type]
 
-        least |= self._index.chosen(low, high + b"\xff", surely)
-        return least, least | self._index.chosen(low, high + b"\xff", perhaps)
+        certain |= self._index.chosen(low, high + b"\xff", surely)
+        return certain, certain | self._index.chosen(low, high + b"\xff", perhaps)
 
     def _texts_matching(self, start: bytes, begins: list[str], matches: Callable[[str], bool], numbers: bool) -> Bounds:
         # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
@@ -293,75 +297,75 @@ class Evaluation:
         def like(key: bytes) -> bool:
             return matches(str(stored_value(key[len(start) :])))
 
-        least = self._index.chosen(start + NUMBER, start + TEXT, whole) if numbers else self._index.mask()
-        for beginning in begins:
-            bound = start + TEXT + beginning.encode()
-            least |= self._index.chosen(bound, _after(bound), like)
+        certain = self._index.chosen(start + NUMBER, start + TEXT, whole) if numbers else self._index.mask()
+        for prefix in begins:
+            bound = start + TEXT + prefix.encode()
+            certain |= self._index.chosen(bound, _after(bound), like)
         if not numbers:
-            return least, least
-        real = self._index.chosen(
+            return certain, certain
+        real_numbers = self._index.chosen(
             start + NUMBER, start + TEXT, lambda key: isinstance(stored_value(key[len(start) :]), float)
         )
-        return least, least | real
+        return certain, certain | real_numbers
 
     def _changed_comparing(self, operator: str, text: str) -> Bounds:
         # Times sort as their texts do, which have four digits for the year.
         seconds = self.columns["changed"]
-        in_order = np.unique(seconds)
-        low, high = (side(in_order, text, key=_told) for side in (bisect_left, bisect_right))
+        sorted_seconds = np.unique(seconds)
+        low, high = (side(sorted_seconds, text, key=_told) for side in (bisect_left, bisect_right))
         if operator == "=":
-            places = slice(low, high)
+            selection = slice(low, high)
         elif operator in "<=":
-            places = slice(0, low if operator == "<" else high)
+            selection = slice(0, low if operator == "<" else high)
         else:
-            places = slice(high if operator == ">" else low, len(in_order))
-        return _same(self._of(self.columns["document"][np.isin(seconds, in_order[places])]))
+            selection = slice(high if operator == ">" else low, len(sorted_seconds))
+        return _same(self._of(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
     def _changed(self, fulfils: Callable[[str], bool]) -> Bounds:
-        seconds, places = np.unique(self.columns["changed"], return_inverse=True)
-        fulfilling = np.fromiter((fulfils(_told(second)) for second in seconds.tolist()), np.bool_, len(seconds))
-        return _same(self._of(self.columns["document"][fulfilling[places]]))
+        seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
+        is_matching = np.fromiter((fulfils(_told(second)) for second in seconds.tolist()), np.bool_, len(seconds))
+        return _same(self._of(self.columns["document"][is_matching[indexes]]))
 
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _keys_comparing(self, operator: str, key: str) -> Bounds:
         if operator == "=":
-            found = self._state.documents.identify(key) if key else None
-            return _same(self._of(np.array([] if found is None else [found], np.int64)))
+            document = self._state.documents.identify(key) if key else None
+            return _same(self._of(np.array([] if document is None else [document], np.int64)))
         low, high = (b"", key.encode()) if operator in "<=" else (key.encode(), None)
         return self._keys(low, high, lambda stored: _compares(stored, operator, key))
 
     def _keys_matching(self, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
-        least, most = self._index.mask(), self._index.mask()
-        for beginning in begins:
-            low = beginning.encode()
-            found = self._keys(low, _after(low) if low else None, matches)
-            least |= found[0]
-            most |= found[1]
-        return least, most
+        certain, possible = self._index.mask(), self._index.mask()
+        for prefix in begins:
+            low = prefix.encode()
+            bounds = self._keys(low, _after(low) if low else None, matches)
+            certain |= bounds[0]
+            possible |= bounds[1]
+        return certain, possible
 
     def _keys(self, low: bytes, high: bytes | None, fulfils: Callable[[str], bool]) -> Bounds:
         """The documents whose keys fulfil something, all of which lie from ``low`` to ``high``."""
         documents: list[int] = []
-        cut: list[int] = []
-        last = None if high is None else high[:_CUT_KEY]
+        truncated: list[int] = []
+        last_key = None if high is None else high[:_CUT_KEY]
         for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:_CUT_KEY]):
             key = bytes(stored)
-            if last is not None and key[:_CUT_KEY] > last:
+            if last_key is not None and key[:_CUT_KEY] > last_key:
                 break
             if b"\xff" in key:
-                cut.append(records.U64.unpack(value)[0])
+                truncated.append(records.U64.unpack(value)[0])
             elif fulfils(key.decode()):
                 documents.append(records.U64.unpack(value)[0])
-        least = self._of(np.array(documents, np.int64))
-        return _same(least) if not cut else (least, least | self._of(np.array(cut, np.int64)))
+        certain = self._of(np.array(documents, np.int64))
+        return _same(certain) if not truncated else (certain, certain | self._of(np.array(truncated, np.int64)))
 
 
 def _joined(both: Callable[[DocumentMask, DocumentMask], DocumentMask], one: Bounds, other: Bounds) -> Bounds:
     """The bounds of two parts by AND or OR; one set where each has one."""
-    least = both(one[0], other[0])
-    told = one[0] is one[1] and other[0] is other[1]
-    return least, least if told else both(one[1], other[1])
+    certain = both(one[0], other[0])
+    is_exact = one[0] is one[1] and other[0] is other[1]
+    return certain, certain if is_exact else both(one[1], other[1])
 
 
 def _same(found: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
@@ -419,31 +423,37 @@ def text_match(text: str, any_case: bool = False) -> Callable[[str], bool]:
 
 def pattern_match(pattern: str, glob: bool) -> Callable[[str], bool]:
     """Whether a text is like a pattern, as SQLite's LIKE and GLOB have it."""
-    many, one = "*?" if glob else "%_"
-    parts = (".*" if character == many else "." if character == one else re.escape(character) for character in pattern)
+    any_wildcard, single_wildcard = "*?" if glob else "%_"
+    parts = (
+        ".*" if character == any_wildcard else "." if character == single_wildcard else re.escape(character)
+        for character in pattern
+    )
     if glob:
         compiled = re.compile("".join(parts), re.DOTALL)
         return lambda text: compiled.fullmatch(text) is not None
     lowered = pattern.translate(_LOWER)
-    parts = (".*" if character == many else "." if character == one else re.escape(character) for character in lowered)
+    parts = (
+        ".*" if character == any_wildcard else "." if character == single_wildcard else re.escape(character)
+        for character in lowered
+    )
     folded = re.compile("".join(parts), re.DOTALL)
     return lambda text: folded.fullmatch(text.translate(_LOWER)) is not None
 
 
 def _beginnings(pattern: str, glob: bool) -> list[str]:
     """What the texts that are like a pattern begin with: for LIKE in either case."""
-    found = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
-    assert found is not None  # it may be empty
+    prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
+    assert prefix_match is not None  # it may be empty
     if glob:
-        return [found[0][:_LONGEST_BEGINNING]]
+        return [prefix_match[0][:_LONGEST_BEGINNING]]
     cases: list[list[str]] = []
-    ways = 1
-    for letter in found[0][:_LONGEST_BEGINNING]:
-        both = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
-        ways *= len(both)
-        if ways > _MOST_WAYS:
+    num_cases = 1
+    for letter in prefix_match[0][:_LONGEST_BEGINNING]:
+        letter_cases = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
+        num_cases *= len(letter_cases)
+        if num_cases > _MOST_WAYS:
             break
-        cases.append(both)
+        cases.append(letter_cases)
     return list(map("".join, product(*cases)))
 
 

@@ -42,14 +42,14 @@ def judge(condition: Condition, state: State) -> Callable[[DocumentRecord], bool
     """Whether a document of a state fulfils a condition that is never unknown; raises ValueError for any other."""
     match condition:
         case Not(part):
-            fulfils = judge(part, state)
-            return lambda record: not fulfils(record)
+            negated = judge(part, state)
+            return lambda record: not negated(record)
         case All(parts):
-            every = [judge(part, state) for part in parts]
-            return lambda record: all(one(record) for one in every)
+            all_predicates = [judge(part, state) for part in parts]
+            return lambda record: all(one(record) for one in all_predicates)
         case AnyOf(parts):
-            some = [judge(part, state) for part in parts]
-            return lambda record: any(one(record) for one in some)
+            any_predicates = [judge(part, state) for part in parts]
+            return lambda record: any(one(record) for one in any_predicates)
         case Present(field):
             return lambda record: _value(record, field, state) is not None
         case EmptyList(field):
@@ -64,9 +64,9 @@ def judge(condition: Condition, state: State) -> Callable[[DocumentRecord], bool
 def _judge_of_values(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     match part:
         case Compare(field, operator, value, alike=True):
-            compares, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
+            compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
             return lambda record: any(
-                isinstance(one, kind) and compares(one, value) for one in _values(record, field, state)
+                isinstance(one, kind) and compare(one, value) for one in _values(record, field, state)
             )
         case IsLike(field, pattern, glob=False, alike=True):
             matches = pattern_match(pattern, False)
@@ -81,8 +81,8 @@ def _judge_of_values(part: Condition, state: State) -> Callable[[DocumentRecord]
 
 def _values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
     """What a field may be compared by: itself, or the elements of a list."""
-    found = _value(record, field, state)
-    return found if isinstance(found, list) else [found]
+    value = _value(record, field, state)
+    return value if isinstance(value, list) else [value]
 
 
 def _value(record: DocumentRecord, field: Field, state: State) -> Any:
@@ -90,7 +90,7 @@ def _value(record: DocumentRecord, field: Field, state: State) -> Any:
         return state.searched_text(record)
     if isinstance(field, ColumnField):
         return getattr(record, _ATTRIBUTES.get(field.name, field.name))
-    found: Any = record.meta
+    value: Any = record.meta
     for name in field.names:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

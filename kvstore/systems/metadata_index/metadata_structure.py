@@ -61,31 +61,31 @@ class MetadataIndex:
     def chosen(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop`` whose key is chosen."""
         stored = self._view.scan(METADATA_SETS, start, stop)
-        some = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
-        return document_sets.mask_of(some, self.size, METADATA_SETS)
+        selected = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
+        return document_sets.mask_of(selected, self.size, METADATA_SETS)
 
     def every_column(self) -> dict[str, ColumnValues]:
         """The columns of all documents, in order of their ids; not to be changed by the caller."""
-        found = None if self._kept is None else self._kept.columns(self._change)
-        if found is None:
-            found = columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
+        values = None if self._kept is None else self._kept.columns(self._change)
+        if values is None:
+            values = columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
             if self._kept is not None:
-                self._kept.keep_columns(self._change, found)
-        return found
+                self._kept.keep_columns(self._change, values)
+        return values
 
     def allowed(self, documents: ColumnValues) -> Allowed:
         """Some documents, ids ascending, as those that may answer."""
         numbers = np.unique(documents // columns.SPAN)
         if 2 * len(numbers) * columns.SPAN > self.size:
-            found = self.every_column()
+            values = self.every_column()
         else:
             keys = [records.u32(number) for number in numbers.tolist()]
             stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
             blocks = (self._block(key, value, _EXTENT) for key, value in stored if value is not None)
-            found = columns.joined(blocks, _EXTENT)
-        rows = np.flatnonzero(np.isin(found["document"], documents, assume_unique=True))
-        ids, first, groups = (found[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
-        return Allowed(ids, first, groups, int(found["chunks"][rows].sum()))
+            values = columns.joined(blocks, _EXTENT)
+        rows = np.flatnonzero(np.isin(values["document"], documents, assume_unique=True))
+        ids, first, groups = (values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
+        return Allowed(ids, first, groups, int(values["chunks"][rows].sum()))
 
     def sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Every value's key and the ids of documents that have it; a value may come several times."""
@@ -128,19 +128,19 @@ class MetadataFollower:
 
     def _flush_sets(self) -> None:
         keys = sorted(self._sets)
-        written: dict[bytes, bytes | None] = {}
+        changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write.get_many(METADATA_SETS, keys), strict=True):
             added, removed = self._sets[key]
-            made = document_sets.changed(value, added, removed, METADATA_SETS, key)
-            if made is not None or value is not None:
-                written[key] = made
-        self._write.change_many(METADATA_SETS, written)
+            container = document_sets.changed(value, added, removed, METADATA_SETS, key)
+            if container is not None or value is not None:
+                changes[key] = container
+        self._write.change_many(METADATA_SETS, changes)
         self._sets.clear()
 
     def _flush_columns(self) -> None:
         numbers = sorted(self._rows)
         keys = [records.u32(number) for number in numbers]
-        written: dict[bytes, bytes | None] = {}
+        changes: dict[bytes, bytes | None] = {}
         for number, key, value in zip(numbers, keys, self._write.get_many(METADATA_COLUMNS, keys), strict=True):
             rows: dict[int, DocumentColumns] = {}
             if value is not None:
@@ -152,8 +152,8 @@ class MetadataFollower:
                 else:
                     rows[document] = row
             if rows or value is not None:
-                written[key] = columns.packed(rows) if rows else None
-        self._write.change_many(METADATA_COLUMNS, written)
+                changes[key] = columns.packed(rows) if rows else None
+        self._write.change_many(METADATA_COLUMNS, changes)
         self._rows.clear()
 
 
@@ -166,8 +166,8 @@ class MetadataStructure:
 
     def read(self, state: State) -> MetadataIndex:
         counters = state.counters
-        kept = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
-        return MetadataIndex(state.lmdb, counters.next_document, counters.change, kept)
+        cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
+        return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
     def follower(self, state: State, write: WriteView) -> MetadataFollower:
         return MetadataFollower(write)

@@ -74,11 +74,11 @@ def text_key(text: str) -> bytes | None:
 
 def number_key(number: float) -> bytes:
     """The end of the key of a number of 64 bits: by its size, then whole numbers first."""
-    whole = isinstance(number, int)
-    near = float(number)
+    is_whole = isinstance(number, int)
+    nearest_double = float(number)
     # Whole numbers beyond 2**53 are told apart by how far they are from their double.
-    rest = int(number) - int(near) if whole else 0
-    return NUMBER + _NUMBER.pack(_ordered(near), rest + _MIDDLE, 0 if whole else 1)
+    remainder = int(number) - int(nearest_double) if is_whole else 0
+    return NUMBER + _NUMBER.pack(_ordered(nearest_double), remainder + _MIDDLE, 0 if is_whole else 1)
 
 
 def number_bound(number: float) -> bytes:
@@ -90,9 +90,9 @@ def stored_value(key: bytes) -> str | float:
     """The value of which a key ends so."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
-    bits, rest, real = _NUMBER.unpack(key[1:])
+    bits, remainder, is_real = _NUMBER.unpack(key[1:])
     number: float = _DOUBLE.unpack(_U64.pack(bits ^ _SIGN if bits & _SIGN else bits ^ ((1 << 64) - 1)))[0]
-    return number if real else int(number) + rest - _MIDDLE
+    return number if is_real else int(number) + remainder - _MIDDLE
 
 
 def read_exactly(number: float) -> bool:
@@ -114,13 +114,13 @@ def document_keys(record: DocumentRecord) -> set[bytes]:
         value = getattr(record, name)
         if value is not None:
             found.update(_keys(column_key(name), value))
-    of_metadata = set[bytes]()
+    metadata_keys = set[bytes]()
     for key in _metadata_keys(record.meta, ()):
-        of_metadata.add(key)
-        if len(of_metadata) > _MOST_VALUES:
-            of_metadata = {CROWDED + _END + UNCLEAR}
+        metadata_keys.add(key)
+        if len(metadata_keys) > _MOST_VALUES:
+            metadata_keys = {CROWDED + _END + UNCLEAR}
             break
-    return found | of_metadata
+    return found | metadata_keys
 
 
 def _metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[bytes]:
@@ -132,8 +132,8 @@ def _metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> Iterato
         element = ELEMENT + field[1:]
         yield from _keys(field, value)
         if isinstance(value, list):
-            for one in value:
-                key = value_key(one)
+            for item in value:
+                key = value_key(item)
                 yield element + (UNCLEAR if key is None else key)
         elif value_key(value) is None:
             yield element + UNCLEAR

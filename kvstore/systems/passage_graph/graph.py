@@ -106,8 +106,8 @@ class PassageGraph:
     def chunk_rows(self, chunks: Numbers) -> ChunkRows:
         """The entities of chunks, each once; a chunk without any, or that is not stored, has an empty row."""
         keys = list(map(records.u64, chunks.tolist()))
-        stored = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
-        rows = [b"" if value is None else _unpacked(key, value) for key, value in stored]
+        records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
+        rows = [b"" if value is None else _unpacked(key, value) for key, value in records_by_key]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // 8
         numbers = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
@@ -120,8 +120,8 @@ class PassageGraph:
         """How many chunks each of some entities has, and whether it has links; their rows are not read."""
         blocks = (entities // np.uint32(PER_PAGE)).tolist()
         self._read_pages(set(blocks))
-        places = [self._page_places[block] for block in blocks]
-        return StoredDegrees(self._pages[places, entities % np.uint32(PER_PAGE)])
+        indexes = [self._page_places[block] for block in blocks]
+        return StoredDegrees(self._pages[indexes, entities % np.uint32(PER_PAGE)])
 
     def visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of some entities, counted over the chunks that may answer."""
@@ -130,13 +130,13 @@ class PassageGraph:
     def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
         """The chunks of entities, ascending; ``degrees`` are theirs. One with more than ``most`` has an empty row."""
         totals = degrees.total
-        several = (totals > 1) & (totals <= most)
-        blocks = self._lists.read_many(entities[several].tolist())
+        is_multiple = (totals > 1) & (totals <= most)
+        blocks = self._lists.read_many(entities[is_multiple].tolist())
         numbers = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
-        single = totals == 1
-        owners = np.concatenate((entities[single], np.repeat(numbers, sizes)))
-        entries = np.concatenate((degrees.values[single] & np.uint64(_CHUNK), *(block for _, block in blocks)))
+        is_single = totals == 1
+        owners = np.concatenate((entities[is_single], np.repeat(numbers, sizes)))
+        entries = np.concatenate((degrees.values[is_single] & np.uint64(_CHUNK), *(block for _, block in blocks)))
         rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
         order = np.argsort(rows, kind="stable")
         entries = entries[order]
@@ -145,9 +145,9 @@ class PassageGraph:
 
     def link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """The links of entities, entity by entity in the order given, those of one in order of the others and kinds."""
-        found = self._view.get_below(ENTITY_LINKS, list(map(records.u32, entities.tolist())))
-        keys = np.frombuffer(b"".join(key for key, _ in found), _LINK_KEYS)
-        counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in found)
+        entries = self._view.get_below(ENTITY_LINKS, list(map(records.u32, entities.tolist())))
+        keys = np.frombuffer(b"".join(key for key, _ in entries), _LINK_KEYS)
+        counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in entries)
         return LinkRows(
             keys["entity"].astype(np.uint32),
             keys["other"].astype(np.uint32),
@@ -163,8 +163,8 @@ class PassageGraph:
         """The chunks of which somebody has stated that they join an entity to another."""
         number = np.array([entity], np.uint32)
         _, chunks, features = self.entity_rows(number, self.degrees(number), most=1 << 62)
-        found: list[int] = chunks[(features & TRIPLE) != 0].tolist()
-        return found
+        triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
+        return triple_chunks
 
     def all_chunks(self) -> Iterator[tuple[int, EdgeRow]]:
         """Every chunk that names an entity, with its row."""
@@ -179,9 +179,11 @@ class PassageGraph:
             numbers = np.arange(first, first + PER_PAGE, dtype=np.uint32)
             degrees = self.degrees(numbers)
             columns = (numbers, degrees.total, degrees.informative, degrees.linked, degrees.only)
-            for number, total, informative, linked, only in zip(*(column.tolist() for column in columns), strict=True):
+            for number, total, informative, linked, only_chunk in zip(
+                *(column.tolist() for column in columns), strict=True
+            ):
                 if total or linked:
-                    yield number, total, informative, linked, only >> _FEATURE_BITS, only & _FEATURES
+                    yield number, total, informative, linked, only_chunk >> _FEATURE_BITS, only_chunk & _FEATURES
 
     def all_links(self) -> Iterator[tuple[int, Link]]:
         """Every link, with the entity it belongs to."""
@@ -205,9 +207,9 @@ class PassageGraph:
             more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), PER_PAGE), np.uint64)
             self._pages = np.concatenate((self._pages, more))
         keys = list(map(records.u32, missing))
-        for place, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
+        for index, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
             if value is not None:
-                self._pages[place] = _decoded(key, value)
+                self._pages[index] = _decoded(key, value)
         self._page_places.update(zip(missing, range(first, needed), strict=True))
 
 
@@ -246,22 +248,22 @@ class GraphWriter(PassageGraph):
         self, chunks: Iterable[int], changed: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
     ) -> None:
         """Store rows, as pairs of entities and features, that follow from those before."""
-        waiting = iter(chunks)
-        while portion := list(islice(waiting, TOGETHER)):
-            keys = list(map(records.u64, portion))
-            written: dict[bytes, bytes | None] = {}
-            for chunk, key, value in zip(portion, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
-                before = set() if value is None else set(_pairs(_unpacked(key, value)))
-                after = changed(chunk, before)
-                if before == after:
+        remaining = iter(chunks)
+        while batch := list(islice(remaining, TOGETHER)):
+            keys = list(map(records.u64, batch))
+            values: dict[bytes, bytes | None] = {}
+            for chunk, key, value in zip(batch, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
+                old_row = set() if value is None else set(_pairs(_unpacked(key, value)))
+                new_row = changed(chunk, old_row)
+                if old_row == new_row:
                     continue
-                gone, new = (before - after, after - before) if before else (before, after)
-                for changes, entries in ((self._removed, gone), (self._added, new)):
+                removed, added = (old_row - new_row, new_row - old_row) if old_row else (old_row, new_row)
+                for changes, entries in ((self._removed, removed), (self._added, added)):
                     for entity, features in entries:
                         changes.setdefault(entity, []).append(chunk << _FEATURE_BITS | features)
-                packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in after))
-                written[key] = records.seal(packed) if after else None
-            self._write.change_many(PASSAGE_ENTITIES, written)
+                packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in new_row))
+                values[key] = records.seal(packed) if new_row else None
+            self._write.change_many(PASSAGE_ENTITIES, values)
 
     def change_link(self, entity: int, other: int, kind: int, by: int) -> None:
         """Say that two entities belong together so many times more (or less) often."""
@@ -270,20 +272,20 @@ class GraphWriter(PassageGraph):
 
     def flush(self) -> None:
         """Carry the gathered changes to the entities' side."""
-        linked = {entity: self._flush_links(entity, changes) for entity, changes in self._links_by_entity().items()}
-        entities = sorted(self._added.keys() | self._removed.keys() | linked.keys())
-        before = dict(zip(entities, self.degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
-        degrees = self._flush_chunks(before)
-        written: dict[bytes, bytes | None] = {}
-        for block, here in groupby(entities, lambda entity: entity // PER_PAGE):
+        has_links = {entity: self._flush_links(entity, changes) for entity, changes in self._links_by_entity().items()}
+        entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
+        old_degrees = dict(zip(entities, self.degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
+        degrees = self._flush_chunks(old_degrees)
+        pages: dict[bytes, bytes | None] = {}
+        for block, block_entities in groupby(entities, lambda entity: entity // PER_PAGE):
             page = self._pages[self._page_places[block]]
-            kept = False
-            for entity in here:
-                degree = degrees[entity] | (_LINKED if linked.get(entity, before[entity] & _LINKED) else 0)
+            has_degrees = False
+            for entity in block_entities:
+                degree = degrees[entity] | (_LINKED if has_links.get(entity, old_degrees[entity] & _LINKED) else 0)
                 page[entity % PER_PAGE] = degree
-                kept |= degree > 0
-            written[records.u32(block)] = _encoded(page) if kept or page.any() else None
-        self._write.change_many(ENTITY_HEADS, written)
+                has_degrees |= degree > 0
+            pages[records.u32(block)] = _encoded(page) if has_degrees or page.any() else None
+        self._write.change_many(ENTITY_HEADS, pages)
         self._added.clear()
         self._removed.clear()
         self._link_changes.clear()
@@ -294,9 +296,9 @@ class GraphWriter(PassageGraph):
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in before.items():
             if not degree & (_MANY | _CHUNK) and entity not in self._removed:
-                alone = self._added.get(entity, ())
-                if len(alone) <= 1:  # as of most new names
-                    degrees[entity] = alone[0] if alone else 0
+                added_chunks = self._added.get(entity, ())
+                if len(added_chunks) <= 1:  # as of most new names
+                    degrees[entity] = added_chunks[0] if added_chunks else 0
                     continue
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
             removed.sort()
@@ -306,20 +308,26 @@ class GraphWriter(PassageGraph):
                 if not degree & _MANY:
                     degrees[entity] = packed_degree(len(added), _informative(added))
                 continue
-            single = {degree & _CHUNK} if degree & _CHUNK else set[int]()
-            left = sorted(single.difference(removed).union(added))
-            if not single.issuperset(removed):
+            current = {degree & _CHUNK} if degree & _CHUNK else set[int]()
+            remaining = sorted(current.difference(removed).union(added))
+            if not current.issuperset(removed):
                 raise _unknown_chunk(entity)
-            if len(left) > 1:
-                lists[entity] = [], left
-            degrees[entity] = packed_degree(len(left), _informative(left)) if len(left) > 1 else left[0] if left else 0
-        for entity, changed in self._lists.change_many(lists).items():
+            if len(remaining) > 1:
+                lists[entity] = [], remaining
+            degrees[entity] = (
+                packed_degree(len(remaining), _informative(remaining))
+                if len(remaining) > 1
+                else remaining[0]
+                if remaining
+                else 0
+            )
+        for entity, list_change in self._lists.change_many(lists).items():
             if entity in degrees:
                 continue
             removed, added = lists[entity]
-            if changed.removed != len(removed):
+            if list_change.removed != len(removed):
                 raise _unknown_chunk(entity)
-            total = (before[entity] & _TOTAL) + changed.new - changed.removed
+            total = (before[entity] & _TOTAL) + list_change.new - list_change.removed
             informative = (before[entity] & _CHUNK) >> _INFORMATIVE_SHIFT
             degrees[entity] = packed_degree(total, informative + _informative(added) - _informative(removed))
             if total < 2:
@@ -327,18 +335,18 @@ class GraphWriter(PassageGraph):
         return degrees
 
     def _links_by_entity(self) -> dict[int, dict[tuple[int, int], int]]:
-        found: dict[int, dict[tuple[int, int], int]] = {}
-        for (entity, other, kind), by in self._link_changes.items():
-            if by:
-                found.setdefault(entity, {})[other, kind] = by
-        return found
+        changes: dict[int, dict[tuple[int, int], int]] = {}
+        for (entity, other, kind), change in self._link_changes.items():
+            if change:
+                changes.setdefault(entity, {})[other, kind] = change
+        return changes
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
         """Write the changed links of an entity; says whether it has any then."""
-        for (other, kind), by in sorted(changes.items()):
+        for (other, kind), change in sorted(changes.items()):
             key = _LINK_KEY.pack(entity, other, kind)
             value = self._view.get(ENTITY_LINKS, key)
-            count = by if value is None else _link_count(key, value) + by
+            count = change if value is None else _link_count(key, value) + change
             if count:
                 self._write.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
             else:

@@ -62,16 +62,16 @@ class HippoRagStrategy:
 
 def _nearest(query: Query) -> dict[int, float]:
     """Where to start for a question that names nothing known, with their masses."""
-    wanted = NearestNames(query.vector, _NEAREST_NAMES)
+    request = NearestNames(query.vector, _NEAREST_NAMES)
     with query.trace.step("nearest names") as step:
-        names = query.reading.fetch(wanted)
+        names = query.reading.fetch(request)
         near = {entity: cosine for entity, cosine in names or () if cosine > 0}
-        known = "no entity of the question is known"
-        step.detail = f"by embedding: {known}" if names is not None else "there is no index of names"
+        reason = "no entity of the question is known"
+        step.detail = f"by embedding: {reason}" if names is not None else "there is no index of names"
         step.count = len(near)
     if names is None:
         nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest passage") as step:
             near = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
-            step.detail, step.count = known, len(near)
+            step.detail, step.count = reason, len(near)
     return {entity_node(entity): mass for entity, mass in near.items()}

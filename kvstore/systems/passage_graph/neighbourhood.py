@@ -78,7 +78,7 @@ class DegreesOfNames(ReadRequest[list[Degrees]]):
     def fetch(self, state: State) -> list[Degrees]:
         values = state.part(GRAPH).visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
         ends = np.cumsum(list(map(len, self.entities)))
-        return [StoredDegrees(its) for its in np.split(values, ends)[:-1]]
+        return [StoredDegrees(name_values) for name_values in np.split(values, ends)[:-1]]
 
 
 @dataclass(frozen=True, slots=True)

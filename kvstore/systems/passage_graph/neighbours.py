@@ -63,48 +63,50 @@ class Neighbours(Columnar, list[Neighbour]):
     """Neighbours of an entity, the strongest first."""
 
     def _rows_by_name(self) -> NamedRows:
-        return _COLUMNS, [[*astuple(one)] for one in self], _TYPES
+        return _COLUMNS, [[*astuple(neighbour)] for neighbour in self], _TYPES
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from ...markup import table
 
-        return table(_COLUMNS[1:], [astuple(one)[1:] for one in self])
+        return table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
 
 
 def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     """The neighbours of a known entity, at most ``limit``."""
-    graph, shown = state.part(GRAPH), shown_entities(state)
-    own = np.array(sorted(identity.entities), np.uint32)
+    graph, display_entities = state.part(GRAPH), shown_entities(state)
+    own_entities = np.array(sorted(identity.entities), np.uint32)
     entity = identity.entry.entity
-    chunks = _passages(graph, own)
-    named, where = _named_with(graph, shown, chunks, entity)
-    worths, links = _links(graph, shown, own, entity)
-    above, below = _in_trees(state, shown, identity)
-    others = np.union1d(named, np.array(sorted({*worths, *above, *below} - {entity}), np.uint32))
+    chunks = _passages(graph, own_entities)
+    named_entities, chunk_indexes = _named_with(graph, display_entities, chunks, entity)
+    link_weights, links = _links(graph, display_entities, own_entities, entity)
+    above, below = _in_trees(state, display_entities, identity)
+    others = np.union1d(named_entities, np.array(sorted({*link_weights, *above, *below} - {entity}), np.uint32))
     if not len(others):
         return Neighbours()
-    together = np.bincount(np.searchsorted(others, named), minlength=len(others))
-    joined = together + np.array([worths.get(other, 0) for other in others.tolist()])
-    counts = _passage_counts(graph, shown, others)
+    shared_counts = np.bincount(np.searchsorted(others, named_entities), minlength=len(others))
+    joint_weights = shared_counts + np.array([link_weights.get(other, 0) for other in others.tolist()])
+    counts = _passage_counts(graph, display_entities, others)
     # Rounded, so that scores that are shown as equal are equal.
-    scores = np.round(joined / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
-    least = np.sort(scores)[max(0, len(scores) - limit)]
-    kept = np.flatnonzero(scores >= least)
-    records = state.entities.get_many(others[kept].tolist())
+    scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
+    min_score = np.sort(scores)[max(0, len(scores) - limit)]
+    selected = np.flatnonzero(scores >= min_score)
+    records = state.entities.get_many(others[selected].tolist())
     ranked = sorted(
-        zip(kept.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], counts[pair[0]], pair[1].key)
+        zip(selected.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], counts[pair[0]], pair[1].key)
     )[:limit]
-    firsts = _first_places(state, {int(others[place]): chunks[where[named == others[place]]] for place, _ in ranked})
+    first_chunks = _first_places(
+        state, {int(others[index]): chunks[chunk_indexes[named_entities == others[index]]] for index, _ in ranked}
+    )
     name = state.entities.get(entity).name
     rows = Neighbours()
-    for place, record in ranked:
-        other = int(others[place])
-        document, chunk = firsts.get(other, (None, None))
+    for index, record in ranked:
+        other = int(others[index])
+        document, chunk = first_chunks.get(other, (None, None))
         trees = tuple(sorted(above[other])), tuple(sorted(below[other]))
-        linked = tuple(sorted(links[other]))
-        score, passages = float(scores[place]), int(together[place])
-        rows.append(Neighbour(name, record.name, score, passages, *trees, linked, document, chunk))
+        link_names = tuple(sorted(links[other]))
+        score, passages = float(scores[index]), int(shared_counts[index])
+        rows.append(Neighbour(name, record.name, score, passages, *trees, link_names, document, chunk))
     return rows
 
 
@@ -112,8 +114,8 @@ def _passages(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
     """The chunks that name any of some entities, ascending; those in lower case alone only where there are no
     others."""
     _, chunks, features = graph.entity_rows(entities, graph.degrees(entities), most=1 << 62)
-    telling = (features & ~np.uint16(LOWER)) != 0
-    return np.unique(chunks[telling] if telling.any() else chunks)
+    is_informative = (features & ~np.uint16(LOWER)) != 0
+    return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
 def _named_with(
@@ -123,29 +125,29 @@ def _named_with(
     pairs = [np.empty(0, np.int64)]
     for first in range(0, len(chunks), TOGETHER):
         bounds, entities, features = graph.chunk_rows(chunks[first : first + TOGETHER])
-        places = np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
-        telling = (features & ~np.uint16(LOWER)) != 0
-        others = shown.of(entities[telling])
-        codes = others.astype(np.int64) << 32 | places[telling]
+        chunk_indexes = np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
+        is_informative = (features & ~np.uint16(LOWER)) != 0
+        others = shown.of(entities[is_informative])
+        codes = others.astype(np.int64) << 32 | chunk_indexes[is_informative]
         pairs.append(np.unique(codes[others != entity]))
-    found = np.concatenate(pairs)
-    return (found >> 32).astype(np.uint32), found & 0xFFFFFFFF
+    all_codes = np.concatenate(pairs)
+    return (all_codes >> 32).astype(np.uint32), all_codes & 0xFFFFFFFF
 
 
 def _links(
     graph: PassageGraph, shown: ShownEntities, own: EntityNumbers, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
     """What the links of an entity to each other are worth, and what those are called that are in no tree."""
-    worths: dict[int, int] = {}
+    weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
     _, others, kinds, times = graph.link_rows(own)
     for other, kind, count in zip(shown.of(others).tolist(), kinds.tolist(), times.tolist(), strict=True):
         if other == entity:
             continue
-        worths[other] = worths.get(other, 0) + LINK_WORTHS[kind] * count
+        weights[other] = weights.get(other, 0) + LINK_WORTHS[kind] * count
         if kind in _LINK_NAMES:
             names[other].add(_LINK_NAMES[kind])
-    return worths, names
+    return weights, names
 
 
 _TreesOf = defaultdict[int, set[str]]
@@ -155,7 +157,7 @@ def _in_trees(state: State, shown: ShownEntities, identity: Identity) -> tuple[_
     """The trees in which others stand directly above an entity, and directly below it."""
     above: _TreesOf = defaultdict(set)
     below: _TreesOf = defaultdict(set)
-    forest, own = state.forest, identity.entry.entity
+    forest, own_entity = state.forest, identity.entry.entity
     names: dict[int, str] = {}
     for rank, node in map(addresses.split, state.addresses_of(identity).tolist()):
         if rank != addresses.NODE:
@@ -166,7 +168,7 @@ def _in_trees(state: State, shown: ShownEntities, identity: Identity) -> tuple[_
         for relatives, trees in ((forest.parents(node), above), (forest.children(node), below)):
             for relative in relatives:
                 other = shown.one(forest.node(relative).entity)
-                if other != own:
+                if other != own_entity:
                     trees[other].add(names[tree])
     return above, below
 
@@ -176,16 +178,20 @@ def _passage_counts(graph: PassageGraph, shown: ShownEntities, entities: EntityN
     degrees = graph.degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
     targets = shown.targets
-    for place, entity in enumerate(entities.tolist()):
+    for index, entity in enumerate(entities.tolist()):
         if entity in targets:
-            counts[place] = len(_passages(graph, np.array(sorted(shown.names_of(entity)), np.uint32)))
+            counts[index] = len(_passages(graph, np.array(sorted(shown.names_of(entity)), np.uint32)))
     return counts
 
 
 def _first_places(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
     """Of each entity the first of its chunks by document key and number."""
-    every = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
-    places = dict(zip(every.tolist(), state.places_of(every.tolist()), strict=True))
-    firsts = {entity: min(map(places.__getitem__, some.tolist())) for entity, some in chunks.items() if len(some)}
+    all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
+    places = dict(zip(all_chunks.tolist(), state.places_of(all_chunks.tolist()), strict=True))
+    firsts = {
+        entity: min(map(places.__getitem__, entity_chunks.tolist()))
+        for entity, entity_chunks in chunks.items()
+        if len(entity_chunks)
+    }
     numbers = state.chunks.get_many([chunk for _, chunk in firsts.values()])
     return {entity: (key, record.ordinal) for (entity, (key, _)), record in zip(firsts.items(), numbers, strict=True)}

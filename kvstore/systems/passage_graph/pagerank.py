@@ -133,8 +133,8 @@ class PageRank:
     def before(self, node: int) -> list[int]:
         """What may come before a node on the likeliest walk from a seed to it: itself where the walk begins there,
         several where walks are as likely; nothing where no walk leads there."""
-        before: list[int] = self._push.before(node).tolist()
-        return before
+        predecessors: list[int] = self._push.before(node).tolist()
+        return predecessors
 
 
 def personalised_pagerank(
@@ -163,16 +163,16 @@ def personalised_pagerank(
     masses = np.array(list(seeds.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)
     rounds = 0
-    while len(wanted := push.run()):
+    while len(pending_nodes := push.run()):
         rounds += 1
-        for kernel_rows in rows.of(wanted):
+        for kernel_rows in rows.of(pending_nodes):
             push.add_rows(*kernel_rows)
-    found, masses, missing = push.masses()
-    entities = are_entities(found)
+    reached_nodes, masses, missing = push.masses()
+    entities = are_entities(reached_nodes)
     return PageRank(
-        found[~entities],
+        reached_nodes[~entities],
         masses[~entities],
-        found[entities].astype(np.uint32),
+        reached_nodes[entities].astype(np.uint32),
         masses[entities],
         missing,
         push.pushes,
@@ -211,15 +211,15 @@ class _Rows:
     def of(self, nodes: Nodes) -> Iterator[_KernelRows]:
         """The rows of nodes, read in one round: first those of chunks, then those of entities."""
         entities = are_entities(nodes)
-        chunks, named = np.sort(nodes[~entities]), nodes[entities]
-        wanted = Neighbourhood(chunks, named.astype(np.uint32), self._weights.most_chunks, self._weights.linking)
+        chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
+        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.most_chunks, self._weights.linking)
         if self._bias is not None:
-            wanted = replace(wanted, vector=self._bias.vector, compared=self._bias.chunks)
-        found = self._reading.fetch(wanted)
-        if found.chunks is not None:
-            yield self._of_chunks(chunks, found.chunks)
-        if found.entities is not None:
-            yield self._of_entities(named, wanted.entities, found.entities)
+            request = replace(request, vector=self._bias.vector, compared=self._bias.chunks)
+        surroundings = self._reading.fetch(request)
+        if surroundings.chunks is not None:
+            yield self._of_chunks(chunks, surroundings.chunks)
+        if surroundings.entities is not None:
+            yield self._of_entities(entity_ids, request.entities, surroundings.entities)
 
     def _of_chunks(self, nodes: Nodes, found: ChunkSurroundings) -> _KernelRows:
         (bounds, entities, features), degrees = found
@@ -238,12 +238,12 @@ class _Rows:
         # The links of an entity follow its chunks.
         links = found.links
         order = np.argsort(entities, kind="stable")
-        linking = order[np.searchsorted(entities, links.entities, sorter=order)]
+        linking_rows = order[np.searchsorted(entities, links.entities, sorter=order)]
         times = distinct(links.times)
-        counted = np.searchsorted(times, links.times)
+        count_indexes = np.searchsorted(times, links.times)
         powers = np.array([count**self._weights.count_exponent for count in times.tolist()])
-        weight = self._link_weights[links.kinds] * powers[counted]
-        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking))
+        weight = self._link_weights[links.kinds] * powers[count_indexes]
+        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking_rows))
         order = np.argsort(rows, kind="stable")
         return (
             nodes,
@@ -265,8 +265,8 @@ class _Rows:
 
 def _only_lower(degrees: Degrees) -> npt.NDArray[np.int64]:
     """1 for an entity that no chunk tells of but in lower case, else 0."""
-    only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
-    return only
+    is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
+    return is_lower_only
 
 
 @lru_cache(maxsize=8)

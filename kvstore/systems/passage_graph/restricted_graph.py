@@ -51,7 +51,9 @@ class RestrictedPassageGraph(PassageGraph):
         bounds, _, features = self.entity_rows(entities, degrees, most=1 << 62)
         informative = np.concatenate(([0], np.cumsum((features & ~np.uint16(LOWER)) != 0)))[bounds]
         counts = zip(np.diff(bounds).tolist(), np.diff(informative).tolist(), strict=True)
-        return StoredDegrees(np.array([packed_degree(total, named) for total, named in counts], np.uint64))
+        return StoredDegrees(
+            np.array([packed_degree(total, num_informative) for total, num_informative in counts], np.uint64)
+        )
 
     def link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         links = super().link_rows(entities)

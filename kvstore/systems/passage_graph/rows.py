@@ -93,14 +93,14 @@ class DocumentRows:
 
     def _above(self, section: int) -> dict[int, int]:
         """The names in the headings above a chunk."""
-        found = self._headings.get(section)
-        if found is None:
+        heading_flags = self._headings.get(section)
+        if heading_flags is None:
             heading = self._outline[section]
-            found = dict(self._above(heading.parent))
+            heading_flags = dict(self._above(heading.parent))
             for entity, flag in self._named(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
-                found[entity] = found.get(entity, 0) | flag
-            self._headings[section] = found
-        return found
+                heading_flags[entity] = heading_flags.get(entity, 0) | flag
+            self._headings[section] = heading_flags
+        return heading_flags
 
     def _named(self, text: str, whole: int, part: int) -> dict[int, int]:
         names, parts = names_of_heading(text, self._filter, self._most_words)
@@ -110,21 +110,25 @@ class DocumentRows:
 def names_of_heading(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
     """The names that a title or heading is, and those that it names apart from itself."""
     mentions = list(mentions_in(entity_filter, fold(text), most_words)) if text else []
-    wholes = {entity_key(form) for form in (text, *title_forms(text))}
-    found = {mention.entity for mention in mentions if mention.key in wholes}
-    all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
-    apart = nested((mention.start, mention.end, mention) for mention in mentions if mention.key not in all_of_it)
-    return found, {
-        mention.entity for (_, _, mention), inside in apart if not inside and mention.key not in FUNCTION_WORDS
-    } - found
+    whole_keys = {entity_key(form) for form in (text, *title_forms(text))}
+    own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
+    full_keys = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
+    other_mentions = nested(
+        (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys
+    )
+    return own_names, {
+        mention.entity
+        for (_, _, mention), is_nested in other_mentions
+        if not is_nested and mention.key not in FUNCTION_WORDS
+    } - own_names
 
 
 def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
     """The pairs stated for a document of which none of its chunks mentions a name."""
     if not pairs:
         return set()
-    named = {entity for rows in mentions for entity, _, _ in rows}
-    return {pair for pair in pairs if named.isdisjoint(pair)}
+    mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}
+    return {pair for pair in pairs if mentioned_entities.isdisjoint(pair)}
 
 
 def mention_counts(chunk: AddedChunk) -> dict[int, int]:
@@ -142,9 +146,9 @@ def written_as(form: bytes) -> tuple[bool, bool]:
 def nested(places: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
     """Mentions by start, end and whose they are, and whether each lies inside a longer one."""
     reach, last_start, last_end = -1, -1, -1
-    for place in sorted(places, key=lambda place: (place[0], -place[1])):
-        start, end, _ = place
-        inside = end <= reach and not (start == last_start and end == last_end)
-        if not inside:
+    for span in sorted(places, key=lambda place: (place[0], -place[1])):
+        start, end, _ = span
+        is_nested = end <= reach and not (start == last_start and end == last_end)
+        if not is_nested:
             reach, last_start, last_end = end, start, end
-        yield place, inside
+        yield span, is_nested

@@ -40,8 +40,8 @@ class GraphFollower:
         self._graph.forget(delta.unnamed)
         self._graph.put_chunks({chunk: {} for chunk in self._gone})
         self._gone.clear()
-        for link, by in delta.links.items():
-            self._graph.change_link(*link, by)
+        for link, change in delta.links.items():
+            self._graph.change_link(*link, change)
         rows: dict[int, EdgeRow] = {}
         for record, outline, chunks, _ in delta.added:
             self._change_title_link(record, 1)
@@ -77,15 +77,15 @@ class GraphFollower:
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
         """What each of some chunks of a document names."""
-        lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
+        lone_pairs = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
-        return {chunk.id: rows.row(chunk, lone) for chunk in chunks}
+        return {chunk.id: rows.row(chunk, lone_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, by: int) -> None:
         pair = title_pair(record.title, self._state.settings.name_words) if record.groups else None
         if pair is not None:
-            whole, shorter = map(int, self._state.filter.find_many(pair))
-            self._graph.change_link(whole, shorter, TITLE_LINK, by)
+            full_title, short_title = map(int, self._state.filter.find_many(pair))
+            self._graph.change_link(full_title, short_title, TITLE_LINK, by)
 
 
 class GraphStructure:

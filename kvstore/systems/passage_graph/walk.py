@@ -41,17 +41,19 @@ def masses_of_names(
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
-    for seed, its in zip(seeds, degrees, strict=True):
-        totals = np.where(its.informative, its.informative, its.total)
+    for seed, name_degrees in zip(seeds, degrees, strict=True):
+        totals = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
         if totals.any():
             specificity[seed.key] = 1 / int(totals.sum())
-            named = zip(seed.identity.entities, totals.tolist(), strict=True)
-            nodes[seed.key] = [entity_node(entity) for entity, total in named if total > 0]
-    alike = [key for key in compared if key in specificity]
-    specificity |= dict.fromkeys(alike, max((specificity[key] for key in alike), default=0.0))
+            entity_totals = zip(seed.identity.entities, totals.tolist(), strict=True)
+            nodes[seed.key] = [entity_node(entity) for entity, total in entity_totals if total > 0]
+    compared_keys = [key for key in compared if key in specificity]
+    specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))
     total = sum(specificity.values())
-    together = min(1.0, _COMMON * max(specificity.values(), default=0.0))
-    return {node: together * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]}
+    total_mass = min(1.0, _COMMON * max(specificity.values(), default=0.0))
+    return {
+        node: total_mass * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]
+    }
 
 
 class Spread(NamedTuple):
@@ -82,13 +84,13 @@ def spreads_of(seeds: Sequence[Seed], degrees: Sequence[Degrees], with_all_words
     the design that is industrial) is a rare form of something common.
     """
     counts = iter(with_all_words)
-    found = {}
-    for seed, its in zip(seeds, degrees, strict=True):
-        total, informative = int(its.total.sum()), int(its.informative.sum())
-        named = math.sqrt(min(seed.count, total) * (informative or total))
+    spreads = {}
+    for seed, name_degrees in zip(seeds, degrees, strict=True):
+        total, informative = int(name_degrees.total.sum()), int(name_degrees.informative.sum())
+        name_count = math.sqrt(min(seed.count, total) * (informative or total))
         words = sum(islice(counts, len(seed.identity.names)))
-        found[seed.key] = Spread(math.sqrt(named * (words or named)), 2 * informative > total)
-    return found
+        spreads[seed.key] = Spread(math.sqrt(name_count * (words or name_count)), 2 * informative > total)
+    return spreads
 
 
 def ways(reading: BatchedReading, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
@@ -97,21 +99,23 @@ def ways(reading: BatchedReading, ranks: PageRank, nodes: Iterable[int]) -> dict
     Both are empty where no walk leads there. Of walks that are as likely one that begins later is taken, and else what
     comes first by name, entities before chunks.
     """
-    wanted = list(nodes)
-    before: dict[int, list[int]] = {}
-    ahead = list(wanted)
-    while ahead:
-        node = ahead.pop()
-        if node not in before:
-            before[node] = ranks.before(node)
-            if node not in before[node]:
-                ahead += before[node]
-    named = list(dict.fromkeys(other for node, others in before.items() for other in others if other != node))
-    names = dict(zip(named, reading.fetch(NodeNames(named)), strict=True)) if named else {}
+    targets = list(nodes)
+    predecessors: dict[int, list[int]] = {}
+    pending = list(targets)
+    while pending:
+        node = pending.pop()
+        if node not in predecessors:
+            predecessors[node] = ranks.before(node)
+            if node not in predecessors[node]:
+                pending += predecessors[node]
+    named_nodes = list(
+        dict.fromkeys(other for node, others in predecessors.items() for other in others if other != node)
+    )
+    names = dict(zip(named_nodes, reading.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
     found = {}
-    for node in wanted:
+    for node in targets:
         way = [node]
-        while (others := before[way[-1]]) and way[-1] not in others:
+        while (others := predecessors[way[-1]]) and way[-1] not in others:
             way.append(min(others, key=names.__getitem__))
         way = way[::-1] if others else []
         found[node] = way, [_name(*names[other]) for other in way[:-1]]
@@ -125,8 +129,8 @@ def _name(chunk: bool, name: str, ordinal: int) -> str:
 def paths(reading: BatchedReading, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
     """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question, in
     words; the chunk itself is not named again."""
-    found = {}
+    descriptions = {}
     for node, (way, names) in ways(reading, ranks, map(chunk_node, chunks)).items():
-        near = not way or not is_entity(way[0])
-        found[node] = " → ".join([*(["near the question"] if near else []), *names])
-    return found
+        is_near = not way or not is_entity(way[0])
+        descriptions[node] = " → ".join([*(["near the question"] if is_near else []), *names])
+    return descriptions

@@ -37,10 +37,10 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
         raise InputError(
             "method = gmm needs scikit-learn, which kvstore[local] brings; install it, or take method = affinity"
         ) from error
-    found: list[Partition] = []
+    partitions: list[Partition] = []
     nodes = vectors.astype(np.float64)
-    of_node: Partition = np.arange(len(vectors))
-    while len(found) < levels and len(nodes) > 1:
+    node_labels: Partition = np.arange(len(vectors))
+    while len(partitions) < levels and len(nodes) > 1:
         labels = np.zeros(len(nodes), np.int64)
         groups = 0
         outer = _mixture(GaussianMixture, nodes)
@@ -52,33 +52,33 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
         labels = numbered(labels)
         if labels.max() + 1 == len(nodes):
             break
-        of_node = labels[of_node]
-        found.append(of_node)
+        node_labels = labels[node_labels]
+        partitions.append(node_labels)
         sums = np.zeros((labels.max() + 1, nodes.shape[1]))
         np.add.at(sums, labels, nodes)
         norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
         nodes = sums / np.where(norms == 0, 1, norms)
-    return found
+    return partitions
 
 
 def _mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
     if len(nodes) < _LEAST:
         return np.zeros(len(nodes), np.int64)
     points = _components(nodes)
-    tried = []
+    candidates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a fit has not converged is no news to anyone
         for count in (count for count in _TRIED if 2 * count <= len(points)):
             fitted = mixture(count, random_state=0, reg_covar=1e-4).fit(points)
-            tried.append((float(fitted.bic(points)), count, fitted))
-    best = min(tried, key=lambda one: one[:2])[2]
+            candidates.append((float(fitted.bic(points)), count, fitted))
+    best = min(candidates, key=lambda one: one[:2])[2]
     return numbered(best.predict(points))
 
 
 def _components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The first principal components, their signs fixed by the largest coordinate."""
-    centred = nodes - nodes.mean(axis=0)
-    _, vectors = np.linalg.eigh(centred.T @ centred)
+    centered = nodes - nodes.mean(axis=0)
+    _, vectors = np.linalg.eigh(centered.T @ centered)
     axes = vectors[:, ::-1][:, : min(_COMPONENTS, len(nodes) - 1)]
     largest = np.abs(axes).argmax(axis=0)
-    return np.asarray(centred @ (axes * np.sign(axes[largest, np.arange(axes.shape[1])])))
+    return np.asarray(centered @ (axes * np.sign(axes[largest, np.arange(axes.shape[1])])))

@@ -34,38 +34,40 @@ class NamePlaces:
     def of(state: State, passages: Passages) -> NamePlaces:
         """Those of the state that the passages are of."""
         graph = naming_graph(state)
-        shown = shown_entities(state)
+        display = shown_entities(state)
         entities = graph.entities.tolist()
         bounds = graph.naming.searchsorted(range(len(passages) + 1)).tolist()
-        named = graph.named
-        stops, places = array("q", [0]), array("q")
-        for passage, chunk in enumerate(passages.chunks.tolist()):
-            here = {entities[node]: node for node in named[bounds[passage] : bounds[passage + 1]].tolist()}
-            for entity, start, _ in state.mentions.in_chunk(chunk) if here else ():
-                node = here.get(shown.one(entity))
+        mention_nodes = graph.named
+        stops, rows = array("q", [0]), array("q")
+        for position, chunk in enumerate(passages.chunks.tolist()):
+            nodes_by_entity = {
+                entities[node]: node for node in mention_nodes[bounds[position] : bounds[position + 1]].tolist()
+            }
+            for entity, start, _ in state.mentions.in_chunk(chunk) if nodes_by_entity else ():
+                node = nodes_by_entity.get(display.one(entity))
                 if node is not None:
-                    places.extend((node, start))
-            stops.append(len(places) // 2)
-        return NamePlaces(entities, np.frombuffer(stops, np.int64), np.frombuffer(places, np.int64).reshape(-1, 2))
+                    rows.extend((node, start))
+            stops.append(len(rows) // 2)
+        return NamePlaces(entities, np.frombuffer(stops, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
 
 
 def naming_sentences(passages: Passages, names: NamePlaces) -> list[NamingSentences]:
     """The sentences of each entity that has some in two passages; entities that share all of theirs share them."""
     rows = array("q")
-    for passage in np.flatnonzero(np.diff(names.bounds)).tolist():
-        places = names.places[names.bounds[passage] : names.bounds[passage + 1]].tolist()
-        for _, start, end, _ in passages.told(passage):
-            for entity in sorted({entity for entity, place in places if start <= place < end}):
-                rows.extend((entity, passage, start, end))
+    for position in np.flatnonzero(np.diff(names.bounds)).tolist():
+        node_offsets = names.places[names.bounds[position] : names.bounds[position + 1]].tolist()
+        for _, start, end, _ in passages.told(position):
+            for entity in sorted({entity for entity, offset in node_offsets if start <= offset < end}):
+                rows.extend((entity, position, start, end))
     table: Partition = np.frombuffer(rows, np.int64).reshape(-1, 4)
     table = table[np.argsort(table[:, 0], kind="stable")]
     bounds = np.searchsorted(table[:, 0], np.arange(len(names.entities) + 1))
-    found: dict[bytes, NamingSentences] = {}
+    sentences_by_spans: dict[bytes, NamingSentences] = {}
     for entity, first, last in zip(names.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        own = table[first:last, 1:]
-        if len(np.unique(own[:, 0])) >= FEWEST_PASSAGES:
-            found.setdefault(own.tobytes(), NamingSentences([], own)).entities.append(entity)
-    return list(found.values())
+        spans = table[first:last, 1:]
+        if len(np.unique(spans[:, 0])) >= FEWEST_PASSAGES:
+            sentences_by_spans.setdefault(spans.tobytes(), NamingSentences([], spans)).entities.append(entity)
+    return list(sentences_by_spans.values())
 
 
 def leaf_vectors(vectors: Matrix, leaves: Sequence[NamingSentences]) -> Matrix:
@@ -73,6 +75,6 @@ def leaf_vectors(vectors: Matrix, leaves: Sequence[NamingSentences]) -> Matrix:
     dimension)."""
     found: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for row, leaf in zip(found, leaves, strict=True):
-        centre = vectors[leaf.passages].astype(np.float64).sum(axis=0)
-        row[:] = centre / max(np.sqrt((centre * centre).sum()), 1e-12)
+        total = vectors[leaf.passages].astype(np.float64).sum(axis=0)
+        row[:] = total / max(np.sqrt((total * total).sum()), 1e-12)
     return found

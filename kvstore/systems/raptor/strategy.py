@@ -47,8 +47,8 @@ class RaptorStrategy:
         if mode == "auto":
             with query.trace.step("choose mode") as step:
                 mode = "cover" if asks_overview(query.question) else "leaves"
-                asked = "an overview" if mode == "cover" else "something in particular"
-                step.detail = f"{mode}: the question asks for {asked}"
+                subject = "an overview" if mode == "cover" else "something in particular"
+                step.detail = f"{mode}: the question asks for {subject}"
         if mode == "cover":
             return summary(query, self.name)
         if mode == "collapsed":
@@ -56,6 +56,6 @@ class RaptorStrategy:
         if mode == "traversal":
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return traversed(query, self.name, width, levels)
-        found = search_directly(query, weights_of(query, self))
-        ranking = best(query.view, found.chunks, found.scores, query.reach)
-        return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks))
+        candidates = search_directly(query, weights_of(query, self))
+        ranking = best(query.view, candidates.chunks, candidates.scores, query.reach)
+        return evidence_of(query, self.name, ranking, candidates.paths(), len(candidates.chunks))

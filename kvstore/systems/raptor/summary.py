@@ -45,23 +45,23 @@ _LEAST = 30
 
 def summary(query: Query, strategy: str) -> Evidence:
     """A summary of what may answer, as long as the hits asked for."""
-    view = query.view
+    state = query.view
     # A topic has sentences of any document: where not all may answer, the documents are summed up one by one.
-    topics = bound_index(view, TOPICS) if query.allowed is None and view.counters.documents > 1 else None
+    topics = bound_index(state, TOPICS) if query.allowed is None and state.counters.documents > 1 else None
     source = _OfDocuments(query) if topics is None else _OfTopics(query, topics)
-    room = query.top * view.settings.chunk_tokens if query.within is None else query.within
+    room = query.top * state.settings.chunk_tokens if query.within is None else query.within
     with query.trace.step("read documents") as step:
         sentences, step.detail, step.count = source.sentences()
     with query.trace.step("cover") as step:
-        chosen, share = _chosen(query, sentences, room, source.group)
+        selected, share = _chosen(query, sentences, room, source.group)
         step.detail = (
-            f"{len(chosen)} of {len(sentences):,} sentences, in at most {room:,} tokens, have {share:.0%} of what "
+            f"{len(selected)} of {len(sentences):,} sentences, in at most {room:,} tokens, have {share:.0%} of what "
             "their words weigh"
         )
-        step.count = len(chosen)
+        step.count = len(selected)
     with query.trace.step("read chunks") as step:
-        parts = source.parts(chosen, min(query.top, max(1, room // _LEAST)))
-        hits = [Hit(rank, share, *place, "summary", spans) for rank, (place, spans) in enumerate(parts, 1)]
+        parts = source.parts(selected, min(query.top, max(1, room // _LEAST)))
+        hits = [Hit(rank, share, *fields, "summary", spans) for rank, (fields, spans) in enumerate(parts, 1)]
         step.detail, step.count = f"in {len(hits)} parts of {source.of}", len(hits)
     return Evidence(query.question, strategy, hits, [], query.trace.steps, source.chunks)
 
@@ -73,18 +73,18 @@ def _chosen(
 
     They are of ``top`` groups at most, those that say most: a hit is of one.
     """
-    asked = () if asks_overview(query.question) else words_asked(query.question)
-    weights = sentence_weights(sentences, asked)
-    chosen = cover(sentences, room, weights=weights)
-    said: dict[int | None, float] = {}
-    for sentence in chosen:
+    asked_words = () if asks_overview(query.question) else words_asked(query.question)
+    weights = sentence_weights(sentences, asked_words)
+    selected = cover(sentences, room, weights=weights)
+    group_weights: dict[int | None, float] = {}
+    for sentence in selected:
         weight = math.fsum(weights[word] for word in set(sentence.words.words))
-        said[group(sentence)] = said.get(group(sentence), 0.0) + weight
-    if len(said) > query.top:
-        kept = set(sorted(said, key=lambda one: -said[one])[: query.top])
-        chosen = cover([sentence for sentence in sentences if group(sentence) in kept], room, weights=weights)
-    shown = {word for sentence in chosen for word in sentence.words.words}
-    return chosen, math.fsum(map(weights.__getitem__, shown)) / (math.fsum(weights.values()) or 1)
+        group_weights[group(sentence)] = group_weights.get(group(sentence), 0.0) + weight
+    if len(group_weights) > query.top:
+        kept_groups = set(sorted(group_weights, key=lambda one: -group_weights[one])[: query.top])
+        selected = cover([sentence for sentence in sentences if group(sentence) in kept_groups], room, weights=weights)
+    covered_words = {word for sentence in selected for word in sentence.words.words}
+    return selected, math.fsum(map(weights.__getitem__, covered_words)) / (math.fsum(weights.values()) or 1)
 
 
 #: All of a hit between its score and its kind, and its places.
@@ -106,29 +106,33 @@ class _OfDocuments:
 
     def sentences(self) -> tuple[list[CoverSentence], str, int]:
         """The sentences to choose from, in order of document key and place; what was read, and of how many."""
-        found, told = _sentences(self._view, self._documents)
-        return found, told, len(self._documents)
+        found, detail = _sentences(self._view, self._documents)
+        return found, detail, len(self._documents)
 
     def group(self, sentence: CoverSentence) -> int:
         return sentence.document
 
     def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitPlace]:
         """The chosen sentences by the parts of documents that they stand in."""
-        view = self._view
-        of_document: dict[int, list[CoverSentence]] = {}
+        state = self._view
+        sentences_by_document: dict[int, list[CoverSentence]] = {}
         for sentence in chosen:
-            of_document.setdefault(sentence.document, []).append(sentence)
-        records = [record for record in self._documents if record.id in of_document]
-        for record, parts in zip(records, _parts(view, records, most), strict=True):
-            places = {chunk: place for place, chunk in enumerate(record.chunk_ids())}
+            sentences_by_document.setdefault(sentence.document, []).append(sentence)
+        records = [record for record in self._documents if record.id in sentences_by_document]
+        for record, parts in zip(records, _parts(state, records, most), strict=True):
+            ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
             for part in parts:
-                first, last = places[part.first_chunk], places[part.last_chunk]
-                here = [one for one in of_document[record.id] if first <= places[one.chunk] <= last]
-                if not here:
+                first, last = ordinals[part.first_chunk], ordinals[part.last_chunk]
+                part_sentences = [
+                    one for one in sentences_by_document[record.id] if first <= ordinals[one.chunk] <= last
+                ]
+                if not part_sentences:
                     continue
-                heading = " > ".join(heading_path(view.documents.outline(record.id), part.section))
-                of = f"chunk {first}" if first == last else f"chunks {first} to {last}"
-                yield _hit_place(view, here, f"{_counted(here)} of {of}", heading, record.title)
+                heading = " > ".join(heading_path(state.documents.outline(record.id), part.section))
+                chunk_range = f"chunk {first}" if first == last else f"chunks {first} to {last}"
+                yield _hit_place(
+                    state, part_sentences, f"{_counted(part_sentences)} of {chunk_range}", heading, record.title
+                )
 
 
 class _OfTopics:
@@ -143,18 +147,21 @@ class _OfTopics:
 
     def sentences(self) -> tuple[list[CoverSentence], str, int]:
         """The sentences to choose from, in order of document key and place; what was read, and of how many."""
-        view = self._view
-        if view.counters.text_bytes <= _READ_WHOLE:
-            every = cover_sentences(view, (chunk for chunk, _ in view.chunks.scan()))
-            return every, "every sentence", view.counters.documents
+        state = self._view
+        if state.counters.text_bytes <= _READ_WHOLE:
+            all_sentences = cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
+            return all_sentences, "every sentence", state.counters.documents
         topics = self._topics.largest(_MOST_TOPICS)
         self._topics.read(topics)
-        places: dict[int, set[tuple[int, int]]] = {}
+        ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for topic in topics:
             for span in self._topics.spans(topic):
-                places.setdefault(span.document, set()).add((span.start, span.end))
-        found = [*_of_places(view, places), *cover_sentences(view, in_order(view, self._topics.newer())[:_NEAREST])]
-        keys = {sentence.document: view.documents.key_of(sentence.document) for sentence in found}
+                ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
+        found = [
+            *_of_places(state, ranges_by_document),
+            *cover_sentences(state, in_order(state, self._topics.newer())[:_NEAREST]),
+        ]
+        keys = {sentence.document: state.documents.key_of(sentence.document) for sentence in found}
         found.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
         return found, "the summaries of topics, and newer chunks: all is too long", len(topics)
 
@@ -163,16 +170,16 @@ class _OfTopics:
 
     def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitPlace]:
         """The chosen sentences by topics."""
-        of_topic: dict[int | None, list[CoverSentence]] = {}
+        sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
         cut = self._cut({self.group(sentence) for sentence in chosen}, most)
         for sentence in chosen:
-            topic = next((one for one in self._topics.topics_of(sentence.chunk) if one in cut), None)
-            of_topic.setdefault(topic, []).append(sentence)
-        for topic, here in of_topic.items():  # in order of the first sentence of each
+            topic = next((candidate for candidate in self._topics.topics_of(sentence.chunk) if candidate in cut), None)
+            sentences_by_topic.setdefault(topic, []).append(sentence)
+        for topic, topic_sentences in sentences_by_topic.items():  # in order of the first sentence of each
             title = None if topic is None else self._topics.title(topic) or None
-            documents = len({sentence.document for sentence in here})
-            path = f"{_counted(here)} of {documents} document{'' if documents == 1 else 's'}"
-            yield _hit_place(self._view, here, f"{path} on {title or 'other things'}", "", title)
+            documents = len({sentence.document for sentence in topic_sentences})
+            path = f"{_counted(topic_sentences)} of {documents} document{'' if documents == 1 else 's'}"
+            yield _hit_place(self._view, topic_sentences, f"{path} on {title or 'other things'}", "", title)
 
     def _cut(self, roots: set[int | None], most: int) -> set[int]:
         """Topics that part all below some roots, the largest cut first, until there are ``most`` of them."""
@@ -201,15 +208,15 @@ def _hit_place(view: State, here: Sequence[CoverSentence], path: str, heading: s
 
 def _documents(query: Query) -> list[DocumentRecord]:
     """The documents that may answer and have a text, by their keys."""
-    view = query.view
+    state = query.view
     if query.allowed is not None:
-        found: Iterable[DocumentRecord] = map(view.documents.get, query.allowed.documents.tolist())
+        records: Iterable[DocumentRecord] = map(state.documents.get, query.allowed.documents.tolist())
     else:
-        found = view.documents.scan()
-    if (len(query.allowed) if query.allowed is not None else view.counters.documents) > _MOST_DOCUMENTS:
-        nearest = view.chunks.get_many(chunk for chunk, _ in rank_by_vector(query, _NEAREST))
-        found = map(view.documents.get, {chunk.document for chunk in nearest})
-    return sorted((record for record in found if record.groups), key=lambda record: record.key)
+        records = state.documents.scan()
+    if (len(query.allowed) if query.allowed is not None else state.counters.documents) > _MOST_DOCUMENTS:
+        nearest = state.chunks.get_many(chunk for chunk, _ in rank_by_vector(query, _NEAREST))
+        records = map(state.documents.get, {chunk.document for chunk in nearest})
+    return sorted((record for record in records if record.groups), key=lambda record: record.key)
 
 
 def _sentences(view: State, documents: Sequence[DocumentRecord]) -> tuple[list[CoverSentence], str]:
@@ -218,13 +225,13 @@ def _sentences(view: State, documents: Sequence[DocumentRecord]) -> tuple[list[C
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         return cover_sentences(view, chunks), "every sentence"
     leaves = sum(len(record.groups) for record in documents) <= _MOST_ABSTRACTS
-    places = {
-        record.id: [
-            place for number in _abstracts(record, leaves=leaves) for place in view.abstracts.get(number).summary
-        ]
+    ranges_by_document = {
+        record.id: [span for number in _abstracts(record, leaves=leaves) for span in view.abstracts.get(number).summary]
         for record in documents
     }
-    return _of_places(view, places), f"the abstracts over {'chunks' if leaves else 'documents'}: all is too long"
+    return _of_places(
+        view, ranges_by_document
+    ), f"the abstracts over {'chunks' if leaves else 'documents'}: all is too long"
 
 
 def _abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
@@ -241,9 +248,9 @@ def _of_places(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> 
         ids = list(view.documents.get(document).chunk_ids())
         starts = [chunk.start for chunk in view.chunks.get_many(ids)]
         for start, end in sorted(spans):
-            told = summary_sentence(text[start:end].decode())
+            sentence = summary_sentence(text[start:end].decode())
             chunk = ids[bisect_right(starts, start) - 1]
-            found.append(CoverSentence(document, chunk, start, end, told, sentence_words(told)))
+            found.append(CoverSentence(document, chunk, start, end, sentence, sentence_words(sentence)))
     return found
 
 
@@ -259,23 +266,25 @@ def _parts(view: State, documents: Sequence[DocumentRecord], most: int) -> list[
     """Each document cut into parts where its abstracts are, in order of the text: the longest is cut first, until there
     are ``most`` of all. Where an abstract has more below it than there may be parts, neighbours stay together."""
     cut: list[list[_DocumentPart]] = [[] for _ in documents]
-    whole = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(documents)]
-    heapq.heapify(whole)
-    parts = len(whole)
-    while whole:
-        _, number, abstract = heapq.heappop(whole)
+    heap = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(documents)]
+    heapq.heapify(heap)
+    part_count = len(heap)
+    while heap:
+        _, number, abstract = heapq.heappop(heap)
         record = view.abstracts.get(abstract)
         below = [view.abstracts.get(child) for child in record.children] if record.level else [record]
-        into = min(len(below), most - parts + 1)
-        parts += max(1, into) - 1
-        if into < 2:
+        group_count = min(len(below), most - part_count + 1)
+        part_count += max(1, group_count) - 1
+        if group_count < 2:
             cut[number].append(_DocumentPart(record.first_chunk, record.last_chunk, record.section))
-        elif into == len(below):
+        elif group_count == len(below):
             for child, node in zip(record.children, below, strict=True):
-                heapq.heappush(whole, (node.first_chunk - node.last_chunk - 1, number, child))
+                heapq.heappush(heap, (node.first_chunk - node.last_chunk - 1, number, child))
         else:
-            groups = [below[len(below) * n // into : len(below) * (n + 1) // into] for n in range(into)]
+            groups = [
+                below[len(below) * n // group_count : len(below) * (n + 1) // group_count] for n in range(group_count)
+            ]
             cut[number] += [
                 _DocumentPart(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
             ]
-    return [sorted(found) for found in cut]
+    return [sorted(document_parts) for document_parts in cut]

@@ -111,38 +111,40 @@ class Passages:
     @staticmethod
     def of(state: State) -> tuple[Passages, Matrix]:
         """Those of a state, and their unit vectors, shape (chunks, dimension)."""
-        keyed, count = [], 0
+        keys, count = [], 0
         for record in state.documents.scan():
-            keyed.append((record.key, record.id))
+            keys.append((record.key, record.id))
             count += record.chunk_count
-        order = [document for _, document in sorted(keyed)]
-        del keyed
+        order = [document for _, document in sorted(keys)]
+        del keys
         columns = tuple(array("q") for _ in range(5))
         chunks, documents, starts, ends, plain = columns
         folder = None if state.open_indexes is None else state.open_indexes.environment.path
         texts, rows = ScratchFile(folder), ScratchFile(folder)
         vectors: Matrix = np.empty((count, state.settings.dimension), np.float32)
-        places: list[tuple[int, int]] = []
+        vector_rows: list[tuple[int, int]] = []
         for document in order:
             record = state.documents.get(document)
             text = state.documents.text(document)
             ids = list(record.chunk_ids())
-            for stored in state.chunks.get_many(ids):
-                texts.append(text[stored.start : stored.end])
-                starts.append(stored.start)
+            for chunk in state.chunks.get_many(ids):
+                texts.append(text[chunk.start : chunk.end])
+                starts.append(chunk.start)
                 ends.append(len(texts))
-                places.append((stored.block, stored.row))
+                vector_rows.append((chunk.block, chunk.row))
             chunks.extend(ids)
             documents.extend([document] * len(ids))
             plain.extend([record.format == "text"] * len(ids))
-            if len(places) >= _TOGETHER or document == order[-1]:
-                read = vectors[len(chunks) - len(places) : len(chunks)]
-                read[:] = state.vectors.gather(places)
-                rows.append(read.tobytes())
-                places.clear()
-        ids_of, documents_of, starts_of, ends_of, plain_of = (np.frombuffer(column, np.int64) for column in columns)
-        shape = (plain_of.astype(np.bool_), rows, state.settings.dimension)
-        return Passages(ids_of, documents_of, starts_of, texts, ends_of, *shape), vectors
+            if len(vector_rows) >= _TOGETHER or document == order[-1]:
+                batch = vectors[len(chunks) - len(vector_rows) : len(chunks)]
+                batch[:] = state.vectors.gather(vector_rows)
+                rows.append(batch.tobytes())
+                vector_rows.clear()
+        id_array, document_array, start_array, end_array, plain_array = (
+            np.frombuffer(column, np.int64) for column in columns
+        )
+        shape = (plain_array.astype(np.bool_), rows, state.settings.dimension)
+        return Passages(id_array, document_array, start_array, texts, end_array, *shape), vectors
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -165,7 +167,7 @@ class Passages:
         total = np.zeros(self.dimension)
         for start in range(0, len(passages), _TOGETHER):
             part = passages[start : start + _TOGETHER]
-            rows = b"".join([self.vectors.read(one * size, one * size + size) for one in part])
+            rows = b"".join([self.vectors.read(position * size, position * size + size) for position in part])
             total += np.frombuffer(rows, np.float32).reshape(-1, self.dimension).sum(axis=0, dtype=np.float64)
         return total.astype("<f4").tobytes()
 
@@ -182,8 +184,8 @@ class Passages:
 
     def span(self, passage: int, start: int, end: int) -> TextPlace:
         """A place in a passage, its bytes counted from the start of the passage."""
-        before = int(self.starts[passage])
-        return TextPlace(int(self.documents[passage]), int(self.chunks[passage]), before + start, before + end)
+        offset = int(self.starts[passage])
+        return TextPlace(int(self.documents[passage]), int(self.chunks[passage]), offset + start, offset + end)
 
 
 class TopicSentence(NamedTuple):
@@ -205,8 +207,8 @@ class NamingSentences(NamedTuple):
     @property
     def passages(self) -> list[int]:
         """The passages that they stand in."""
-        found: list[int] = np.unique(self.places[:, 0]).tolist()
-        return found
+        positions: list[int] = np.unique(self.places[:, 0]).tolist()
+        return positions
 
 
 @dataclass
@@ -251,8 +253,8 @@ class _TopicLevel:
     def __init__(self, first: int, labels: Partition, below: Partition | None, above: Partition | None) -> None:
         self.first, self.labels = first, labels
         self.passages = _GroupedPlaces.of(labels)
-        of_below = None if below is None else _upwards(below, labels)
-        self.members = self.passages if of_below is None else _GroupedPlaces.of(of_below)
+        child_labels = None if below is None else _upwards(below, labels)
+        self.members = self.passages if child_labels is None else _GroupedPlaces.of(child_labels)
         self.parents = None if above is None else _upwards(labels, above)
 
     def __len__(self) -> int:
@@ -261,20 +263,20 @@ class _TopicLevel:
 
 def _upwards(labels: Partition, above: Partition) -> Partition:
     """The group above each group."""
-    found: Partition = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
-    found[labels] = above
-    return found
+    parents: Partition = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
+    parents[labels] = above
+    return parents
 
 
 def _levels(partitions: Sequence[Partition], first: int = 0) -> list[_TopicLevel]:
     """The topics of some partitions, the finest first, numbered from ``first``."""
-    found: list[_TopicLevel] = []
-    every = [None, *map(numbered, partitions), None]
-    for below, labels, above in zip(every, every[1:], every[2:], strict=False):
+    levels: list[_TopicLevel] = []
+    all_labels = [None, *map(numbered, partitions), None]
+    for finer, labels, coarser in zip(all_labels, all_labels[1:], all_labels[2:], strict=False):
         assert labels is not None
-        found.append(_TopicLevel(first, labels, below, above))
-        first += len(found[-1])
-    return found
+        levels.append(_TopicLevel(first, labels, finer, coarser))
+        first += len(levels[-1])
+    return levels
 
 
 class _ChosenPlaces:
@@ -288,26 +290,26 @@ class _ChosenPlaces:
 
     def append(self, draft: _TopicDraft) -> None:
         """Take note of the next topic."""
-        for passage, start, end, _ in draft.summary:
-            self._sentences.extend((passage, start, end))
-        for word, *place in draft.title:
+        for position, start, end, _ in draft.summary:
+            self._sentences.extend((position, start, end))
+        for word, *span in draft.title:
             if word not in self._words:
                 self._words[word] = len(self._word)
                 self._word.append(word)
-            self._titles.extend((self._words[word], *place))
+            self._titles.extend((self._words[word], *span))
         self._bounds[0].append(len(self._sentences))
         self._bounds[1].append(len(self._titles))
 
     def sentences(self, topic: int, passages: Passages) -> list[TopicSentence]:
         """The sentences of a topic."""
         first, last = self._bounds[0][topic : topic + 2]
-        return [passages.sentence(*self._sentences[place : place + 3]) for place in range(first, last, 3)]
+        return [passages.sentence(*self._sentences[index : index + 3]) for index in range(first, last, 3)]
 
     def title(self, topic: int) -> list[tuple[str, int, int, int]]:
         """The title of a topic."""
         first, last = self._bounds[1][topic : topic + 2]
-        found = (self._titles[place : place + 4] for place in range(first, last, 4))
-        return [(self._word[word], passage, start, end) for word, passage, start, end in found]
+        entries = (self._titles[index : index + 4] for index in range(first, last, 4))
+        return [(self._word[word], position, start, end) for word, position, start, end in entries]
 
 
 class TopicTree:
@@ -330,27 +332,27 @@ class TopicTree:
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
-        below = _ChosenPlaces()
+        finer_summaries = _ChosenPlaces()
         for number, level in enumerate(self._levels):
-            chosen = _ChosenPlaces()
+            summaries = _ChosenPlaces()
             for draft in self._drafts(number, level):
                 if number == 0:
                     _sum_up_passages(self._passages, draft)
                 else:
-                    _sum_up_topics(self._passages, draft, below, self._levels[number - 1].first)
-                chosen.append(draft)
+                    _sum_up_topics(self._passages, draft, finer_summaries, self._levels[number - 1].first)
+                summaries.append(draft)
                 yield _topic(self._passages, draft)
-            below = chosen
+            finer_summaries = summaries
 
     def _drafts(self, number: int, level: _TopicLevel) -> Iterator[_TopicDraft]:
         for topic in range(len(level)):
             if number:
                 members = (self._levels[number - 1].first + level.members[topic]).tolist()
-                passages = level.passages[topic].tolist()
+                positions = level.passages[topic].tolist()
             else:
                 assert self._finest is not None
-                members = passages = self._finest[topic].tolist()
-            yield _TopicDraft(number, members, passages, _parent(self._levels, number, topic))
+                members = positions = self._finest[topic].tolist()
+            yield _TopicDraft(number, members, positions, _parent(self._levels, number, topic))
 
 
 def _parent(levels: Sequence[_TopicLevel], number: int, topic: int) -> int | None:
@@ -372,25 +374,25 @@ class RelatedTree:
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
-        passages, below = self._passages, _ChosenPlaces()
+        chunks, finer_summaries = self._passages, _ChosenPlaces()
         for number, level in enumerate(self._levels):
-            chosen = _ChosenPlaces()
+            summaries = _ChosenPlaces()
             for topic in range(len(level)):
                 leaves = [self._leaves[leaf] for leaf in level.passages[topic].tolist()]
-                here = sorted({passage for leaf in leaves for passage in leaf.passages})
-                draft = _TopicDraft(number, here, here, _parent(self._levels, number, topic))
+                positions = sorted({position for leaf in leaves for position in leaf.passages})
+                draft = _TopicDraft(number, positions, positions, _parent(self._levels, number, topic))
                 if number == 0:
                     draft.entities = leaves[0].entities
-                    _sum_up_sentences(passages, draft, [passages.sentence(*row) for row in leaves[0].places.tolist()])
+                    _sum_up_sentences(chunks, draft, [chunks.sentence(*row) for row in leaves[0].places.tolist()])
                 else:
                     first = self._levels[number - 1].first
                     draft.members = (first + level.members[topic]).tolist()
-                    _sum_up_topics(passages, draft, below, first)
-                    most = sorted(leaves, key=lambda leaf: -len(leaf.passages))[:_NAMES]
-                    draft.entities = [leaf.entities[0] for leaf in most]
-                chosen.append(draft)
-                yield _topic(passages, draft)
-            below = chosen
+                    _sum_up_topics(chunks, draft, finer_summaries, first)
+                    largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.passages))[:_NAMES]
+                    draft.entities = [leaf.entities[0] for leaf in largest_leaves]
+                summaries.append(draft)
+                yield _topic(chunks, draft)
+            finer_summaries = summaries
 
 
 def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
@@ -418,49 +420,51 @@ def _or_one(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
 
 def _with_second(vectors: Matrix, finest: _TopicLevel, above: _TopicLevel, soft: float) -> _GroupedPlaces:
     """The passages of the finest topics, those among them that have a second topic which is nearly as near."""
-    joined: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for parent in range(len(above)):
         members = above.members[parent].tolist()
         if len(members) < 2:
             continue
         sums = [vectors[finest.passages[member]].astype(np.float64).sum(axis=0) for member in members]
-        centres = np.array([one / max(np.sqrt((one * one).sum()), 1e-12) for one in sums])
-        passages = above.passages[parent]
-        cosines = np.rint((vectors[passages] @ centres.T) * 10_000) / 10_000
-        own = {passage: place for place, member in enumerate(members) for passage in finest.passages[member].tolist()}
-        for passage, row in zip(passages.tolist(), cosines, strict=True):
-            mine = own[passage]
-            second = int(np.argmax(np.where(np.arange(len(row)) == mine, -np.inf, row)))
-            if row[second] >= row[mine] - soft:
-                joined.append((members[second], passage))
-    more = np.array(joined, np.int64).reshape(-1, 2)
-    topics = np.concatenate((finest.labels, more[:, 0]))
-    passages = np.concatenate((np.arange(len(finest.labels)), more[:, 1]))
-    order = np.lexsort((passages, topics))
-    return _GroupedPlaces(passages[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
+        centroids = np.array([vector / max(np.sqrt((vector * vector).sum()), 1e-12) for vector in sums])
+        positions = above.passages[parent]
+        cosines = np.rint((vectors[positions] @ centroids.T) * 10_000) / 10_000
+        own_indexes = {
+            position: index for index, member in enumerate(members) for position in finest.passages[member].tolist()
+        }
+        for position, row in zip(positions.tolist(), cosines, strict=True):
+            own_index = own_indexes[position]
+            second_index = int(np.argmax(np.where(np.arange(len(row)) == own_index, -np.inf, row)))
+            if row[second_index] >= row[own_index] - soft:
+                pairs.append((members[second_index], position))
+    extra_rows = np.array(pairs, np.int64).reshape(-1, 2)
+    topics = np.concatenate((finest.labels, extra_rows[:, 0]))
+    positions = np.concatenate((np.arange(len(finest.labels)), extra_rows[:, 1]))
+    order = np.lexsort((positions, topics))
+    return _GroupedPlaces(positions[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
 
 
 def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
-    found: list[TopicSentence] = []
-    members: Counter[str] = Counter()
+    sentences: list[TopicSentence] = []
+    chunk_counts: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for passage in draft.passages:
+    for position in draft.passages:
         words: set[str] = set()
-        for sentence in passages.told(passage):
-            found.append(sentence)
+        for sentence in passages.told(position):
+            sentences.append(sentence)
             words.update(sentence.words.words)
             counts.update(sentence.words.words)
-        members.update(words)
-    draft.summary = _chosen(passages, found, members, len(draft.passages))
-    shared = sorted(members, key=lambda word: (-members[word], -counts[word], word))
-    telling_words = _distinct(word for word in shared if not is_everyday(word))
-    draft.title = list(islice(_places(passages, found, telling_words), TITLE_WORDS))
+        chunk_counts.update(words)
+    draft.summary = _chosen(passages, sentences, chunk_counts, len(draft.passages))
+    shared = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -counts[word], word))
+    title_words = _distinct(word for word in shared if not is_everyday(word))
+    draft.title = list(islice(_places(passages, sentences, title_words), TITLE_WORDS))
     size = 0
-    for passage in draft.passages:
-        length = passages.size(passage)
+    for position in draft.passages:
+        length = passages.size(position)
         if size and size + length > _SHOWN:
             break
-        draft.shown.append((passage, 0, length))
+        draft.shown.append((position, 0, length))
         size += length
 
 
@@ -468,40 +472,40 @@ def _sum_up_sentences(passages: Passages, draft: _TopicDraft, found: Sequence[To
     words: dict[int, set[str]] = {}
     for sentence in found:
         words.setdefault(sentence.passage, set()).update(sentence.words.words)
-    members = Counter(word for of_passage in words.values() for word in of_passage)
-    draft.summary = _chosen(passages, found, members, len(words))
+    chunk_counts = Counter(word for chunk_words in words.values() for word in chunk_words)
+    draft.summary = _chosen(passages, found, chunk_counts, len(words))
     size = 0
-    for passage, start, end, _ in found:
+    for position, start, end, _ in found:
         if size and size + end - start > _SHOWN:
             break
-        draft.shown.append((passage, start, end))
+        draft.shown.append((position, start, end))
         size += end - start
 
 
 def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: _ChosenPlaces, first: int) -> None:
     """Sum a topic up from what was chosen for the level ``below``, of which ``first`` is the first topic."""
     children = [member - first for member in draft.members]
-    chosen = [below.sentences(child, passages) for child in children]
-    unique = {sentence[:3]: sentence for sentences in chosen for sentence in sentences}
-    found = [unique[place] for place in sorted(unique)]
-    members: Counter[str] = Counter()
-    for sentences in chosen:
-        members.update({word for sentence in sentences for word in sentence.words.words})
-    draft.summary = _chosen(passages, found, members, len(children))
+    child_sentences = [below.sentences(child, passages) for child in children]
+    unique = {sentence[:3]: sentence for sentences in child_sentences for sentence in sentences}
+    candidates = [unique[i] for i in sorted(unique)]
+    topic_counts: Counter[str] = Counter()
+    for sentences in child_sentences:
+        topic_counts.update({word for sentence in sentences for word in sentence.words.words})
+    draft.summary = _chosen(passages, candidates, topic_counts, len(children))
     titles: Counter[str] = Counter()
-    places: dict[str, tuple[str, int, int, int]] = {}
+    title_spans: dict[str, tuple[str, int, int, int]] = {}
     for child in children:
         for title in below.title(child):
             titles[title[0]] += 1
-            places.setdefault(title[0], title)
-    telling = _distinct(word for word, _ in titles.most_common())  # of equals the first that was met
-    draft.title = [places[word] for word in islice(telling, TITLE_WORDS)]
+            title_spans.setdefault(title[0], title)
+    title_words = _distinct(word for word, _ in titles.most_common())  # of equals the first that was met
+    draft.title = [title_spans[word] for word in islice(title_words, TITLE_WORDS)]
     size = 0
-    for place in range(SUMMARY_SENTENCES):
-        for sentences in chosen:
-            if place < len(sentences) and size < _SHOWN:
-                passage, start, end, _ = sentences[place]
-                draft.shown.append((passage, start, end))
+    for i in range(SUMMARY_SENTENCES):
+        for sentences in child_sentences:
+            if i < len(sentences) and size < _SHOWN:
+                position, start, end, _ = sentences[i]
+                draft.shown.append((position, start, end))
                 size += end - start
     draft.shown = sorted(set(draft.shown))
 
@@ -512,25 +516,25 @@ def _chosen(
     """The sentences that sum some up, in their order."""
     documents: list[int] = passages.documents[[sentence.passage for sentence in found]].tolist()
     words = [sentence.words for sentence in found]
-    several = len(set(documents)) > SUMMARY_SENTENCES // OF_ONE_DOCUMENT
-    chosen = greedy_cover(
+    has_many_documents = len(set(documents)) > SUMMARY_SENTENCES // OF_ONE_DOCUMENT
+    selected = greedy_cover(
         words,
         cover_weights(words, spread, parts),
         SUMMARY_WORDS,
         most=SUMMARY_SENTENCES,
         owners=documents,
-        most_of_one=OF_ONE_DOCUMENT if several else None,
+        most_of_one=OF_ONE_DOCUMENT if has_many_documents else None,
     )
-    return [found[number] for number in sorted(chosen)]
+    return [found[number] for number in sorted(selected)]
 
 
 def _distinct(words: Iterable[str]) -> Iterator[str]:
     """Words without digits, and of those that are forms of one another the first."""
-    met: set[str] = set()
+    seen: set[str] = set()
     for word in words:
         bare = word.rstrip("s")
-        if bare not in met and not any(sign.isdigit() for sign in word):
-            met.add(bare)
+        if bare not in seen and not any(character.isdigit() for character in word):
+            seen.add(bare)
             yield word
 
 
@@ -543,22 +547,22 @@ def _places(
             if word not in sentence.words.words:
                 continue
             text = passages.text(*sentence[:3]).decode()
-            place = _place_of(word, text)
-            if place is not None:
-                start = sentence.start + len(text[:place].encode())
-                yield word, sentence.passage, start, start + len(text[place : place + len(word)].encode())
+            offset = _place_of(word, text)
+            if offset is not None:
+                start = sentence.start + len(text[:offset].encode())
+                yield word, sentence.passage, start, start + len(text[offset : offset + len(word)].encode())
                 break
 
 
 def _place_of(word: str, text: str) -> int | None:
     """Where a word first stands by itself in a text, in any case; a pattern for each of so many would take longer."""
     lower = text.lower()
-    place = lower.find(word) if len(lower) == len(text) else -1
-    while place >= 0:
-        end = place + len(word)
-        if not (_is_word(lower[place - 1 : place]) or _is_word(lower[end : end + 1])):
-            return place
-        place = lower.find(word, place + 1)
+    offset = lower.find(word) if len(lower) == len(text) else -1
+    while offset >= 0:
+        end = offset + len(word)
+        if not (_is_word(lower[offset - 1 : offset]) or _is_word(lower[end : end + 1])):
+            return offset
+        offset = lower.find(word, offset + 1)
     return None
 
 

@@ -67,26 +67,26 @@ class TopicIndex(GenerationIndex[Topics]):
     outlined = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        related, soft = record.count("relatedness"), record.option("soft")
+        with_related, soft = record.count("relatedness"), record.option("soft")
         with states() as state:
             counters = state.counters
-            passages, vectors = Passages.of(state)
-            names = NamePlaces.of(state, passages) if related else None
+            chunks, vectors = Passages.of(state)
+            mentions = NamePlaces.of(state, chunks) if with_related else None
             opened = state.open_indexes
         if opened is not None:
             opened.environment.release_pages()  # all of the file was read
         method, size, levels = record.choice("method"), record.count("size"), record.count("levels")
-        kept = vectors if related or soft else None
+        kept_vectors = vectors if with_related or soft else None
         rounds = partitions_of(vectors, method, size, levels)
         del vectors  # of a large store a third of what is held
         partitions = list(rounds)
-        trees: list[TopicTree | RelatedTree] = [TopicTree(passages, partitions, soft, kept)]
-        if names is not None and kept is not None:
-            leaves = naming_sentences(passages, names)
+        trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, kept_vectors)]
+        if mentions is not None and kept_vectors is not None:
+            leaves = naming_sentences(chunks, mentions)
             groups: Sequence[Partition] = ()
             if leaves and levels > 1:
-                groups = list(partitions_of(leaf_vectors(kept, leaves), method, size, levels - 1))
-            trees.append(RelatedTree(passages, leaves, groups, len(trees[0])))
+                groups = list(partitions_of(leaf_vectors(kept_vectors, leaves), method, size, levels - 1))
+            trees.append(RelatedTree(chunks, leaves, groups, len(trees[0])))
         columns = TreeColumns()
         rows: Mapping[str, KeyedRows] = {
             TOPICS_TABLE: topic_rows(_told(trees, tools), columns),
@@ -100,14 +100,14 @@ class TopicIndex(GenerationIndex[Topics]):
 
     def describe(self, bound: Topics) -> str:
         tree = bound.tree
-        found = f"{tree.similar:,} topics of {len(tree.known_chunks):,} chunks in {bound.levels} levels"
+        description = f"{tree.similar:,} topics of {len(tree.known_chunks):,} chunks in {bound.levels} levels"
         leaves = len(tree.at(0, related=True))
         if leaves:
-            found += f"; {len(tree) - tree.similar:,} of what is related, {leaves:,} of them of one name"
-        newer = len(bound.newer())
-        if newer:
-            found += f"; {newer:,} chunk{' is' if newer == 1 else 's are'} newer"
-        return found + bound.described_texts()
+            description += f"; {len(tree) - tree.similar:,} of what is related, {leaves:,} of them of one name"
+        newer_count = len(bound.newer())
+        if newer_count:
+            description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
+        return description + bound.described_texts()
 
     def dump(self, bound: Topics, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
         def places(spans: Iterable[TextPlace]) -> tuple[Any, ...]:
@@ -117,12 +117,12 @@ class TopicIndex(GenerationIndex[Topics]):
             TOPICS_TABLE: [
                 (
                     number,
-                    *(one.level, one.parent, one.chunks, one.documents, one.content),
-                    tuple(map(names.chunk, one.children)) if one.level == 0 else tuple(one.children),
-                    *(places(spans) for spans in (one.title, one.summary, one.shown)),
-                    *([tuple(map(names.entity, one.entities))] if one.related else []),
+                    *(topic.level, topic.parent, topic.chunks, topic.documents, topic.content),
+                    tuple(map(names.chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
+                    *(places(spans) for spans in (topic.title, topic.summary, topic.shown)),
+                    *([tuple(map(names.entity, topic.entities))] if topic.related else []),
                 )
-                for number, one in bound.stored()
+                for number, topic in bound.stored()
             ]
         }
 
@@ -137,10 +137,10 @@ class TopicIndex(GenerationIndex[Topics]):
         yield from bound.unplaced()
 
     def writings(self, bound: Topics) -> Iterable[Writing]:
-        met: set[bytes] = set()  # a topic of one name may be made of the same as that above it
+        seen: set[bytes] = set()  # a topic of one name may be made of the same as that above it
         for number, one in bound.stored():
-            if one.chunks > 1 and one.content not in met and bound.is_whole(number):
-                met.add(one.content)
+            if one.chunks > 1 and one.content not in seen and bound.is_whole(number):
+                seen.add(one.content)
                 yield Writing(one.content, one.chunks, f"topic {number}", number)
 
     def prompt(self, bound: Topics, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
@@ -151,8 +151,8 @@ class TopicIndex(GenerationIndex[Topics]):
             return None
         texts = bound.shown(writing.group)
         quotation = Quotation(texts)
-        shown = "\n\n".join(map(quotation.of, texts))
-        messages = [{"role": "system", "content": _TASK}, {"role": "user", "content": shown}]
+        quoted_texts = "\n\n".join(map(quotation.of, texts))
+        messages = [{"role": "system", "content": _TASK}, {"role": "user", "content": quoted_texts}]
         return StructuredPrompt("topic", messages, _SCHEMA)
 
     def outline(self, bound: Topics) -> Iterable[OutlineNode]:
@@ -172,14 +172,14 @@ def _told(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterat
 
 def _outlined(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
     """Topics, those with the most chunks first."""
-    counted = sorted(((len(bound.chunks(topic)), topic) for topic in topics), key=lambda one: (-one[0], one[1]))
-    for count, topic in counted:
-        written = bound.written(topic)
-        detail = f"by {written.model}" if written is not None else ""
-        if bound.is_related(topic):
+    sizes = sorted(((len(bound.chunks(number)), number) for number in topics), key=lambda one: (-one[0], one[1]))
+    for count, number in sizes:
+        model_text = bound.written(number)
+        detail = f"by {model_text.model}" if model_text is not None else ""
+        if bound.is_related(number):
             detail = f"what is related, {detail}" if detail else "what is related"
-        children = bound.children(topic)
-        yield OutlineNode(bound.title(topic), detail, count, lambda below=children: _outlined(bound, below))  # type: ignore[misc]
+        children = bound.children(number)
+        yield OutlineNode(bound.title(number), detail, count, lambda below=children: _outlined(bound, below))  # type: ignore[misc]
 
 
 #: The one that strategies ask for.

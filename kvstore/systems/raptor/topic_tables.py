@@ -16,34 +16,34 @@ from .topics import Topics
 
 
 def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
-    bound = bound_generation(reader.view, TOPICS)
-    for topic, one in bound.stored() if bound is not None else ():
-        if bound is not None and bound.alive(topic):
-            written = bound.written(topic)
-            chunks = bound.chunks(topic)
+    topics = bound_generation(reader.view, TOPICS)
+    for number, one in topics.stored() if topics is not None else ():
+        if topics is not None and topics.alive(number):
+            model_text = topics.written(number)
+            chunks = topics.chunks(number)
             yield (
-                topic,
+                number,
                 one.level,
                 one.parent,
-                bound.title(topic),
+                topics.title(number),
                 len(chunks),
                 len({record.document for record in reader.view.chunks.get_many(chunks)}),
-                bound.stale(topic),
-                None if written is None else written.model,
-                bound.text(topic),
-                _tree(bound, topic),
+                topics.stale(number),
+                None if model_text is None else model_text.model,
+                topics.text(number),
+                _tree(topics, number),
             )
 
 
 def _members(reader: Reader) -> Iterator[tuple[Any, ...]]:
-    bound = bound_generation(reader.view, TOPICS)
-    if bound is None:
+    topics = bound_generation(reader.view, TOPICS)
+    if topics is None:
         return
-    for topic in (*bound.at(0), *bound.at(0, related=True)):
-        chunks = bound.chunks(topic)
+    for topic in (*topics.at(0), *topics.at(0, related=True)):
+        chunks = topics.chunks(topic)
         for chunk, record in zip(chunks, reader.view.chunks.get_many(chunks), strict=True):
-            newer = chunk >= bound.chunk_stop
-            yield topic, reader.view.documents.key_of(record.document), record.ordinal, newer, _tree(bound, topic)
+            is_newer = chunk >= topics.chunk_stop
+            yield topic, reader.view.documents.key_of(record.document), record.ordinal, is_newer, _tree(topics, topic)
 
 
 def _tree(bound: Topics, topic: int) -> str:

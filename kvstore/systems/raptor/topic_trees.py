@@ -81,18 +81,18 @@ class StoredTopicTrees:
     @classmethod
     def of(cls, rows: GenerationRows) -> StoredTopicTrees:
         """That of a generation; raises CorruptionError where it is none."""
-        found: list[list[npt.NDArray[Any]]] = [[np.empty(0, type)] for type in ("u1", "<u4", "<u4", "<u8")]
+        blocks: list[list[npt.NDArray[Any]]] = [[np.empty(0, type)] for type in ("u1", "<u4", "<u4", "<u8")]
         for _, row in rows.scan(TREES_TABLE):
-            for columns, column in zip(found, row, strict=True):
+            for columns, column in zip(blocks, row, strict=True):
                 columns.append(np.frombuffer(column, columns[0].dtype))
-        levels, above, counts, chunks = map(np.concatenate, found)
-        parents = np.where(above == _NONE, ROOT, above.astype(np.int64))
+        levels, stored_parents, counts, chunks = map(np.concatenate, blocks)
+        parents = np.where(stored_parents == _NONE, ROOT, stored_parents.astype(np.int64))
         tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.head["similar"]))
-        below = np.flatnonzero(parents != ROOT)
-        whole = len(tree) == rows.head["topics"] and len(chunks) == counts[levels == 0].sum()
-        if not whole or (parents[below] <= below).any():
+        children = np.flatnonzero(parents != ROOT)
+        is_complete = len(tree) == rows.head["topics"] and len(chunks) == counts[levels == 0].sum()
+        if not is_complete or (parents[children] <= children).any():
             raise CorruptionError("index topics: its trees are damaged; DROP INDEX topics, and make it anew")
-        if (parents >= len(tree)).any() or (levels[parents[below]] != levels[below] + 1).any():
+        if (parents >= len(tree)).any() or (levels[parents[children]] != levels[children] + 1).any():
             raise CorruptionError("index topics: its trees contradict each other; DROP INDEX topics, and make it anew")
         return tree
 
@@ -138,8 +138,10 @@ class StoredTopicTrees:
         if related and self.similar == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
-        wanted = np.array(chunks, np.uint64)
-        bounds = zip(np.searchsorted(ids, wanted).tolist(), np.searchsorted(ids, wanted, "right").tolist(), strict=True)
+        chunk_ids = np.array(chunks, np.uint64)
+        bounds = zip(
+            np.searchsorted(ids, chunk_ids).tolist(), np.searchsorted(ids, chunk_ids, "right").tolist(), strict=True
+        )
         return [
             [leaf for leaf in leaves[first:last].tolist() if self.is_related(leaf) == related] for first, last in bounds
         ]
@@ -149,10 +151,10 @@ class StoredTopicTrees:
         of the coarsest those with the most chunks, equals by their order."""
         levels = self.levels[: self.similar]
         for level in range(int(levels.max(initial=0)) + 1):
-            found = np.flatnonzero(levels == level)
-            if len(found) <= most:
-                return found
-        return np.sort(found[np.argsort(-self.sizes[found], kind="stable")[:most]])
+            topics = np.flatnonzero(levels == level)
+            if len(topics) <= most:
+                return topics
+        return np.sort(topics[np.argsort(-self.sizes[topics], kind="stable")[:most]])
 
     @cached_property
     def parts_chunks(self) -> bool:
@@ -165,11 +167,11 @@ class StoredTopicTrees:
     def branching(self) -> Partition:
         """Of each topic the one that has the same chunks and is made of several, or of chunks: itself, or below it."""
         found = np.arange(len(self))
-        only = np.flatnonzero(self._children.counts == 1)
-        below = self._children.of_all(only)
+        single_child_topics = np.flatnonzero(self._children.counts == 1)
+        children = self._children.of_all(single_child_topics)
         for level in range(1, int(self.levels.max(initial=0)) + 1):
-            here = self.levels[only] == level
-            found[only[here]] = found[below[here]]
+            at_level = self.levels[single_child_topics] == level
+            found[single_child_topics[at_level]] = found[children[at_level]]
         return found
 
     @cached_property
@@ -179,8 +181,8 @@ class StoredTopicTrees:
         return np.unique(ids[leaves < self.similar])
 
     def _of_tree(self, related: bool) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar) == related
-        return found
+        mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar) == related
+        return mask
 
     @cached_property
     def _leaves_by_chunk(self) -> tuple[Ids, Partition]:

@@ -129,8 +129,10 @@ class Topics:
             if not self.stale(topic):
                 return [topic], []
             if self.tree.levels[topic] and self.tree.parts_chunks and not self.is_related(topic):
-                below = [self.summands(child) for child in self.tree.children(topic)]
-                topics, chunks = ([one for part in parts for one in part] for parts in zip(*below, strict=True))
+                child_summands = [self.summands(child) for child in self.tree.children(topic)]
+                topics, chunks = (
+                    [number for part in parts for number in part] for parts in zip(*child_summands, strict=True)
+                )
                 return topics, chunks
         return [], self.chunks(topic)
 
@@ -141,11 +143,11 @@ class Topics:
     def chunks(self, topic: int) -> list[int]:
         """The living chunks below it, newer ones last."""
         found: dict[int, None] = {}
-        newer: dict[int, None] = {}
+        newer_chunks: dict[int, None] = {}
         for finest in self.tree.finest(topic):
             found.update((chunk, None) for chunk in self.tree.chunks(finest) if self._is_there(chunk))
-            newer.update((chunk, None) for chunk in self._newer_of.get(finest, ()))
-        return [*found, *newer]
+            newer_chunks.update((chunk, None) for chunk in self._newer_of.get(finest, ()))
+        return [*found, *newer_chunks]
 
     def topics_of(self, chunk: int) -> list[int]:
         """The topics that a chunk is below, the finest first; of several finest ones the first leads upwards."""
@@ -153,20 +155,20 @@ class Topics:
 
     def topics_of_each(self, chunks: Sequence[int]) -> list[list[int]]:
         """The topics that each of some chunks is below; see :meth:`topics_of`."""
-        found = self._leaves(chunks)
-        for chunk, finest in zip(chunks, found, strict=True):
+        leaves_by_chunk = self._leaves(chunks)
+        for chunk, finest in zip(chunks, leaves_by_chunk, strict=True):
             if not finest and chunk in self._placed:
                 finest.append(self._placed[chunk])
-        return [[*finest, *self._above(finest[:1])] for finest in found]
+        return [[*finest, *self._above(finest[:1])] for finest in leaves_by_chunk]
 
     def related_of_each(self, chunks: Sequence[int]) -> list[list[int]]:
         """The topics of what is related that each of some chunks is below: those of its names, and all above any of
         these."""
-        found = []
+        topics_by_chunk = []
         for chunk, finest in zip(chunks, self.tree.leaves_of(chunks, related=True), strict=True):
             leaves = finest or self._related_newer.get(chunk, ())
-            found.append([*leaves, *self._above(leaves)])
-        return found
+            topics_by_chunk.append([*leaves, *self._above(leaves)])
+        return topics_by_chunk
 
     def newer(self) -> list[int]:
         """The chunks that came after it was made."""
@@ -175,9 +177,9 @@ class Topics:
     def title(self, topic: int) -> str:
         """What it is called: by a model, or by words that its members share, or the names of what is related; empty
         where none is left."""
-        written = self.written(topic)
-        if written is not None:
-            return str(written.value["title"])
+        model_text = self.written(topic)
+        if model_text is not None:
+            return str(model_text.value["title"])
         if self.is_related(topic):
             return ", ".join(self._names(topic))
         return ", ".join(map(self._text, self._living(self.get(topic).title)))
@@ -188,9 +190,9 @@ class Topics:
 
     def text(self, topic: int) -> str:
         """Its summary: a model's, or its sentences."""
-        written = self.written(topic)
-        if written is not None:
-            return str(written.value["summary"])
+        model_text = self.written(topic)
+        if model_text is not None:
+            return str(model_text.value["summary"])
         return " ".join(summary_sentence(self._text(span)) for span in self.spans(topic))
 
     def written(self, topic: int) -> WrittenText | None:
@@ -215,12 +217,12 @@ class Topics:
         """How many of the texts that a model may write are there, by which models; empty where none is."""
         models: Counter[str] = Counter()
         texts = 0
-        for _, one in self.stored() if self._state.lmdb.count(tables.WRITTEN) else ():
-            if one.chunks > 1:
+        for _, topic in self.stored() if self._state.lmdb.count(tables.WRITTEN) else ():
+            if topic.chunks > 1:
                 texts += 1
-                whole = all(self._has(span.document) for span in one.shown)
-                written = written_text(self._state.lmdb, one.content) if whole else None
-                models.update(() if written is None else (written.model,))
+                is_whole = all(self._has(span.document) for span in topic.shown)
+                model_text = written_text(self._state.lmdb, topic.content) if is_whole else None
+                models.update(() if model_text is None else (model_text.model,))
         return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
 
     def unplaced(self) -> Iterator[str]:
@@ -232,13 +234,13 @@ class Topics:
 
     def _above(self, finest: Sequence[int]) -> list[int]:
         """All that is above some topics, the nearest first, each once."""
-        found: dict[int, None] = {}
+        ancestors: dict[int, None] = {}
         for topic in finest:
             above = self.tree.parent(topic)
-            while above is not None and above not in found:
-                found[above] = None
+            while above is not None and above not in ancestors:
+                ancestors[above] = None
                 above = self.tree.parent(above)
-        return list(found)
+        return list(ancestors)
 
     def _names(self, topic: int) -> list[str]:
         """The names that it is called by, as far as they are there; none is a part of another."""
@@ -260,25 +262,25 @@ class Topics:
         return [span for span in spans if self._has(span.document)]
 
     def _has(self, document: int) -> bool:
-        found = self._documents.get(document)
-        if found is None:
-            found = self._documents[document] = self._state.documents.has(document)
-        return found
+        exists = self._documents.get(document)
+        if exists is None:
+            exists = self._documents[document] = self._state.documents.has(document)
+        return exists
 
     def _has_changed(self, finest: int) -> bool:
-        found = self._finest.get(finest)
-        if found is None:
-            found = finest in self._newer_of or not all(map(self._is_there, self.tree.chunks(finest)))
-            self._finest[finest] = found
-        return found
+        changed = self._finest.get(finest)
+        if changed is None:
+            changed = finest in self._newer_of or not all(map(self._is_there, self.tree.chunks(finest)))
+            self._finest[finest] = changed
+        return changed
 
     def _is_there(self, chunk: int) -> bool:
         if not self._lost:
             return True
-        found = self._chunks.get(chunk)
-        if found is None:
-            found = self._chunks[chunk] = self._state.chunks.has_many([chunk])[0]
-        return found
+        exists = self._chunks.get(chunk)
+        if exists is None:
+            exists = self._chunks[chunk] = self._state.chunks.has_many([chunk])[0]
+        return exists
 
     def _text(self, span: TextPlace) -> str:
         return self._state.documents.text_slice(span.document, span.start, span.end)
@@ -301,28 +303,28 @@ class Topics:
     @cached_property
     def _newer_of(self) -> Mapping[int, Sequence[int]]:
         """The newer chunks by the finest topic in which each is placed."""
-        found: dict[int, list[int]] = {}
+        chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._placed.items():
-            found.setdefault(topic, []).append(chunk)
+            chunks_by_topic.setdefault(topic, []).append(chunk)
         for chunk, topics in self._related_newer.items():
             for topic in topics:
-                found.setdefault(topic, []).append(chunk)
-        return found
+                chunks_by_topic.setdefault(topic, []).append(chunk)
+        return chunks_by_topic
 
     @cached_property
     def _related_newer(self) -> Mapping[int, Sequence[int]]:
         """The leaves of what is related, with an older chunk each, that newer chunks name."""
         if not self._newer or not self._of_entity:
             return {}
-        shown = shown_entities(self._state)
-        found: dict[int, list[int]] = {}
+        display = shown_entities(self._state)
+        leaves_by_chunk: dict[int, list[int]] = {}
         for chunk in self._newer:
-            names = (shown.one(entity) for entity, _, _ in self._state.mentions.in_chunk(chunk))
+            names = (display.one(entity) for entity, _, _ in self._state.mentions.in_chunk(chunk))
             leaves = sorted({self._of_entity[entity] for entity in names if entity in self._of_entity})
-            living = [leaf for leaf in leaves if any(map(self._is_there, self.tree.chunks(leaf)))]
-            if living:
-                found[chunk] = living
-        return found
+            living_leaves = [leaf for leaf in leaves if any(map(self._is_there, self.tree.chunks(leaf)))]
+            if living_leaves:
+                leaves_by_chunk[chunk] = living_leaves
+        return leaves_by_chunk
 
     @cached_property
     def _placed(self) -> Mapping[int, int]:
@@ -331,18 +333,18 @@ class Topics:
             return {}
         records = self._state.chunks.get_many(self._newer)
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
-        near = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
-        placed = [(chunk, older) for chunk, older in zip(self._newer, near, strict=True) if older is not None]
-        leaves = self._leaves([older for _, older in placed])
-        return {chunk: finest[0] for (chunk, _), finest in zip(placed, leaves, strict=True) if finest}
+        nearest = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
+        pairs = [(chunk, older) for chunk, older in zip(self._newer, nearest, strict=True) if older is not None]
+        leaves = self._leaves([older for _, older in pairs])
+        return {chunk: finest[0] for (chunk, _), finest in zip(pairs, leaves, strict=True) if finest}
 
     def _nearest(self, vector: Matrix) -> int | None:
         """The older chunk nearest to a vector."""
         count = _NEIGHBOURS
         while True:
             ranking, _ = nearest_chunks(self._state, vector, count)
-            near = [chunk for chunk, _ in ranking]
-            older = next((chunk for chunk, finest in zip(near, self._leaves(near), strict=True) if finest), None)
+            chunks = [chunk for chunk, _ in ranking]
+            older = next((chunk for chunk, finest in zip(chunks, self._leaves(chunks), strict=True) if finest), None)
             if older is not None or len(ranking) < count:
                 return older
             count *= 8
@@ -359,8 +361,8 @@ class Topics:
             products = vectors @ matrix[older].T
             best = products.argmax(axis=1)
             values = products[np.arange(len(vectors)), best]
-            better = values > cosines
-            cosines[better], chunks[better] = values[better], ids[best[better]]
+            is_better = values > cosines
+            cosines[is_better], chunks[is_better] = values[is_better], ids[best[is_better]]
         near: list[int] = chunks.tolist()
         return [chunk if finest else None for chunk, finest in zip(near, self._leaves(near), strict=True)]
 
@@ -380,8 +382,8 @@ def _lacking(topic: int) -> CorruptionError:
 
 def _leaves_of_entities(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
     leaves = tree.at(0, related=True).tolist()
-    found = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
-    return {entity: leaf for leaf, row in zip(leaves, found, strict=True) if row is not None for entity in row[-1]}
+    leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
+    return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}
 
 
 def topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
@@ -393,6 +395,6 @@ def topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[
 
 def read_topic(place: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
     """The topic of a row, with its place in the trees: level, parent and children."""
-    chunks, documents, title, summary, shown, content, total, *entities = row
-    title, summary, shown = ([TextPlace(*span) for span in spans] for spans in (title, summary, shown))
-    return Topic(*place, chunks, documents, title, summary, shown, content, total, *entities)
+    chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
+    title, summary, prompt_spans = ([TextPlace(*span) for span in spans] for spans in (title, summary, prompt_spans))
+    return Topic(*place, chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities)

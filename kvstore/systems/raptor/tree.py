@@ -73,7 +73,7 @@ class _DocumentTree:
         self.view = trees.query.view
         self.record = record
         self.ids = ids
-        self.places = {chunk: place for place, chunk in enumerate(ids)}
+        self.places = {chunk: ordinal for ordinal, chunk in enumerate(ids)}
         self.sums = sums
 
     def heading(self, section: int) -> str:
@@ -90,8 +90,8 @@ class _DocumentNode(_TreeNode):
     @property
     def centre(self) -> npt.NDArray[np.float64]:
         """The sum of the vectors of its chunks."""
-        found: npt.NDArray[np.float64] = self.tree.sums[self.last + 1] - self.tree.sums[self.first]
-        return found
+        vector_sum: npt.NDArray[np.float64] = self.tree.sums[self.last + 1] - self.tree.sums[self.first]
+        return vector_sum
 
     @property
     def place(self) -> tuple[str, int]:
@@ -113,8 +113,8 @@ class _ChunkNode(_DocumentNode):
         record = self.tree.record
         stored = self.tree.view.chunks.get(self.chunk)
         text = self.tree.view.documents.text_slice(record.id, stored.start, stored.end)
-        place = (record.key, stored.ordinal, text, f"cosine {self.cosine:.3f}", stored.start, stored.end)
-        return Hit(rank, self.cosine, *place, self.tree.heading(stored.section), record.title)
+        fields = (record.key, stored.ordinal, text, f"cosine {self.cosine:.3f}", stored.start, stored.end)
+        return Hit(rank, self.cosine, *fields, self.tree.heading(stored.section), record.title)
 
 
 class _AbstractNode(_DocumentNode):
@@ -132,9 +132,9 @@ class _AbstractNode(_DocumentNode):
         return [self.tree.trees.chunk(self.tree, chunk) for chunk in self.tree.ids[self.first : self.last + 1]]
 
     def hit(self, rank: int) -> Hit:
-        view, record = self.tree.view, self.tree.record
+        state, record = self.tree.view, self.tree.record
         first, last = self.first, self.last
-        starts = [chunk.start for chunk in view.chunks.get_many(self.tree.ids[first : last + 1])]
+        starts = [chunk.start for chunk in state.chunks.get_many(self.tree.ids[first : last + 1])]
         spans = tuple(
             TextSpan(record.key, first + bisect_right(starts, start) - 1, start, end)
             for start, end in self._record.summary
@@ -142,7 +142,7 @@ class _AbstractNode(_DocumentNode):
         number = record.abstract_ordinal(self._number)
         path = f"abstract {number}, of chunks {first} to {last}: cosine {self.cosine:.3f}"
         heading = self.tree.heading(self._record.section)
-        return _summary(rank, self.cosine, view.abstracts.text(self._record), path, heading, record.title, spans)
+        return _summary(rank, self.cosine, state.abstracts.text(self._record), path, heading, record.title, spans)
 
 
 class _TopicNode(_TreeNode):
@@ -163,11 +163,11 @@ class _TopicNode(_TreeNode):
 
     @cached_property
     def _spans(self) -> tuple[TextSpan, ...]:
-        view = self._trees.query.view
+        state = self._trees.query.view
         spans = self.topics.spans(self.number)
-        chunks = view.chunks.get_many(span.chunk for span in spans)
+        chunks = state.chunks.get_many(span.chunk for span in spans)
         return tuple(
-            TextSpan(view.documents.key_of(span.document), chunk.ordinal, span.start, span.end)
+            TextSpan(state.documents.key_of(span.document), chunk.ordinal, span.start, span.end)
             for span, chunk in zip(spans, chunks, strict=True)
         )
 
@@ -185,10 +185,10 @@ class _TopicNode(_TreeNode):
         if not self._spans or self.broad:
             return None
         title = self.topics.title(self.number) or None
-        of = f"topic of {self.size} chunks"
+        label = f"topic of {self.size} chunks"
         if self.topics.is_related(self.number):
-            of += " on what is related"
-        path = f"{of}: cosine {self.cosine:.3f}"
+            label += " on what is related"
+        path = f"{label}: cosine {self.cosine:.3f}"
         return _summary(rank, self.cosine, self.topics.text(self.number), path, "", title, self._spans)
 
 
@@ -196,8 +196,8 @@ def _summary(
     rank: int, score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
     first = spans[0]
-    place = (first.document, first.ordinal, text, path, first.start, first.end)
-    return Hit(rank, score, *place, heading, title, "summary", spans)
+    fields = (first.document, first.ordinal, text, path, first.start, first.end)
+    return Hit(rank, score, *fields, heading, title, "summary", spans)
 
 
 class _Trees:
@@ -227,22 +227,22 @@ class _Trees:
 
     def abstracts(self, places: Sequence[tuple[_DocumentTree, int]]) -> list[_AbstractNode]:
         """The nodes of some abstracts."""
-        new = {number: tree for tree, number in places if number not in self._abstracts}
-        for (number, tree), record in zip(new.items(), self._view.abstracts.get_many(new), strict=True):
+        missing = {number: tree for tree, number in places if number not in self._abstracts}
+        for (number, tree), record in zip(missing.items(), self._view.abstracts.get_many(missing), strict=True):
             self._abstracts[number] = _AbstractNode(tree, number, record)
         return [self._abstracts[number] for _, number in places]
 
     def abstracts_above(self, chunks: Sequence[_ChunkNode]) -> list[list[_AbstractNode]]:
         """The abstracts above each of some chunks, the nearest first."""
         found: list[list[_AbstractNode]] = [[] for _ in chunks]
-        above = [(place, chunk.tree, chunk.chunk // GROUP) for place, chunk in enumerate(chunks)]
-        while above:
-            nodes = self.abstracts([(tree, number) for _, tree, number in above])
-            for (place, _, _), node in zip(above, nodes, strict=True):
-                found[place].append(node)
-            above = [
-                (place, tree, node.parent)
-                for (place, tree, _), node in zip(above, nodes, strict=True)
+        pending = [(index, chunk.tree, chunk.chunk // GROUP) for index, chunk in enumerate(chunks)]
+        while pending:
+            nodes = self.abstracts([(tree, number) for _, tree, number in pending])
+            for (index, _, _), node in zip(pending, nodes, strict=True):
+                found[index].append(node)
+            pending = [
+                (index, tree, node.parent)
+                for (index, tree, _), node in zip(pending, nodes, strict=True)
                 if node.parent is not None
             ]
         return found
@@ -254,33 +254,36 @@ class _Trees:
 
     def weigh(self, nodes: Iterable[_TreeNode]) -> None:
         """Compare nodes with the question that were not compared before."""
-        new = [node for node in nodes if isnan(node.cosine)]
-        inside = [node for node in new if isinstance(node, _DocumentNode)]
-        topics = [node for node in new if isinstance(node, _TopicNode)]
-        centres = np.array([node.centre for node in inside]).reshape(-1, self._view.vectors.dimension)
-        if topics:
-            centres = np.concatenate((centres, self._totals(topics)))
-        lengths = np.sqrt(np.einsum("ij,ij->i", centres, centres))
-        cosines = centres @ self.query.vector.astype(np.float64) / np.where(lengths == 0, 1, lengths)
-        for node, cosine in zip([*inside, *topics], np.round(cosines, _DECIMALS).tolist(), strict=True):
+        unscored = [node for node in nodes if isnan(node.cosine)]
+        document_nodes = [node for node in unscored if isinstance(node, _DocumentNode)]
+        topic_nodes = [node for node in unscored if isinstance(node, _TopicNode)]
+        vector_sums = np.array([node.centre for node in document_nodes]).reshape(-1, self._view.vectors.dimension)
+        if topic_nodes:
+            vector_sums = np.concatenate((vector_sums, self._totals(topic_nodes)))
+        lengths = np.sqrt(np.einsum("ij,ij->i", vector_sums, vector_sums))
+        cosines = vector_sums @ self.query.vector.astype(np.float64) / np.where(lengths == 0, 1, lengths)
+        for node, cosine in zip([*document_nodes, *topic_nodes], np.round(cosines, _DECIMALS).tolist(), strict=True):
             node.cosine = cosine
 
     def _totals(self, nodes: Sequence[_TopicNode]) -> npt.NDArray[np.float64]:
         """The sums of the vectors of the chunks below some topics, shape (topics, dimension)."""
         topics = nodes[0].topics
         branching = topics.tree.branching[[node.number for node in nodes]]
-        distinct, which = np.unique(branching, return_inverse=True)
+        distinct, inverse = np.unique(branching, return_inverse=True)
         summands = list(map(topics.summands, distinct.tolist()))
-        below = list(dict.fromkeys(topic for some, _ in summands for topic in some))
-        chunks = list(dict.fromkeys(chunk for _, some in summands for chunk in some))
+        stored_topics = list(dict.fromkeys(topic for numbers, _ in summands for topic in numbers))
+        chunks = list(dict.fromkeys(chunk for _, numbers in summands for chunk in numbers))
         self._read_vectors(chunks)
-        rows = np.array([*topics.totals(below), *(self._vectors[chunk] for chunk in chunks)])
-        of_topic = {topic: place for place, topic in enumerate(below)}
-        of_chunk = {chunk: place for place, chunk in enumerate(chunks, len(below))}
-        places = [[*map(of_topic.__getitem__, one), *map(of_chunk.__getitem__, other)] for one, other in summands]
-        starts = np.cumsum([0, *map(len, places[:-1])])
-        totals: npt.NDArray[np.float64] = np.add.reduceat(rows[[*chain(*places)]], starts, axis=0, dtype=np.float64)
-        return totals[which]
+        rows = np.array([*topics.totals(stored_topics), *(self._vectors[chunk] for chunk in chunks)])
+        topic_rows = {topic: row for row, topic in enumerate(stored_topics)}
+        chunk_rows = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
+        row_groups = [
+            [*map(topic_rows.__getitem__, topic_part), *map(chunk_rows.__getitem__, chunk_part)]
+            for topic_part, chunk_part in summands
+        ]
+        starts = np.cumsum([0, *map(len, row_groups[:-1])])
+        totals: npt.NDArray[np.float64] = np.add.reduceat(rows[[*chain(*row_groups)]], starts, axis=0, dtype=np.float64)
+        return totals[inverse]
 
     def _read(self, documents: Sequence[int]) -> None:
         """Read documents that are not known, and the vectors of their chunks."""
@@ -298,69 +301,69 @@ class _Trees:
             first = last
 
     def _read_vectors(self, chunks: Iterable[int]) -> None:
-        new = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._vectors]
-        self._find(new)
-        rows = [(self._records[chunk].block, self._records[chunk].row) for chunk in new]
-        self._vectors.update(zip(new, self._view.vectors.gather(rows), strict=True))
+        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._vectors]
+        self._find(missing)
+        rows = [(self._records[chunk].block, self._records[chunk].row) for chunk in missing]
+        self._vectors.update(zip(missing, self._view.vectors.gather(rows), strict=True))
 
     def _find(self, chunks: Iterable[int]) -> None:
-        new = [chunk for chunk in chunks if chunk not in self._records]
-        self._records.update(zip(new, self._view.chunks.get_many(new), strict=True))
+        missing = [chunk for chunk in chunks if chunk not in self._records]
+        self._records.update(zip(missing, self._view.chunks.get_many(missing), strict=True))
 
 
 def collapsed(query: Query, strategy: str) -> Evidence:
     """Chunks and what stands above them in one ranking."""
-    trees, topics, nearest = _near(query)
+    cache, topics, nearest = _near(query)
     with query.trace.step("collapse tree") as step:
         nodes: dict[_TreeNode, None] = {}
-        above = zip(nearest, trees.abstracts_above(nearest), _topics_above(topics, nearest), strict=True)
-        for node, abstracts, numbers in above:
+        rows = zip(nearest, cache.abstracts_above(nearest), _topics_above(topics, nearest), strict=True)
+        for node, abstracts, numbers in rows:
             nodes.update(dict.fromkeys((node, *abstracts)))
             if topics is not None:
-                nodes.update(dict.fromkeys(trees.topic(topics, number) for number in numbers))
+                nodes.update(dict.fromkeys(cache.topic(topics, number) for number in numbers))
         step.detail = f"of {len(nearest)} nearest chunks and what stands above them"
         step.count = len(nodes)
-    found = [node for node in nodes if not (isinstance(node, _TopicNode) and node.broad)]
-    trees.weigh(found)
-    return _evidence(query, strategy, found)
+    candidates = [node for node in nodes if not (isinstance(node, _TopicNode) and node.broad)]
+    cache.weigh(candidates)
+    return _evidence(query, strategy, candidates)
 
 
 def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
     """Down from the roots above the nearest chunks, the ``width`` nearest of each level, all of which are shown;
     ``levels`` at most (0: to the chunks). Roots are topics where there are some, else the abstracts over documents."""
-    trees, topics, nearest = _near(query)
-    kept: list[_TreeNode] = []
+    cache, topics, nearest = _near(query)
+    selected: list[_TreeNode] = []
     with query.trace.step("go down") as step:
         roots: dict[_TreeNode, None] = {}
-        for node, above in zip(nearest, _topics_above(topics, nearest), strict=True):
+        for node, numbers in zip(nearest, _topics_above(topics, nearest), strict=True):
             root = node.tree.record.root
-            if above and topics is not None:
-                for topic in above:
+            if numbers and topics is not None:
+                for topic in numbers:
                     if topics.tree.parent(topic) is None:
-                        roots[trees.topic(topics, topic)] = None
+                        roots[cache.topic(topics, topic)] = None
             elif root is not None:  # newer chunks may be like none that topics were made of
-                roots.update(dict.fromkeys(trees.abstracts([(node.tree, root)])))
+                roots.update(dict.fromkeys(cache.abstracts([(node.tree, root)])))
         level = list(roots)
         counts: list[str] = []
         while level:
-            trees.weigh(level)
+            cache.weigh(level)
             best = list(islice(_in_order(level), width))
-            kept += best
+            selected += best
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
             level = list(dict.fromkeys(child for node in best for child in node.children()))
-        step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(kept)
-    return _evidence(query, strategy, kept)
+        step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(selected)
+    return _evidence(query, strategy, selected)
 
 
 def _near(query: Query) -> tuple[_Trees, Topics | None, list[_ChunkNode]]:
     """The chunks near a question, and what may stand above them; no topics where not all documents may answer: they
     say what others say."""
-    trees = _Trees(query)
+    cache = _Trees(query)
     chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
     topics = bound_index(query.view, TOPICS) if query.allowed is None else None
-    return trees, topics, trees.chunks(chunks)
+    return cache, topics, cache.chunks(chunks)
 
 
 def _topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[list[int]]:
@@ -368,29 +371,29 @@ def _topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[
     if topics is None:
         return [[] for _ in nearest]
     chunks = [node.chunk for node in nearest]
-    both = zip(topics.topics_of_each(chunks), topics.related_of_each(chunks), strict=True)
-    return [[*alike, *related] for alike, related in both]
+    pairs = zip(topics.topics_of_each(chunks), topics.related_of_each(chunks), strict=True)
+    return [[*similar, *related] for similar, related in pairs]
 
 
 def _in_order(nodes: Iterable[_TreeNode]) -> Iterator[_TreeNode]:
     """The best first; of what a topic is about is read where another node is as near."""
     for _, equals in groupby(sorted(nodes, key=lambda node: -node.cosine), key=lambda node: node.cosine):
-        several = list(equals)
-        yield from sorted(several, key=lambda node: (*node.place, node.level)) if len(several) > 1 else several
+        ties = list(equals)
+        yield from sorted(ties, key=lambda node: (*node.place, node.level)) if len(ties) > 1 else ties
 
 
 def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Evidence:
     """The nodes that are shown, best first, within the length asked for."""
-    found = list(nodes)
+    candidates = list(nodes)
     hits: list[Hit] = []
-    shown: list[TextSpan] = []
+    shown_spans: list[TextSpan] = []
     room = query.within
     with query.trace.step("read chunks") as step:
-        for node in _in_order(found):
+        for node in _in_order(candidates):
             if len(hits) == query.top:
                 break
             hit = node.hit(len(hits) + 1)
-            if hit is None or all(any(_inside(span, other) for other in shown) for span in hit.spans):
+            if hit is None or all(any(_inside(span, other) for other in shown_spans) for span in hit.spans):
                 continue
             if room is not None:
                 size = token_count(hit.text)
@@ -398,9 +401,9 @@ def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Eviden
                     continue
                 room -= size
             hits.append(hit)
-            shown += hit.spans
+            shown_spans += hit.spans
         step.detail, step.count = f"top {query.top}", len(hits)
-    return Evidence(query.question, strategy, hits, [], query.trace.steps, len(found))
+    return Evidence(query.question, strategy, hits, [], query.trace.steps, len(candidates))
 
 
 def _inside(span: TextSpan, other: TextSpan) -> bool:

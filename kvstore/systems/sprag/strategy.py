@@ -24,6 +24,6 @@ class SpragStrategy:
     options: Mapping[str, Option] = {**SEGMENT_OPTIONS, **DIRECT_OPTIONS}
 
     def retrieve(self, query: Query) -> Evidence:
-        found = search_directly(query, weights_of(query, self))
-        ranking = best(query.reading, found.chunks, found.scores, max(query.reach, CONSIDERED))
-        return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks), as_segments=True)
+        direct = search_directly(query, weights_of(query, self))
+        ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, CONSIDERED))
+        return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks), as_segments=True)

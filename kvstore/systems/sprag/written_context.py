@@ -58,14 +58,16 @@ class _WrittenContext(WrittenFact):
         return context_headers(value, document)
 
     def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        quotation = Quotation(part for one in passages for part in (one.title or "", *one.headings, one.text))
+        quotation = Quotation(
+            part for source in passages for part in (source.title or "", *source.headings, source.text)
+        )
 
         def check(value: Any) -> dict[bytes, tuple[str, ...]]:
-            found = {entry["number"]: entry for entry in value["passages"]}
-            if found.keys() != set(range(1, len(passages) + 1)) or len(found) != len(value["passages"]):
+            entries = {entry["number"]: entry for entry in value["passages"]}
+            if entries.keys() != set(range(1, len(passages) + 1)) or len(entries) != len(value["passages"]):
                 raise ValueError(f"each of the passages 1 to {len(passages)} has one entry")
             return {
-                passage.digest: _context(found[number], passage, quotation)
+                passage.digest: _context(entries[number], passage, quotation)
                 for number, passage in enumerate(passages, 1)
             }
 
@@ -104,9 +106,9 @@ def _beginning(text: bytes, most: int) -> str:
 
 
 def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
-    above = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
-    of = "a section of " if passage.headings else ""
-    return f"Passage {number}: {of}{printable(' '.join(above.split()))}\n{quotation.of(printable(passage.text))}"
+    heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
+    prefix = "a section of " if passage.headings else ""
+    return f"Passage {number}: {prefix}{printable(' '.join(heading_line.split()))}\n{quotation.of(printable(passage.text))}"
 
 
 def _context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
@@ -115,8 +117,8 @@ def _context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotat
     found = tuple(printable(" ".join(entry[name].split())) for name in ("title", "about"))
     if not all(found) or any(quotation.mark in text for text in found):
         raise ValueError(f"title and about are texts, which do not repeat the mark {quotation.mark}")
-    said = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
-    if said.isdisjoint(segments(found[1])):
+    source_words = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
+    if source_words.isdisjoint(segments(found[1])):
         raise ValueError("a sentence says what its passage is about, in its words")
     return found
 
@@ -126,13 +128,15 @@ def context_headers(value: WrittenPassages | None, document: ChunkedText) -> lis
     own, what the document and what the section are about; empty where nothing is written."""
     if value is None:
         return [""] * len(document.chunks)
-    whole = value.of(_document_passage(document).digest)
-    of_sections = {section: value.of(passage.digest) for section, passage in _section_passages(document)}
+    document_entry = value.of(_document_passage(document).digest)
+    section_entries = {
+        section_entry: value.of(passage.digest) for section_entry, passage in _section_passages(document)
+    }
     headers = []
     for chunk in document.chunks:
-        lines = [] if whole is None else [whole[1][0]] * (not document.title) + [whole[1][1]]
-        section = of_sections.get(chunk.section)
-        headers.append("\n".join([*lines, *([section[1][1]] if section is not None else [])]))
+        lines = [] if document_entry is None else [document_entry[1][0]] * (not document.title) + [document_entry[1][1]]
+        section_entry = section_entries.get(chunk.section)
+        headers.append("\n".join([*lines, *([section_entry[1][1]] if section_entry is not None else [])]))
     return headers
 
 

@@ -46,8 +46,8 @@ class SynonymGraph:
     def row_of(self, entity: int) -> int | None:
         """The row of an entity's name, or None."""
         order, entities = self._order
-        place = int(np.searchsorted(entities, entity))
-        return int(order[place]) if entity and place < len(order) and entities[place] == entity else None
+        position = int(np.searchsorted(entities, entity))
+        return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
 
     @cached_property
     def _order(self) -> tuple[npt.NDArray[np.intp], RowNumbers]:
@@ -70,20 +70,20 @@ class Synonyms:
         index = self._index
         start, stop = np.searchsorted(index.first, [row, row + 1])
         others = index.entities[index.second[start:stop]].tolist()
-        found = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
-        return self._in_order(self._present(found))
+        pairs = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
+        return self._in_order(self._present(pairs))
 
     def nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
         """The ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
-        wanted = max(SEARCHED, 2 * count)
+        num_candidates = max(SEARCHED, 2 * count)
         while True:
-            rows = self._index.graph.nearest(vector, wanted).labels.astype(np.intp)
+            rows = self._index.graph.nearest(vector, num_candidates).labels.astype(np.intp)
             # The graph only proposes: what it finds is compared again, as chunks are.
-            named, nearest = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
-            found = self._present(list(zip(named, nearest, strict=True)))
-            if len(found) >= count or len(rows) < wanted:
-                return self._in_order(found)[:count]
-            wanted *= 4
+            named, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
+            pairs = self._present(list(zip(named, scores, strict=True)))
+            if len(pairs) >= count or len(rows) < num_candidates:
+                return self._in_order(pairs)[:count]
+            num_candidates *= 4
 
     def _in_order(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """Entities by cosine, equals by name."""

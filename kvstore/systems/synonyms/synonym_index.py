@@ -51,37 +51,41 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         graph_options = record.counts(GRAPH_OPTIONS)
         options = {name: record.option(name) for name in ("similarity", "neighbours")} | graph_options
         rows = [] if old is None else zip(old.entities.tolist(), old.digests.tolist(), strict=True)
-        kept = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
-        entities = np.empty(0, np.uint32) if old is None else np.where(kept, old.entities, 0).astype(np.uint32)
-        new = sorted(names.keys() - set(entities.tolist()))
+        is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
+        entities = np.empty(0, np.uint32) if old is None else np.where(is_unchanged, old.entities, 0).astype(np.uint32)
+        new_entities = sorted(names.keys() - set(entities.tolist()))
         pairs = _NO_PAIRS
-        base: HnswGraph | None = None
-        vectors, coded = np.empty((0, dimension), np.float32), []
-        if old is not None and old.options == options and len(kept) - kept.sum() <= MOST_DEAD * len(kept):
-            base, vectors, coded = old.graph, old.vectors, [old.graph.rows]
-            lasting = kept[old.first] & kept[old.second]
-            pairs = old.first[lasting], old.second[lasting], old.cosines[lasting]
+        base_graph: HnswGraph | None = None
+        vectors, coded_rows = np.empty((0, dimension), np.float32), []
+        if (
+            old is not None
+            and old.options == options
+            and len(is_unchanged) - is_unchanged.sum() <= MOST_DEAD * len(is_unchanged)
+        ):
+            base_graph, vectors, coded_rows = old.graph, old.vectors, [old.graph.rows]
+            is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
+            pairs = old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged]
         elif old is not None:
-            vectors, entities = old.vectors[kept], entities[kept]
-        start = 0 if base is None else len(vectors)
-        steps = 2 * len(new) + len(vectors) - start
-        vectors = np.concatenate([vectors, *_embedded([names[entity] for entity in new], steps, tools)])
-        entities = np.concatenate([entities, np.array(new, np.uint32)])
-        coded.append(CodedRows.of_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
-        builder = HnswBuilder(CodedRows.joined(coded), base, **graph_options)
+            vectors, entities = old.vectors[is_unchanged], entities[is_unchanged]
+        start = 0 if base_graph is None else len(vectors)
+        steps = 2 * len(new_entities) + len(vectors) - start
+        vectors = np.concatenate([vectors, *_embedded([names[entity] for entity in new_entities], steps, tools)])
+        entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
+        coded_rows.append(CodedRows.of_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
+        builder = HnswBuilder(CodedRows.joined(coded_rows), base_graph, **graph_options)
         while builder.advance(_ADDED):
             pass
         graph = builder.graph()
-        done = len(new)
-        found = [pairs]
+        done = len(new_entities)
+        pair_groups = [pairs]
         for row in range(start, len(vectors)):
-            found.append(_near(graph, vectors, row, entities, options))
+            pair_groups.append(_near(graph, vectors, row, entities, options))
             if (row - start + 1) % _ADDED == 0:
                 tools.progress(done + row - start + 1, steps)
         tools.progress(steps, steps)
-        known = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
-        found_columns = (vectors, entities, known, *_both_ways(found))
-        columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, found_columns, strict=True))
+        row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
+        column_values = (vectors, entities, row_digests, *_both_ways(pair_groups))
+        columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, column_values, strict=True))
         head = {"options": options, "change": change, "entry": graph.entry}
         return Content(head, {**graph.arrays, **columns})
 
@@ -117,26 +121,26 @@ def _near(
     graph: HnswGraph, vectors: Matrix, row: int, entities: RowNumbers, options: Mapping[str, float]
 ) -> _SynonymPairs:
     """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
-    most = int(options["neighbours"])
-    others = graph.nearest(vectors[row], max(SEARCHED, 2 * most)).labels.astype(np.uint32)
+    max_neighbours = int(options["neighbours"])
+    others = graph.nearest(vectors[row], max(SEARCHED, 2 * max_neighbours)).labels.astype(np.uint32)
     # The graph only proposes: what it finds is compared again.
-    found = cosines(vectors[others], vectors[row])
-    order = np.lexsort((others, -found))
-    others, found = others[order], found[order]
-    kept = (found >= options["similarity"]) & (others != row) & (entities[others] != 0)
-    others, found = others[kept][:most], found[kept][:most]
-    return np.full(len(others), row, np.uint32), others, found
+    scores = cosines(vectors[others], vectors[row])
+    order = np.lexsort((others, -scores))
+    others, scores = others[order], scores[order]
+    selected = (scores >= options["similarity"]) & (others != row) & (entities[others] != 0)
+    others, scores = others[selected][:max_neighbours], scores[selected][:max_neighbours]
+    return np.full(len(others), row, np.uint32), others, scores
 
 
 def _both_ways(found: Sequence[_SynonymPairs]) -> _SynonymPairs:
     """All pairs in both directions, each once, in order of the first row and then the second."""
     first, second, cosines = (np.concatenate(column) for column in zip(*found, strict=True))
     codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
-    unique, places = np.unique(codes, return_index=True)
+    unique, indexes = np.unique(codes, return_index=True)
     return (
         (unique >> np.uint64(32)).astype(np.uint32),
         (unique & np.uint64(0xFFFFFFFF)).astype(np.uint32),
-        np.concatenate([cosines, cosines])[places],
+        np.concatenate([cosines, cosines])[indexes],
     )
 
 
