@@ -167,11 +167,11 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .collection_pause import collection_paused, count_as_old
+    from .collection_pause import pause_collection, promote_objects
 
     module, attribute = _HOMES[name]
-    with collection_paused():  # what is imported stays
+    with pause_collection():  # what is imported stays
         value = getattr(import_module(f".{module}", __name__), attribute)
-        count_as_old()
+        promote_objects()
     globals()[name] = value
     return value

@@ -29,7 +29,7 @@ _MAX_INTEGER = 2**63 - 1
 #: Digits of the largest whole number that is a float too.
 MAX_DIGITS = 308
 #: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
-_LONGEST_PATH = 4096
+_MAX_PATH_BYTES = 4096
 _LONGEST_NAME = 255
 
 
@@ -70,7 +70,7 @@ def checked(function: Function, name: str | None = None) -> Function:
     positional: list[str] = []
     rest_name: str | None = None
     for parameter in inspect.signature(function).parameters.values():
-        check = _check_of(str(parameter.annotation))
+        check = _find_check(str(parameter.annotation))
         if check is not None:
             checks[parameter.name] = check
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -117,7 +117,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, A
             hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"there are {', '.join(known)}"
             raise TypeError(f"{method}() has no argument {name!r}; {hint}")
         annotation = known[name]
-        check = _check_of(getattr(annotation, "__forward_arg__", str(annotation)))
+        check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))
         problem = None if check is None else check(value)
         if problem:
             raise ArgumentError(f"{method}(): {name} is {problem}, not {shown(value)}")
@@ -133,24 +133,24 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be written as UTF-8."""
-    if problem := _not_text(value):
+    if problem := _find_text_problem(value):
         raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
 
 
 def is_text(value: object) -> bool:
     """Whether ``value`` is a text that can be written as UTF-8."""
-    return _not_text(value) is None
+    return _find_text_problem(value) is None
 
 
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a path that a file may have."""
-    if problem := _not_path(value):
+    if problem := _find_path_problem(value):
         raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
 
 
-def check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
+def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
     """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: as large as SQLite's)."""
-    if problem := _not_whole(value):
+    if problem := _find_integer_problem(value):
         raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
@@ -177,7 +177,7 @@ def shown(value: object) -> str:
     return f"{type_name} {text}" if len(text) <= 60 else f"a {type_name} of {len(text):,} signs"
 
 
-def _check_of(annotation: str) -> ArgumentCheck | None:
+def _find_check(annotation: str) -> ArgumentCheck | None:
     """The check that an annotation asks for; None where it asks for none that is known."""
     while "[" in annotation:  # what stands in brackets is of the parts, which are not looked at
         annotation, num_replaced = re.subn(r"\[[^][]*\]", "", annotation)
@@ -193,18 +193,18 @@ def _check_of(annotation: str) -> ArgumentCheck | None:
         (single_check,) = checks
         return (lambda value: None if value is None else single_check(value)) if "None" in kinds else single_check
 
-    def any_of(value: Any) -> str | None:
+    def check_any(value: Any) -> str | None:
         if value is None and "None" in kinds:
             return None
-        if isinstance(value, str) and _not_path in checks:
-            return _not_path(value)
+        if isinstance(value, str) and _find_path_problem in checks:
+            return _find_path_problem(value)
         problems = [check(value) for check in checks]
         return None if None in problems else " or ".join(str(problem) for problem in problems)
 
-    return any_of
+    return check_any
 
 
-def _not_text(value: Any) -> str | None:
+def _find_text_problem(value: Any) -> str | None:
     if not isinstance(value, str):
         return "a text"
     if not value.isascii():
@@ -215,7 +215,7 @@ def _not_text(value: Any) -> str | None:
     return None
 
 
-def _not_path(value: Any) -> str | None:
+def _find_path_problem(value: Any) -> str | None:
     if not isinstance(value, (str, os.PathLike)):
         return "a path"
     path = os.fspath(value)
@@ -229,8 +229,8 @@ def _not_path(value: Any) -> str | None:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
         return "a path that the file system can take (this one has half of a surrogate pair)"
-    if len(encoded) >= _LONGEST_PATH or any(len(name) > _LONGEST_NAME for name in encoded.split(b"/")):
-        return f"a path of less than {_LONGEST_PATH:,} bytes, {_LONGEST_NAME} a name"
+    if len(encoded) >= _MAX_PATH_BYTES or any(len(name) > _LONGEST_NAME for name in encoded.split(b"/")):
+        return f"a path of less than {_MAX_PATH_BYTES:,} bytes, {_LONGEST_NAME} a name"
     return None
 
 
@@ -239,7 +239,7 @@ def is_representable(value: int) -> bool:
     return bool(abs(value) < 10**MAX_DIGITS)
 
 
-def _not_whole(value: Any) -> str | None:
+def _find_integer_problem(value: Any) -> str | None:
     try:
         number = operator.index(value)
     except TypeError:  # an array has __index__ too, and is a number only if it holds one alone
@@ -249,7 +249,7 @@ def _not_whole(value: Any) -> str | None:
     return "a whole number" if isinstance(value, bool) else None
 
 
-def _not_number(value: Any) -> str | None:
+def _find_number_problem(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, Real):  # a Decimal is none: it cannot be added to others
         return "a number"
     if isinstance(value, int) and not is_representable(value):
@@ -257,24 +257,24 @@ def _not_number(value: Any) -> str | None:
     return "a number" if math.isnan(value) else None
 
 
-def _not_mapping(value: Any) -> str | None:
+def _find_mapping_problem(value: Any) -> str | None:
     return None if isinstance(value, Mapping) else "a mapping of names to values"
 
 
-def _not_sequence(value: Any) -> str | None:
+def _find_sequence_problem(value: Any) -> str | None:
     return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
 
 
-def _not_iterable(value: Any) -> str | None:
+def _find_iterable_problem(value: Any) -> str | None:
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 
 _CHECKS: dict[str, ArgumentCheck] = {
-    "str": _not_text,
-    "os.PathLike": _not_path,
-    "int": _not_whole,
-    "float": _not_number,
-    "Mapping": _not_mapping,
-    "Sequence": _not_sequence,
-    "Iterable": _not_iterable,
+    "str": _find_text_problem,
+    "os.PathLike": _find_path_problem,
+    "int": _find_integer_problem,
+    "float": _find_number_problem,
+    "Mapping": _find_mapping_problem,
+    "Sequence": _find_sequence_problem,
+    "Iterable": _find_iterable_problem,
 }

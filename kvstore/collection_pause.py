@@ -5,7 +5,7 @@ together at the end of a batch, by their reference counts: to look for cycles am
 What other threads leave in cycles waits as long, which is the time of a batch.
 
 What is imported stays, and so does for a while what is derived of many documents, but the first collection behind a
-pause would look at all of it. :func:`count_as_old` spares that: of the three generations that the interpreter keeps
+pause would look at all of it. :func:`promote_objects` spares that: of the three generations that the interpreter keeps
 (documentation of ``gc.freeze``), a collection of the youngest, which comes soon, looks at no object of the oldest.
 """
 
@@ -22,7 +22,7 @@ _was_enabled = False
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Have no garbage collected automatically within the block, in any thread; blocks may overlap.
 
     A program that has switched collection off finds it off behind the block as well.
@@ -42,7 +42,7 @@ def collection_paused() -> Iterator[None]:
                 gc.enable()
 
 
-def count_as_old() -> None:
+def promote_objects() -> None:
     """Count every object there is among those that have survived many collections, without a look at them.
 
     What a program has frozen stays so, and then nothing is done.

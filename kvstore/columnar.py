@@ -24,7 +24,7 @@ class Columnar:
 
     __slots__ = ()
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         """Names of columns, rows, and the types of the columns where they are known (else none at all)."""
         raise NotImplementedError
 
@@ -33,36 +33,39 @@ class Columnar:
 
         Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
         """
-        return arrow_table(*self._rows_by_name())
+        return to_arrow_table(*self._get_named_rows())
 
     def to_pandas(self) -> Any:
         """The rows as a ``pandas.DataFrame``; whole numbers stay whole beside a NULL (type Int64).
 
         Raises MissingExtraError without pandas (``pip install 'kvstore[pandas]'``).
         """
-        return data_frame(*self._rows_by_name())
+        return to_data_frame(*self._get_named_rows())
 
 
-def arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
+def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
     """A ``pyarrow.Table`` of these rows; raises MissingExtraError without pyarrow."""
     pa = required("pyarrow", "arrow", "to_arrow()")
-    values = _by_column(columns, rows)
+    values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
     return pa.table(
-        [_arrow_column(pa, column_values, kind) for column_values, kind in zip(values, column_types, strict=True)],
+        [
+            _build_arrow_column(pa, column_values, kind)
+            for column_values, kind in zip(values, column_types, strict=True)
+        ],
         names=list(columns),
     )
 
 
-def data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
+def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
     """A ``pandas.DataFrame`` of these rows; raises MissingExtraError without pandas."""
     pd = required("pandas", "pandas", "to_pandas()")
-    values = _by_column(columns, rows)
+    values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
     # By number first, since two columns may have one name.
     frame = pd.DataFrame(
         {
-            index: _series(pd, column_values, kind)
+            index: _build_series(pd, column_values, kind)
             for index, (column_values, kind) in enumerate(zip(values, column_types, strict=True))
         }
     )
@@ -83,7 +86,7 @@ def plain_text(value: Any) -> str | None:
     return str(int(value) if isinstance(value, bool) else value)  # as SQLite shows it
 
 
-def _by_column(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     values: list[list[Any]] = [[] for _ in columns]
     for row in rows:
         for column_values, value in zip(values, row, strict=True):
@@ -95,7 +98,7 @@ def _kinds(values: Iterable[Any]) -> frozenset[type]:
     return frozenset(type(value) for value in values if value is not None)
 
 
-def _arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
+def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
     kinds = _kinds(values)
     if not kinds:
         name = ARROW_TYPES.get(declared or "")
@@ -111,7 +114,7 @@ def _arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
     return pa.array([plain_text(value) for value in values], type=pa.string())
 
 
-def _series(pd: Any, values: list[Any], declared: str | None) -> Any:
+def _build_series(pd: Any, values: list[Any], declared: str | None) -> Any:
     kinds = _kinds(values)
     if not kinds:
         return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))

@@ -145,7 +145,7 @@ _CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
 )
 
 #: The first words of the statements that begin a transaction.
-_CHANGING = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNMERGE"})
+_CHANGE_WORDS = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNMERGE"})
 
 
 @contextmanager
@@ -396,7 +396,7 @@ def _words(operation: str) -> list[str]:
 
 
 def _changes(words: Sequence[str]) -> bool:
-    return words[:1] != [] and (words[0] in _CHANGING or words == ["DROP", "ALIAS"])
+    return words[:1] != [] and (words[0] in _CHANGE_WORDS or words == ["DROP", "ALIAS"])
 
 
 def _bound(parameters: StatementValues) -> StatementValues:

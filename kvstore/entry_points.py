@@ -28,7 +28,7 @@ GROUPS = {
     "strategy": "kvstore.strategies",
     "command": "kvstore.commands",
 }
-_OURS = "kvstore."
+_GROUP_PREFIX = "kvstore."
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
         for point in points:
             if point.group in kinds:
                 entry_points_by_kind[kinds[point.group]].setdefault(point.name, []).append(point)
-            elif point.group.startswith(_OURS):
+            elif point.group.startswith(_GROUP_PREFIX):
                 problem = f"kvstore has no such entry points; there are {', '.join(kinds)}"
                 problem_plugins.append(Plugin("package", point.group, package, version, problem))
     ordered = {points_by_name: dict(sorted(points.items())) for points_by_name, points in entry_points_by_kind.items()}
@@ -160,7 +160,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
 
 def _mentions_kvstore(distribution: Distribution) -> bool:
     try:
-        return f"[{_OURS}" in (distribution.read_text("entry_points.txt") or "")
+        return f"[{_GROUP_PREFIX}" in (distribution.read_text("entry_points.txt") or "")
     except (OSError, ValueError):  # no text, or none that may be read
         return False
 

@@ -40,6 +40,6 @@ def required(
         raise error(f"{purpose} needs {package or top_level}; pip install 'kvstore[{extra}]'") from None
 
 
-def first_missing(packages: Iterable[str]) -> str | None:
+def find_first_missing(packages: Iterable[str]) -> str | None:
     """The first of these packages that is not installed, or None; none is imported."""
     return next((package for package in packages if util.find_spec(package) is None), None)

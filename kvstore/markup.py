@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 #: Characters of a cell, and rows of a table, that are shown.
-SHOWN_CHARACTERS = 400
-SHOWN_ROWS = 50
+MAX_CELL_CHARACTERS = 400
+MAX_TABLE_ROWS = 50
 
-_PRE = 'style="white-space:pre-wrap"'
+_PRE_STYLE = 'style="white-space:pre-wrap"'
 _CELL = 'style="white-space:pre-wrap;text-align:left"'
 #: Branches that are drawn one below another; what lies deeper is left out.
 _DEEPEST = 50
@@ -29,7 +29,7 @@ def escaped(text: str) -> str:
 
 def paragraph(text: str) -> str:
     """A text as a paragraph, its line ends kept."""
-    return f'<p dir="auto" {_PRE}>{escaped(text)}</p>'
+    return f'<p dir="auto" {_PRE_STYLE}>{escaped(text)}</p>'
 
 
 def remark(text: str) -> str:
@@ -39,7 +39,7 @@ def remark(text: str) -> str:
 
 def quotation(inner: str) -> str:
     """HTML as a quotation, its line ends kept."""
-    return f'<blockquote dir="auto" {_PRE}>{inner}</blockquote>'
+    return f'<blockquote dir="auto" {_PRE_STYLE}>{inner}</blockquote>'
 
 
 def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -78,11 +78,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Seq
     row_markup: list[str] = []
     has_more = False
     for row in rows:
-        has_more = len(row_markup) == SHOWN_ROWS
+        has_more = len(row_markup) == MAX_TABLE_ROWS
         if has_more:
             break
         row_markup.append(f"<tr>{''.join(map(_cell, row))}</tr>")
-    notes = [f"the first {SHOWN_ROWS} rows; there are more", *remarks] if has_more else remarks
+    notes = [f"the first {MAX_TABLE_ROWS} rows; there are more", *remarks] if has_more else remarks
     table_markup = (
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(row_markup)}</tbody></table>" if columns else ""
     )
@@ -96,8 +96,8 @@ def _cell(value: Any) -> str:
     if isinstance(text, list | dict):
         text = json.dumps(text, ensure_ascii=False)
     text = str(text)
-    if len(text) > SHOWN_CHARACTERS:
-        text = text[:SHOWN_CHARACTERS] + "…"
+    if len(text) > MAX_CELL_CHARACTERS:
+        text = text[:MAX_CELL_CHARACTERS] + "…"
     return f'<td dir="auto" {_CELL}>{escaped(text)}</td>'
 
 
@@ -134,15 +134,15 @@ def relatives(rows: Iterable[Sequence[Any]]) -> str:
     for (entity, tree), members in groups.items():
         pieces.append(f"<p><b><bdi>{escaped(entity)}</bdi></b> in <bdi>{escaped(tree)}</bdi></p>")
         for label, sign in (("above", -1), ("below", 1)):
-            by_via = _by_via(row for row in members if row[2] * sign > 0)
+            by_via = _group_by_via(row for row in members if row[2] * sign > 0)
             if by_via:
                 first = [row for group in by_via.values() for row in group if abs(row[2]) == 1]
-                pieces.append(f"<ul><li>{label}{''.join(_branch(first, by_via, set(), 1))}</li></ul>")
+                pieces.append(f"<ul><li>{label}{''.join(_render_branch(first, by_via, set(), 1))}</li></ul>")
         pieces += [remark(row[5]) for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
     return f"<div>{''.join(pieces)}</div>"
 
 
-def _by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequence[Any]]]:
+def _group_by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequence[Any]]]:
     """Relatives by the one through which they are reached, and their distance."""
     groups: dict[tuple[str, int], list[Sequence[Any]]] = {}
     for row in rows:
@@ -150,7 +150,7 @@ def _by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequ
     return groups
 
 
-def _branch(
+def _render_branch(
     rows: Sequence[Sequence[Any]],
     by_via: Mapping[tuple[str, int], list[Sequence[Any]]],
     drawn: set[str],
@@ -162,6 +162,6 @@ def _branch(
         children = [] if row[3] in drawn else by_via.get((row[3], distance + 1), [])
         drawn.add(row[3])
         if children and distance < _DEEPEST:
-            yield from _branch(children, by_via, drawn, distance + 1)
+            yield from _render_branch(children, by_via, drawn, distance + 1)
         yield "</li>"
     yield "</ul>"

@@ -31,8 +31,8 @@ from .storage.file_lock import identity_of
 from .storage.location import DATA_FILE
 from .store import Store
 from .structures import tables
-from .systems import buffered_tables
-from .systems.versions import outdated, put_versions, underived, unmaintained
+from .systems import get_buffered_tables
+from .systems.versions import outdated, underived, unmaintained, write_versions
 
 if TYPE_CHECKING:
     from .changes.repair import Rebuilt
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _FORMAT = b"format"
 #: The format since which the change buffer is what it is now.
-_PATCHES_SINCE = 6
+_CHANGE_BUFFER_FORMAT = 6
 
 
 @partial(checked, name="kvstore.open")
@@ -100,7 +100,7 @@ def open_store(
                 continue
             with candidate.lock:  # one that is being closed is waited for
                 if candidate.environment.identity == identity:
-                    return _another_handle(candidate, creation_settings, own_embedder, readonly, durability, max_bytes)
+                    return _open_handle(candidate, creation_settings, own_embedder, readonly, durability, max_bytes)
         store = _opened(path, creation_settings, own_embedder, create, readonly, lock_timeout, max_bytes, durability)
         _open_stores.add(store)
         return Store(store, readonly=readonly)
@@ -120,7 +120,7 @@ def _opening(path: str | os.PathLike[str]) -> threading.Lock:
 os.register_at_fork(after_in_child=_locks.clear)
 
 
-def _another_handle(
+def _open_handle(
     store: OpenStore,
     wanted: Mapping[str, Any],
     embedder: Embedder | None,
@@ -142,11 +142,12 @@ def _another_handle(
     ):
         if current != requested and not readonly:
             raise SettingsMismatchError(
-                f"{environment.path} is open in this process with {name} = {current!r}, not {requested!r}; open it alike, or "
+                f"{environment.path} is open in this process with {name} = {current!r}, not {requested!r}; open it "
+                "alike, or "
                 "close it there"
             )
     if embedder is not None:
-        store.give_embedder(embedder)
+        store.set_embedder(embedder)
     return Store(store, readonly=readonly)
 
 
@@ -161,7 +162,7 @@ def _opened(
     durability: str,
 ) -> OpenStore:
     """A store that this process has not open yet."""
-    build_settings = cache(lambda: _new_settings(wanted, given))
+    build_settings = cache(lambda: _build_settings(wanted, given))
     if create and not readonly and not Path(path, "data.mdb").exists():
         build_settings()
     environment = Environment.open(
@@ -171,12 +172,12 @@ def _opened(
         lock_timeout=lock_timeout,
         max_bytes=max_bytes,
         durability=durability,
-        buffered=buffered_tables(),
+        buffered=get_buffered_tables(),
     )
     try:
-        fixed, is_new = _settle(environment, build_settings, create=create and not readonly)
+        fixed, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)
         fixed.check_same(wanted, environment.path)
-        _bring_up_to_date(environment, fixed)
+        _update_structures(environment, fixed)
     except BaseException:
         environment.close()
         raise
@@ -184,7 +185,7 @@ def _opened(
     return OpenStore(environment, fixed, given, undecided)
 
 
-def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
+def _build_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """The settings of a new store; raises InputError, EmbedderError, LanguageError or SettingsMismatchError where there
     can be none."""
     from .models.embedder import open_embedder
@@ -205,10 +206,12 @@ def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> Fixed
     return replace(fixed, embedder=model.name, dimension=model.dimension)
 
 
-def _settle(environment: Environment, new: Callable[[], FixedSettings], *, create: bool) -> tuple[FixedSettings, bool]:
+def _load_or_create_settings(
+    environment: Environment, new: Callable[[], FixedSettings], *, create: bool
+) -> tuple[FixedSettings, bool]:
     """The settings the store was made with, and whether this has made it: a new store gets them now."""
     with environment.snapshot() as snapshot:
-        fixed = _stored_settings(snapshot)
+        fixed = _read_settings(snapshot)
         has_format = snapshot.get(tables.META, _FORMAT) is not None
         if _is_pending(snapshot):
             raise StoreFormatError(
@@ -229,7 +232,7 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
     return environment.write_with_growth(lambda view: _make(view, new))
 
 
-def _stored_settings(view: View) -> FixedSettings | None:
+def _read_settings(view: View) -> FixedSettings | None:
     """The settings of a store of this format, None where there are none yet, in whatever format it was left."""
     packed_format = view.get(tables.META, _FORMAT)
     value = view.get(tables.META, tables.SETTINGS)
@@ -245,16 +248,16 @@ def _stored_settings(view: View) -> FixedSettings | None:
 
 def _has_earlier_terms(view: View) -> bool:
     """True if a store has terms that the rules of today would make otherwise."""
-    if not _records_earlier_rules(view):
+    if not _has_earlier_tokenizer(view):
         return False
     from .structures.postings import Postings
     from .text.words import list_unspaced_ranges
 
     postings = Postings(view)
-    return any(postings.has_between(first, last) for first, last in list_unspaced_ranges())
+    return any(postings.has_term_between(first, last) for first, last in list_unspaced_ranges())
 
 
-def _records_earlier_rules(view: View) -> bool:
+def _has_earlier_tokenizer(view: View) -> bool:
     """True if the settings name the rules before these, by which texts without such writing are split alike."""
     value = view.get(tables.META, tables.SETTINGS)
     return value is not None and records.unpack(value, tables.META, tables.SETTINGS)["tokenizer"] == EARLIER_TOKENIZER
@@ -262,7 +265,7 @@ def _records_earlier_rules(view: View) -> bool:
 
 def _make(view: WriteView, new: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
     """Write the settings of a new store, unless another process has just done so; whether this has written them."""
-    fixed = _stored_settings(view)
+    fixed = _read_settings(view)
     if fixed is not None:
         return fixed, False
     from .structures.language_version import put_language_version, put_settings
@@ -270,11 +273,11 @@ def _make(view: WriteView, new: Callable[[], FixedSettings]) -> tuple[FixedSetti
     fixed = new()
     put_settings(view, fixed)
     put_language_version(view, fixed)
-    put_versions(view)
+    write_versions(view)
     return fixed, True
 
 
-def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
+def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
     """Make what the store has not yet of what this kvstore maintains; what this one does not maintain, it only
     reads."""
     with environment.snapshot() as snapshot:
@@ -291,7 +294,7 @@ def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
             outdated(snapshot),
             underived(snapshot),
         )
-        has_earlier_tokenizer = _records_earlier_rules(snapshot)
+        has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # none of its terms differ
         from .structures.language_version import put_settings
 
@@ -304,9 +307,9 @@ def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
             f"{environment.path}, or open it read-only"
         )
     elif outdated_structures:
-        from .changes.structure_making import make_outdated
+        from .changes.structure_making import rebuild_outdated
 
-        make_outdated(environment, fixed)
+        rebuild_outdated(environment, fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +339,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     >>> kvstore.migrate(store.path).changed
     False
     """
-    with Environment.open(path, create=False, buffered=buffered_tables()) as environment:
+    with Environment.open(path, create=False, buffered=get_buffered_tables()) as environment:
         with environment.snapshot() as snapshot:
             packed_format = snapshot.get(tables.META, _FORMAT)
             stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
@@ -350,16 +353,16 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             return Migrated([])
         if stored_format > kvstore_migrations.CURRENT_FORMAT:
             kvstore_migrations.check_format(stored_format)
-        backup_path = _free_name(environment.path, stored_format) if backup and not is_pending else None
+        backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
         if backup_path is not None:
             environment.copy_to(backup_path)
-        if stored_format >= _PATCHES_SINCE:  # steps read tables as they lie
+        if stored_format >= _CHANGE_BUFFER_FORMAT:  # steps read tables as they lie
             environment.write_with_growth(WriteTransaction.merge_buffer)
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
             needs_rebuild = _is_pending(snapshot) or underived(snapshot) is not None or _has_earlier_terms(snapshot)
-            fixed = _stored_settings(snapshot) if needs_rebuild else None
+            fixed = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None
         if fixed is not None:
             from .changes.compaction import compact_if_sparse
@@ -376,7 +379,7 @@ def _is_pending(view: View) -> bool:
     return view.get(tables.META, tables.REBUILD) is not None
 
 
-def _free_name(path: Path, number: int) -> Path:
+def _find_free_path(path: Path, number: int) -> Path:
     """Where a copy of a store of this format goes: beside it, under a name that is not taken."""
     store_path = path.resolve()
     first_path = store_path.with_name(f"{store_path.name}.format-{number}")

@@ -117,7 +117,7 @@ class SessionSettings:
         return replace(self, **{name: _convert(name, value, kinds[name])})
 
 
-_LIMITS = {
+_RANGES = {
     "depth": (0, 64),
     "top": (1, 10_000),
     "prompt_tokens": (100, 10_000_000),
@@ -125,13 +125,22 @@ _LIMITS = {
     "attempts": (1, 100),
 }
 #: Of every time-out.
-_SECONDS = (0.01, 86_400)
-_SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+_TIMEOUT_RANGE = (0.01, 86_400)
+_SWITCH_VALUES = {
+    "on": True,
+    "true": True,
+    "yes": True,
+    "1": True,
+    "off": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
 
 
 def _convert(name: str, value: Any, kind: type) -> Any:
     if kind is bool:
-        switch = _SWITCH.get(str(value).lower())
+        switch = _SWITCH_VALUES.get(str(value).lower())
         if switch is None:
             raise InputError(f"{name} is on or off, not {value!r}")
         return switch
@@ -141,7 +150,7 @@ def _convert(name: str, value: Any, kind: type) -> Any:
         number = kind(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is a number, not {value!r}") from None
-    _check_range(name, number, *_LIMITS.get(name, _SECONDS))
+    _check_range(name, number, *_RANGES.get(name, _TIMEOUT_RANGE))
     return number
 
 

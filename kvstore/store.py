@@ -82,17 +82,17 @@ class Store(Database):
         Traceback (most recent call last):
         kvstore.errors.StatementError: query() takes exactly one statement, and there are 2; execute() runs several
         """
-        return self._bounded.run(self, sql, parameters, timeout, max_rows)
+        return self._bounded_queries.run(self, sql, parameters, timeout, max_rows)
 
     def interrupt(self) -> None:
         """Stop the queries of this session that are under way in other threads; they raise QueryInterruptedError.
 
         >>> store.interrupt()
         """
-        self._bounded.interrupt()
+        self._bounded_queries.interrupt()
 
     @cached_property
-    def _bounded(self) -> BoundedQueries:
+    def _bounded_queries(self) -> BoundedQueries:
         from .language.bounded_query import BoundedQueries
 
         return BoundedQueries()

@@ -45,7 +45,7 @@ class Opening:
 
     def _run(self) -> None:
         try:
-            with collecting_nothing():
+            with pause_garbage_collection():
                 self._future.set_result(self._open_store())
         except Exception as error:
             self._future.set_exception(error)
@@ -61,7 +61,7 @@ class Opening:
 
 
 @contextmanager
-def collecting_nothing() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Imports without the garbage collector: what they make stays, and to look it through takes a tenth of the time."""
     gc.disable()
     try:

@@ -66,20 +66,20 @@ _PARAMETERS = click.option(
 )
 
 
-def _with_settings(command: Callable[..., int]) -> Callable[..., int]:
+def _add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options that say what a new store is made with."""
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
 
 
-def _known_formats() -> list[str]:
+def _list_formats() -> list[str]:
     from kvstore import language
 
     return list(language.formats())
 
 
-def _known_strategies() -> list[str]:
+def _list_strategies() -> list[str]:
     from kvstore import language
 
     return language.strategy_names()
@@ -112,7 +112,7 @@ def cli() -> None:
 @click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
-@_with_settings
+@_add_settings_options
 @_LOCK_TIMEOUT
 @click.option("--no-warn", is_flag=True, help="Do not ask before a statement that deletes by condition.")
 def shell(
@@ -133,8 +133,8 @@ def shell(
     """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store: a script once
     it stores something."""
 
-    new_settings = _given_settings(settings, language, stemmer)
-    parameter_values = _given_parameters(parameters)
+    new_settings = _parse_settings(settings, language, stemmer)
+    parameter_values = _parse_parameters(parameters)
 
     def open_store() -> kvstore.Store:
         return _open(
@@ -147,7 +147,7 @@ def shell(
         )
 
     if not commands and not files and sys.stdin.isatty():
-        return _converse(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
+        return _run_conversation(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
     from .background_opening import Opening
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
@@ -165,7 +165,7 @@ def shell(
     return FAILED if console.failed else 0
 
 
-def _converse(
+def _run_conversation(
     store: Path,
     open_store: Callable[[], kvstore.Store],
     parameters: Mapping[str, Any],
@@ -174,9 +174,9 @@ def _converse(
     bail: bool,
     warn: bool,
 ) -> int:
-    from .background_opening import Opening, collecting_nothing
+    from .background_opening import Opening, pause_garbage_collection
 
-    with collecting_nothing():
+    with pause_garbage_collection():
         from .console import Console
         from .dot_commands import run_command
         from .repl import converse
@@ -193,18 +193,18 @@ def _converse(
 
 
 def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
-    from .script import pieces, pieces_of
+    from .script import pieces, read_items
 
     for command in commands:
-        console.run_all(pieces(command))
+        console.run_items(pieces(command))
     for file in files or (() if commands else ("-",)):
         if file == "-":
-            console.run_all(pieces_of(sys.stdin.buffer), "standard input")
+            console.run_items(read_items(sys.stdin.buffer), "standard input")
         else:
             console.read(file)
 
 
-def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
+def _validate_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
     if form is not None and form not in kvstore.FORMATS:
         from kvstore import language
 
@@ -218,9 +218,9 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
 _FORMAT = click.option(
     "--as",
     "form",
-    callback=_known_format,
+    callback=_validate_format,
     metavar="FORMAT",
-    shell_complete=completing.words(_known_formats),
+    shell_complete=completing.words(_list_formats),
     help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
 )
 _INCLUDE = click.option(
@@ -246,7 +246,7 @@ _READER_OPTIONS = click.option(
     "--prune", is_flag=True, help="Remove documents whose files vanished from the folders and patterns named."
 )
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
-@_with_settings
+@_add_settings_options
 @_LOCK_TIMEOUT
 @click.option("--quiet", is_flag=True, help="Tell failures only.")
 @click.option(
@@ -295,16 +295,16 @@ def ingest(
     """Bring files, folders and globs into STORE, which is made where it is missing."""
     from kvstore.language import counted
 
-    from .interrupts import KeptInterrupts
+    from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
 
     reader_options = dict(_named(option, "-o") for option in options)
-    new_settings = _given_settings(settings, language, stemmer)
+    new_settings = _parse_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
     with (
         _open(store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout) as opened_store,
-        KeptInterrupts() as interrupts,
+        DeferredInterrupts() as interrupts,
     ):
         progress_line = ProgressLine(sys.stderr, silent=quiet)
         try:
@@ -360,7 +360,7 @@ def _counted(report: kvstore.IngestReport) -> str:
 @_INCLUDE
 @click.option("--no-prune", is_flag=True, help="Keep documents whose files vanish.")
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
-@_with_settings
+@_add_settings_options
 @_LOCK_TIMEOUT
 @click.option(
     "--debounce",
@@ -399,7 +399,7 @@ def watch(
         if not folder.is_dir():
             raise click.BadParameter(f"{folder} is no folder; name one that is there", param_hint="FOLDER")
     reader_options = dict(_named(option, "-o") for option in options)
-    new_settings = _given_settings(settings, language, stemmer)
+    new_settings = _parse_settings(settings, language, stemmer)
     reported_failures: set[str] = set()
 
     def tell(report: kvstore.IngestReport) -> None:
@@ -434,14 +434,14 @@ def _named(text: str, hint: str) -> tuple[str, str]:
     return name, value
 
 
-def _given_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
-    from .console import parameter_value
+def _parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
+    from .console import parse_parameter_value
 
     assignments = dict(_named(parameter, "-p") for parameter in parameters)
-    return {name.removeprefix(":"): parameter_value(value) for name, value in assignments.items()}
+    return {name.removeprefix(":"): parse_parameter_value(value) for name, value in assignments.items()}
 
 
-def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
+def _parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
     """Settings of a new store, whole numbers as such."""
     new_settings: dict[str, Any] = dict(_named(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
@@ -458,7 +458,7 @@ def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: st
 @click.option(
     "--using",
     metavar="STRATEGY",
-    shell_complete=completing.words(_known_strategies),
+    shell_complete=completing.words(_list_strategies),
     help="How evidence is found; SHOW STRATEGIES lists the ways.",
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Chunks of evidence.")
@@ -488,7 +488,7 @@ def ask(
     from .console import Console
     from .script import ScriptItem
 
-    parameter_values = _given_parameters(parameters)
+    parameter_values = _parse_parameters(parameters)
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
@@ -527,7 +527,7 @@ def info(store: Path, mode: str | None) -> int:
 @_MODE
 def check(store: Path, repair: bool, mode: str | None) -> int:
     """Verify every checksum and invariant of STORE; exit status 1 where one is violated."""
-    return _run_one(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
+    return _run_statement(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
 
 
 @cli.command()
@@ -535,7 +535,7 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 @_MODE
 def compact(store: Path, mode: str | None) -> int:
     """Give the space of deleted data in STORE back to the file system; nobody else may have it open."""
-    return _run_one(store, "COMPACT", mode, readonly=False)
+    return _run_statement(store, "COMPACT", mode, readonly=False)
 
 
 @cli.command()
@@ -582,7 +582,7 @@ def completion(shell: str) -> int:
     source <(kvstore completion zsh)                in ~/.zshrc, after compinit
     kvstore completion fish | source                in ~/.config/fish/config.fish
     """
-    print(completing.completion_script(cli, shell))
+    print(completing.build_completion_script(cli, shell))
     return 0
 
 
@@ -668,7 +668,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write what stands around NAME, or the trees of STORE, into a file: a picture, or a graph for other programs."""
     from kvstore.integrations.entity_network import around, whole
-    from kvstore.integrations.network_files import FORMS, as_file
+    from kvstore.integrations.network_files import FORMS, format_network
     from kvstore.language import counted
 
     file_format = file.suffix.lower().removeprefix(".")
@@ -684,7 +684,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     title = (
         f"Around {middle}" if middle is not None else f"The tree {tree}" if tree is not None else store.resolve().name
     )
-    text = as_file(file_format, network, title)
+    text = format_network(file_format, network, title)
     file.write_text(text, encoding="utf-8")
     verb = "is" if network.left_out == 1 else "are"
     remark = f"; {network.left_out:,} more {verb} left out, --limit 0 takes all" if network.left_out else ""
@@ -692,7 +692,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     return 0
 
 
-def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
+def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
     from .console import Console
     from .script import ScriptItem
 

@@ -24,7 +24,7 @@ _VARIABLE = "_KVSTORE_COMPLETE"
 Offered = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
-def completion_script(command: click.Command, shell: str) -> str:
+def build_completion_script(command: click.Command, shell: str) -> str:
     """What ``shell``, one of :data:`SHELLS`, is to read to complete ``command``."""
     from click.shell_completion import get_completion_class
 

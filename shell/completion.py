@@ -30,11 +30,11 @@ def complete(before: str, catalog: Catalog) -> list[Completion]:
     """Completions for the text before the cursor, the likeliest kinds first."""
     line_start = before.rfind("\n") + 1
     if before[:line_start].strip() == "" and before[line_start:].startswith("."):
-        return list(_command_completions(before, line_start, catalog))
+        return list(_complete_command(before, line_start, catalog))
     return complete_statement(before, catalog)
 
 
-def _command_completions(before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
+def _complete_command(before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
     """Of a dot command: its name, or its argument."""
     command, space, argument = before[start + 1 :].partition(" ")
     commands = catalog.commands()

@@ -17,7 +17,7 @@ from .render import MODES
 
 #: Whose keys edit what is typed.
 KEYS = ("emacs", "vi")
-_DEFAULT = """\
+_DEFAULT_CONFIG = """\
 # Settings of `kvstore shell`. Take the # from a line to change one.
 [main]
 
@@ -41,7 +41,7 @@ _DEFAULT = """\
 """
 
 
-def _mode(console: Console, value: str) -> None:
+def _set_mode(console: Console, value: str) -> None:
     if value not in MODES:
         raise ValueError(f"there is no mode {value}; there are {', '.join(MODES)}")
     console.mode = value
@@ -55,7 +55,7 @@ def _prompt(console: Console, value: str) -> None:
     console.prompt = value + " "
 
 
-def _warn(console: Console, value: str) -> None:
+def _set_warn(console: Console, value: str) -> None:
     if not switch(value):
         console.confirm = None
 
@@ -71,10 +71,10 @@ def _pager(console: Console, value: str) -> None:
 
 
 _SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
-    "mode": _mode,
+    "mode": _set_mode,
     "timer": _timer,
     "prompt": _prompt,
-    "warn": _warn,
+    "warn": _set_warn,
     "keys": _keys,
     "pager": _pager,
 }
@@ -87,7 +87,7 @@ def switch(word: str) -> bool:
     return word.lower() == "on"
 
 
-def config_file() -> Path:
+def get_config_path() -> Path:
     """Where the settings are: ``kvstore/config`` under XDG_CONFIG_HOME."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".config") / "kvstore" / "config"
@@ -95,12 +95,12 @@ def config_file() -> Path:
 
 def configure(console: Console) -> None:
     """Set a console up as the file says; writes the file where there is none and it can be written."""
-    path = config_file()
+    path = get_config_path()
     parser = configparser.ConfigParser(interpolation=None)
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_DEFAULT.format(modes=", ".join(MODES), keys=", ".join(KEYS)), encoding="utf-8")
+            path.write_text(_DEFAULT_CONFIG.format(modes=", ".join(MODES), keys=", ".join(KEYS)), encoding="utf-8")
         parser.read_string(path.read_text(encoding="utf-8"))
     except OSError:
         return  # a home that cannot be written to is no reason to complain at every start

@@ -25,13 +25,13 @@ from . import render
 from .background_opening import Opening
 from .layout import wrap_message
 from .pager import Paged
-from .script import ScriptError, ScriptItem, pieces_of
+from .script import ScriptError, ScriptItem, read_items
 
-_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
-_REAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_INTEGER_PATTERN = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
+_REAL_PATTERN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 #: How deep .read may call .read.
-_DEEPEST_READ = 16
+_MAX_READ_DEPTH = 16
 
 
 class Leave(Exception):
@@ -116,7 +116,7 @@ class Console:
         """Cells of the terminal that results go to; None where they go elsewhere."""
         return shutil.get_terminal_size().columns if self.on_terminal else None
 
-    def run_all(self, pieces: Iterable[ScriptItem], name: str = "") -> None:
+    def run_items(self, pieces: Iterable[ScriptItem], name: str = "") -> None:
         """Run the pieces of a script called ``name``; raises Bail after the first failure where ``bail`` is set."""
         try:
             for item in pieces:
@@ -146,7 +146,7 @@ class Console:
         return is_done
 
     @contextmanager
-    def without_pager(self) -> Iterator[None]:
+    def disable_pager(self) -> Iterator[None]:
         """Results are shown as they come."""
         pager, self.pager = self.pager, None
         try:
@@ -180,7 +180,7 @@ class Console:
                 self.fail()
 
     def _execute(self, text: str) -> kvstore.Cursor:
-        from .interrupts import KeptInterrupts
+        from .interrupts import DeferredInterrupts
         from .progress import ProgressLine
         from .streaming import AnswerStream
 
@@ -188,7 +188,7 @@ class Console:
         is_streamed = self.mode == "table" and self.once is None
         answer = AnswerStream(self.out, self.width) if is_streamed and self.width is not None else None
         try:
-            with KeptInterrupts() as interrupts:
+            with DeferredInterrupts() as interrupts:
                 show_text = None if answer is None else answer.show
                 return self.store.execute(
                     text, self.parameters, progress=interrupts.before(progress_line.show), on_text=show_text
@@ -197,9 +197,10 @@ class Console:
             progress_line.close()
             if progress_line.goes_on:
                 self.tell(f"interrupted; {progress_line.kept()}; the same statement goes on from there")
-            elif progress_line.of_kept_index:
+            elif progress_line.resumable_index:
                 self.tell(
-                    f"interrupted; {progress_line.kept()}; REFRESH INDEX {progress_line.of_kept_index} goes on from there"
+                    f"interrupted; {progress_line.kept()}; REFRESH INDEX {progress_line.resumable_index} goes on "
+                    "from there"
                 )
             raise
         finally:
@@ -230,8 +231,8 @@ class Console:
 
     def read(self, path: str) -> None:
         """Run a script file; raises ValueError for one that cannot be read."""
-        if self._reading == _DEEPEST_READ:
-            raise ValueError(f"{path}: .read calls .read {_DEEPEST_READ} times over; does a script read itself?")
+        if self._reading == _MAX_READ_DEPTH:
+            raise ValueError(f"{path}: .read calls .read {_MAX_READ_DEPTH} times over; does a script read itself?")
         try:
             file = open(path, "rb")  # noqa: SIM115 (closed below)
         except OSError as error:
@@ -239,11 +240,11 @@ class Console:
         with file:
             self._reading += 1
             try:
-                self.run_all(pieces_of(file), path)
+                self.run_items(read_items(file), path)
             finally:
                 self._reading -= 1
 
-    def write_to(self, path: str | None) -> None:
+    def redirect_output(self, path: str | None) -> None:
         """Send results to a file from now on; None: to standard output again."""
         new = sys.stdout if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115 (kept open)
         self.close_output()
@@ -311,23 +312,23 @@ def _is_sweeping(statement: str) -> bool:
     return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
 
 
-def parameter_value(text: str) -> str | int | float:
+def parse_parameter_value(text: str) -> str | int | float:
     """The value that ``text`` stands for: a number where it is written as numbers are, else a text, as it is or in
     single quotes.
 
-    >>> parameter_value("2024"), parameter_value("-1.5"), parameter_value("007"), parameter_value("'2024'")
-    (2024, -1.5, '007', '2024')
+    >>> [parse_parameter_value(text) for text in ("2024", "-1.5", "007", "'2024'")]
+    [2024, -1.5, '007', '2024']
     """
-    if _WHOLE.fullmatch(text):
+    if _INTEGER_PATTERN.fullmatch(text):
         return int(text)
-    if _REAL.fullmatch(text) and math.isfinite(float(text)):
+    if _REAL_PATTERN.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     if len(text) > 1 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     return text
 
 
-def state_folder() -> Path:
+def get_state_folder() -> Path:
     """Where history is kept: ``kvstore`` under XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".local" / "state") / "kvstore"

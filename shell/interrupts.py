@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 Step = TypeVar("Step")
 
 
-class KeptInterrupts:
+class DeferredInterrupts:
     """Interrupts that Python would forget while this is entered; all else that cannot be raised is told as before."""
 
     def __init__(self) -> None:
@@ -31,18 +31,18 @@ class KeptInterrupts:
     ) -> None:
         sys.unraisablehook = self._told
         if kind is None:
-            self._raise()
+            self._raise_pending()
 
     def before(self, told: Callable[[Step], object]) -> Callable[[Step], None]:
         """``told`` of every step, which raises what was kept instead."""
 
         def stepped(step: Step) -> None:
-            self._raise()
+            self._raise_pending()
             told(step)
 
         return stepped
 
-    def _raise(self) -> None:
+    def _raise_pending(self) -> None:
         if self._kept:
             self._kept = False
             raise KeyboardInterrupt

@@ -17,11 +17,11 @@ from wcwidth import wcwidth
 from .masking import masked
 
 #: Lines that a cell may take before it is cut.
-_CELL_LINES = 4
+_MAX_CELL_LINES = 4
 #: A column is never made narrower than this.
-_NARROWEST = 12
+_MIN_COLUMN_WIDTH = 12
 #: Rows from which the widths of columns are taken; later rows are cut to them.
-_MEASURED = 1000
+_MAX_MEASURED_ROWS = 1000
 
 PrintedRow = Sequence[Any]
 
@@ -98,7 +98,7 @@ def definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator
     """Terms and what each means, in two columns, the second broken at spaces so that it fits ``width``."""
     widest = max((width_of(term) for term, _ in pairs), default=0)
     for term, text in pairs:
-        lines = [text] if width is None else list(wrap(text, max(width - widest - 2, _NARROWEST)))
+        lines = [text] if width is None else list(wrap(text, max(width - widest - 2, _MIN_COLUMN_WIDTH)))
         yield f"{term}{' ' * (widest - width_of(term))}  {lines[0]}"
         yield from (f"{'':{widest + 2}}{line}" for line in lines[1:])
 
@@ -115,8 +115,8 @@ def _head(text: str, width: int) -> str:
 
 def _cell(text: str, width: int) -> list[str]:
     lines = list(wrap(text, width))
-    if len(lines) > _CELL_LINES:
-        lines = lines[:_CELL_LINES]
+    if len(lines) > _MAX_CELL_LINES:
+        lines = lines[:_MAX_CELL_LINES]
         lines[-1] = cut(lines[-1] + "…", width)
     return lines
 
@@ -140,7 +140,7 @@ def fitted(natural: Sequence[int], whole: Sequence[bool], room: int) -> list[int
     for position, (width, index) in enumerate(shrinkable):
         widths[index] = min(width, max(room, 0) // (len(shrinkable) - position))
         room -= widths[index]
-        if widths[index] < min(width, _NARROWEST):
+        if widths[index] < min(width, _MIN_COLUMN_WIDTH):
             return None
     return widths if room >= 0 else None
 
@@ -151,7 +151,7 @@ class Grid:
     def __init__(self, left: str, between: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
         self.left, self.between, self.right = left, between, right
         #: Left end, line, crossing and right end of the rules above, below the head, and at the foot; empty: no rule.
-        self.above, self.below_head, self.foot = rules
+        self.above, self.head_rule, self.foot = rules
 
     def overhead(self, columns: int) -> int:
         return len(self.left) + len(self.right) + len(self.between) * (columns - 1)
@@ -181,7 +181,7 @@ BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─"
 def table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
     """A table that fits ``width`` cells; one row under another, name by name, where its columns cannot."""
     remaining = iter(rows)
-    measured_rows = [row for row, _ in zip(remaining, range(_MEASURED), strict=False)]
+    measured_rows = [row for row, _ in zip(remaining, range(_MAX_MEASURED_ROWS), strict=False)]
     names = [printable(name) for name in columns]
     cells = [[shown(value) for value in row] for row in measured_rows]
     natural_widths = [max([width_of(name), *(width_of(row[i]) for row in cells)]) for i, name in enumerate(names)]
@@ -193,7 +193,7 @@ def table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None,
         return
     yield from grid.rule(grid.above, widths)
     yield from grid.row([[cut(name, size)] for name, size in zip(names, widths, strict=True)], widths, numeric)
-    yield from grid.rule(grid.below_head, widths)
+    yield from grid.rule(grid.head_rule, widths)
     for row in chain(cells, ([shown(value) for value in row] for row in remaining)):
         wrapped = [_cell(text, max(size, 1)) for text, size in zip(row, widths, strict=True)]
         yield from grid.row(wrapped, widths, numeric)
@@ -210,7 +210,7 @@ def vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | No
         for name, value in zip(names, row, strict=True):
             label = " " * (widest - width_of(name)) + name + " = "
             text = shown(value)
-            available = None if width is None else max(width - widest - 3, _NARROWEST)
+            available = None if width is None else max(width - widest - 3, _MIN_COLUMN_WIDTH)
             lines = [text] if available is None else list(wrap(text, available))
             yield (label + lines[0]).rstrip()
             for line in lines[1:]:
@@ -231,29 +231,29 @@ def locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
         if row[0] != entity:
             entity, current_location = row[0], None
             yield from [""] if number else []
-            yield _limited(shown(entity), width)
+            yield _limit_width(shown(entity), width)
         location = f"in tree {shown(row[2])}" if row[2] is not None else shown(row[5])
         if row[2] is None and row[4] is not None and row[4] != row[5]:
             location += f" › {shown(row[4])}"
         if location != current_location:
             current_location = location
-            yield _limited(f"  {location}", width)
-        lines = _cell(_with_hidden_marks(shown(row[7]), shown(entity)), max(width - 4, _NARROWEST))
-        yield from (f"    {line}" for line in _marked(lines))
+            yield _limit_width(f"  {location}", width)
+        lines = _cell(_insert_hidden_marks(shown(row[7]), shown(entity)), max(width - 4, _MIN_COLUMN_WIDTH))
+        yield from (f"    {line}" for line in _replace_hidden_marks(lines))
 
 
 #: Characters without width that stand for marks until a text has been broken into lines.
 _OPEN, _CLOSE = "\u2060", "\u2061"
 
 
-def _with_hidden_marks(text: str, name: str) -> str:
+def _insert_hidden_marks(text: str, name: str) -> str:
     """A text with every place of a name in it, in any case, between characters without width."""
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, name.split()))
     return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
 
 
-def _marked(lines: Iterable[str]) -> Iterator[str]:
+def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
     """Lines with asterisks in place of the characters without width; a mark that is open at the end of a line is closed
     there, and opened again in the next."""
     is_open = False
@@ -272,7 +272,7 @@ def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     for number, ((entity, tree), members) in enumerate(groups.items()):
         if number:
             yield ""
-        yield _limited(f"{shown(entity)}  in {shown(tree)}", width)
+        yield _limit_width(f"{shown(entity)}  in {shown(tree)}", width)
         above = [row for row in members if row[2] < 0]
         below = [row for row in members if row[2] > 0]
         notes = [row for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
@@ -280,9 +280,9 @@ def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
         for index, (label, part) in enumerate(branches):
             is_last = index == len(branches) - 1 and not notes
             yield f"{'└─' if is_last else '├─'} {label}"
-            yield from _branch(part, 1, None, "   " if is_last else "│  ", width, set())
+            yield from _render_branch(part, 1, None, "   " if is_last else "│  ", width, set())
         for note in notes:
-            yield _limited(f"… {shown(note[5])}", width)
+            yield _limit_width(f"… {shown(note[5])}", width)
 
 
 def groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
@@ -300,10 +300,10 @@ def groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
         indent = "".join("│  " if lines.get(above) else "   " for above in range(1, level))
         mark = "" if level == 0 else "├─ " if has_more else "└─ "
         note = f"  {shown(detail)}" if detail else ""
-        yield _limited(f"{indent}{mark}{shown(title)} ({count:,}){note}", width)
+        yield _limit_width(f"{indent}{mark}{shown(title)} ({count:,}){note}", width)
 
 
-def _branch(
+def _render_branch(
     rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn: set[str]
 ) -> Iterator[str]:
     """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them.
@@ -314,13 +314,15 @@ def _branch(
     for index, row in enumerate(branch_rows):
         is_last = index == len(branch_rows) - 1
         text = shown(row[5]) if row[5] and " is under " not in row[5] else ""
-        yield _limited(f"{indent}{'└─' if is_last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width)
+        yield _limit_width(
+            f"{indent}{'└─' if is_last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width
+        )
         if row[3] not in drawn:
             drawn.add(row[3])
-            yield from _branch(rows, distance + 1, row[3], indent + ("   " if is_last else "│  "), width, drawn)
+            yield from _render_branch(rows, distance + 1, row[3], indent + ("   " if is_last else "│  "), width, drawn)
 
 
-def _limited(text: str, width: int | None) -> str:
+def _limit_width(text: str, width: int | None) -> str:
     return text if width is None else cut(text, width)
 
 
@@ -343,8 +345,9 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
         yield ""
     for citation in citations:
         location = f"[{citation['number']}] {printable(citation['document'])}, {_chunks(citation['spans'])}"
-        yield _limited(
-            f"  {location}, bytes {citation['start']} to {citation['end']}{_further(citation['spans'])}", width
+        yield _limit_width(
+            f"  {location}, bytes {citation['start']} to {citation['end']}{_format_other_documents(citation['spans'])}",
+            width,
         )
     if extractive and citations and not abstained:
         yield ""
@@ -353,7 +356,7 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
         )
     elif model is not None:
         yield ""
-        yield _limited(f"  Written by {printable(model)}.", width)
+        yield _limit_width(f"  Written by {printable(model)}.", width)
 
 
 def _chunks(spans: Sequence[dict[str, Any]]) -> str:
@@ -363,7 +366,7 @@ def _chunks(spans: Sequence[dict[str, Any]]) -> str:
     return f"chunk {first}" if first == last else f"chunks {first} to {last}"
 
 
-def _further(spans: Sequence[dict[str, Any]]) -> str:
+def _format_other_documents(spans: Sequence[dict[str, Any]]) -> str:
     """The other documents that a citation has places of."""
     num_others = len({span["document"] for span in spans}) - 1
     return f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""

@@ -15,20 +15,20 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 _CONTROL = r"\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_ON_A_LINE = re.compile(rf"[\x00-\x1f{_CONTROL}]")
+_LINE_CONTROL_PATTERN = re.compile(rf"[\x00-\x1f{_CONTROL}]")
 #: A carriage return is the end of a line before a line feed only.
-_ON_LINES = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f{_CONTROL}]|\r(?!\n)")
+_TEXT_CONTROL_PATTERN = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f{_CONTROL}]|\r(?!\n)")
 _MASK = "�"
 
 
 def masked(text: str) -> str:
     """``text`` on a line, with control characters, white space but the blank among them, as ``�``."""
-    return text if text.isprintable() else _ON_A_LINE.sub(_MASK, text)
+    return text if text.isprintable() else _LINE_CONTROL_PATTERN.sub(_MASK, text)
 
 
-def masked_lines(text: str) -> str:
+def mask_lines(text: str) -> str:
     """``text`` with control characters but line ends and tabs as ``�``."""
-    return text if text.isprintable() else _ON_LINES.sub(_MASK, text)
+    return text if text.isprintable() else _TEXT_CONTROL_PATTERN.sub(_MASK, text)
 
 
 class MaskedStream:
@@ -39,7 +39,7 @@ class MaskedStream:
 
     def write(self, text: str) -> int:
         """Write some text, masked."""
-        self._stream.write(masked_lines(text))
+        self._stream.write(mask_lines(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:

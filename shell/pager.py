@@ -13,10 +13,10 @@ import subprocess
 from contextlib import suppress
 from typing import TextIO
 
-from .masking import masked_lines
+from .masking import mask_lines
 
 
-def default_pager() -> str | None:
+def get_default_pager() -> str | None:
     """The command of ``$PAGER``, else ``less`` where there is one; None where paging makes no sense."""
     return os.environ.get("PAGER") or ("less -SRXF" if shutil.which("less") else None)
 
@@ -33,7 +33,7 @@ class Paged:
 
     def write(self, text: str) -> int:
         """Take some text; raises BrokenPipeError when the pager has been left."""
-        text = masked_lines(text)
+        text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)
         self._waiting.append(text)
@@ -41,10 +41,10 @@ class Paged:
         if self._room < 0:
             # The shell of the system: $PAGER may hold options.
             self._pager = subprocess.Popen(self._command, shell=True, stdin=subprocess.PIPE, text=True)
-            self._pass_on()
+            self._flush_pending()
         return len(text)
 
-    def _pass_on(self) -> None:
+    def _flush_pending(self) -> None:
         pending, self._waiting = self._waiting, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:
@@ -54,7 +54,7 @@ class Paged:
     def close(self) -> None:
         """Show what is left, and wait until the pager is left."""
         if self._pager is None:
-            self._pass_on()
+            self._flush_pending()
             return
         if self._pager.stdin is not None:
             with suppress(BrokenPipeError):

@@ -16,9 +16,9 @@ from kvstore.language import counted
 from .layout import cut, printable, width_of
 from .masking import MaskedStream
 
-_REDRAWN = 0.1
+_REDRAW_SECONDS = 0.1
 _REPEATED = 10.0
-_BAR = 20
+_BAR_WIDTH = 20
 
 
 class ProgressLine:
@@ -38,7 +38,7 @@ class ProgressLine:
         self._last = progress
         if self._silent or time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + (_REDRAWN if self._terminal else _REPEATED)
+        self._next = time.monotonic() + (_REDRAW_SECONDS if self._terminal else _REPEATED)
         if self._terminal:
             width = shutil.get_terminal_size().columns
             self._draw(cut(_text(progress, bar=True), width - 1))
@@ -58,7 +58,7 @@ class ProgressLine:
         return isinstance(self._last, IngestProgress | ExtractionProgress)
 
     @property
-    def of_kept_index(self) -> str | None:
+    def resumable_index(self) -> str | None:
         """The index it tells of, where what is done of it stays."""
         return self._last.kind if isinstance(self._last, IndexProgress) and self._last.kept else None
 
@@ -85,13 +85,16 @@ def _text(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar:
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes
-    filled = _BAR * done // max(total, 1)
-    bar_text = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
+    filled = _BAR_WIDTH * done // max(total, 1)
+    bar_text = f"[{'█' * filled}{'·' * (_BAR_WIDTH - filled)}] " if bar else ""
     if isinstance(progress, IndexProgress):
         return f"{bar_text}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     if isinstance(progress, ExtractionProgress):
-        return f"{bar_text}{progress.kind}: {done:,} of {counted(total, 'request')}, {counted(progress.sent, 'token')} sent"
-    time_left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
+        return (
+            f"{bar_text}{progress.kind}: {done:,} of {counted(total, 'request')}, "
+            f"{counted(progress.sent, 'token')} sent"
+        )
+    time_left = "" if progress.seconds_left is None else f", {_format_duration(progress.seconds_left)} left"
     rate = f"{counted(progress.chunks, 'chunk')}, {progress.chunks_per_second:,.0f} chunks/s"
     known_files = (
         f" ({progress.known:,} {'was' if progress.known == 1 else 'were'} done before)" if progress.known else ""
@@ -112,7 +115,7 @@ def _size(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole_seconds = round(seconds)
     if whole_seconds < 60:

@@ -10,7 +10,7 @@ _LOOK = ".mode names the ways in which results are written"
 _TABLES = ".tables lists the tables, .schema NAME or DESCRIBE NAME; shows the columns of one"
 
 #: The command here for one of psql, by the name that it has there without what may be added to it.
-_HERE = {
+_REPLACEMENTS = {
     "?": ".help lists the commands",
     "a": _LOOK,
     "c": ".open STORE opens another store",
@@ -46,7 +46,7 @@ _HERE = {
 def hint(line: str) -> str:
     """What to type in place of a command of psql."""
     word = line.removeprefix("\\").split(maxsplit=1)[0] if line.strip("\\ ") else ""
-    replacement = _HERE.get(word) or _HERE.get(word.rstrip("+S"))
+    replacement = _REPLACEMENTS.get(word) or _REPLACEMENTS.get(word.rstrip("+S"))
     if replacement is None:
         return f"there is no command \\{word}; commands begin with a dot, and .help lists them"
     return f"\\{word} is a command of psql; here {replacement}"

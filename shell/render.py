@@ -93,7 +93,7 @@ def _box(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) 
     return layout.table(columns, rows, width, layout.BOX)
 
 
-def _tsv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def _render_tsv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Fields parted by tabs; a backslash, tab, line feed or carriage return inside one is ``\\\\``, ``\\t``, ``\\n``,
     ``\\r``."""
     for row in chain([columns], rows):
@@ -103,7 +103,7 @@ def _tsv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) 
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def _render_csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """RFC 4180, lines ending in a line feed."""
     line: list[str] = []
 
@@ -129,20 +129,20 @@ def _objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str
         names.append(f"{name}:{num_same}" if num_same else name)
     is_description = tuple(columns) == ("property", "value")
     for row in rows:
-        values = list(map(_json_value, row))
+        values = list(map(_to_json_value, row))
         for index, name in enumerate(columns):
             if name == "meta" or (is_description and name == "value" and row[0] == "meta"):
-                values[index] = _metadata(values[index])
+                values[index] = _parse_metadata(values[index])
         yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
 
 
-def _json_value(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
         return _plain(value)
     return value
 
 
-def _metadata(value: Any) -> Any:
+def _parse_metadata(value: Any) -> Any:
     """Return the object that a document's metadata are, which SQL has as JSON text; any other value as it is."""
     if not (isinstance(value, str) and value.startswith("{")):
         return value
@@ -156,7 +156,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def _render_jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     return _objects(columns, rows)
 
 
@@ -172,12 +172,12 @@ def _json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None)
         yield "]"
 
 
-def _markdown(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def _render_markdown(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """A GitHub table; what Markdown would read otherwise is escaped, line ends are ``<br>``."""
-    yield _markdown_row(columns)
+    yield _render_markdown_row(columns)
     yield "|" + " --- |" * len(columns)
     for row in rows:
-        yield _markdown_row(row)
+        yield _render_markdown_row(row)
 
 
 _MARKDOWN_ESCAPES = str.maketrans(
@@ -185,7 +185,7 @@ _MARKDOWN_ESCAPES = str.maketrans(
 )
 
 
-def _markdown_row(row: PrintedRow) -> str:
+def _render_markdown_row(row: PrintedRow) -> str:
     return "| " + " | ".join(_plain(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
 
 
@@ -198,9 +198,9 @@ MODES: dict[str, Callable[[Sequence[str], Iterable[PrintedRow], int | None], Ite
     "table": _table,
     "box": _box,
     "json": _json,
-    "jsonl": _jsonl,
-    "csv": _csv,
-    "tsv": _tsv,
-    "markdown": _markdown,
+    "jsonl": _render_jsonl,
+    "csv": _render_csv,
+    "tsv": _render_tsv,
+    "markdown": _render_markdown,
     "line": _line,
 }

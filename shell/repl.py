@@ -36,10 +36,10 @@ from kvstore.language import find_unquoted_question, is_complete, plain_question
 from .background_opening import Opening
 from .completion import SQL_WORDS, complete
 from .configuration import configure
-from .console import Bail, Console, Leave, state_folder
+from .console import Bail, Console, Leave, get_state_folder
 from .dot_commands import COMMANDS
-from .masking import masked, masked_lines
-from .pager import default_pager
+from .masking import mask_lines, masked
+from .pager import get_default_pager
 from .render import MODES
 from .script import COMMAND_MARKS, pieces
 
@@ -66,7 +66,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
     The ``opening`` of the console's store is begun when the first prompt is drawn; raises what it raises.
     """
     console.confirm = _confirm
-    console.pager = default_pager()
+    console.pager = get_default_pager()
     console.watched = True
     configure(console)
     if not warn:
@@ -76,7 +76,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
     session: PromptSession[str] = PromptSession(
         message=lambda: masked(console.prompt.replace("\\d", console.path.name)),
         prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
-        multiline=Condition(lambda: not _may_be_run(session.default_buffer.text)),
+        multiline=Condition(lambda: not _is_runnable(session.default_buffer.text)),
         history=_history(console),
         auto_suggest=AutoSuggestFromHistory(),
         completer=ThreadedCompleter(StoreCompleter(catalog)),
@@ -88,7 +88,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
         enable_open_in_editor=True,
         enable_system_prompt=False,
     )
-    session.app.after_render += _Warming(console, opening, toolbar)
+    session.app.after_render += _PromptWarmup(console, opening, toolbar)
     console.tell(f"{console.path}; .help shows the commands, Ctrl-D leaves")
     interrupted = False
     while True:
@@ -118,7 +118,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
             return 0
 
 
-class _Warming:
+class _PromptWarmup:
     """What goes on while the person looks at the first prompt, so that neither it nor the first key waits for it."""
 
     def __init__(self, console: Console, opening: Opening, toolbar: Toolbar) -> None:
@@ -151,7 +151,7 @@ def _end(application: Application[str], error: Exception) -> None:
         application.exit(exception=error)
 
 
-def _may_be_run(text: str) -> bool:
+def _is_runnable(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
     is_command = _command(text).lstrip().startswith(COMMAND_MARKS)
     is_question = plain_question(text) is not None or find_unquoted_question(text) is not None
@@ -173,7 +173,7 @@ def _confirm(statement: str) -> bool:
 
 
 def _history(console: Console) -> History:
-    path = state_folder() / "history"
+    path = get_state_folder() / "history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a", encoding="utf-8").close()
@@ -219,18 +219,18 @@ class StatementLexer(Lexer):
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines: list[StyleAndTextTuples] = [[]]
         if document.text.startswith(COMMAND_MARKS):
-            lines = [[("class:command", masked_lines(line))] for line in document.lines]
+            lines = [[("class:command", mask_lines(line))] for line in document.lines]
         else:
             for token in tokens(document.text):
-                style = _style_of(token.kind, token.text)
+                style = _get_style(token.kind, token.text)
                 for number, part in enumerate(token.text.split("\n")):
                     if number:
                         lines.append([])
-                    lines[-1].append((style, masked_lines(part)))
+                    lines[-1].append((style, mask_lines(part)))
         return lambda number: lines[number] if number < len(lines) else []
 
 
-def _style_of(kind: str, text: str) -> str:
+def _get_style(kind: str, text: str) -> str:
     if kind == "word":
         word = text.upper()
         return "class:keyword" if word in language.keywords() or word in SQL_WORDS else ""

@@ -36,7 +36,7 @@ class ScriptItem:
     is_command: bool = False
 
 
-def pieces_of(stream: BinaryIO) -> Iterator[ScriptItem]:
+def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
     """The pieces of a stream, read as it comes; an unfinished line is waited for."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = getattr(stream, "read1", stream.read)

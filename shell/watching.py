@@ -19,13 +19,13 @@ from kvstore.errors import KvstoreError
 
 #: Seconds without a change before what changed is ingested, and the most that are waited for them.
 QUIET = 0.5
-_NEVER_QUIET = 20.0
+_MAX_QUIET_WAIT = 20.0
 #: Seconds between two looks at the folders where the system does not tell.
 LOOKED_AT = 2.0
 #: Seconds after which an ingest that failed is tried again.
-_TRIED_AGAIN = 5.0
+_RETRY_SECONDS = 5.0
 #: Seconds between two looks whether a folder is another than before.
-_WOKEN = 1.0
+_WAKE_SECONDS = 1.0
 
 #: Of each file its time of change and its size.
 Look = dict[str, tuple[int, int]]
@@ -49,7 +49,7 @@ class SystemWatcher:
         self._begin()
 
     def changed(self) -> bool:
-        if self._identities() != self._known:
+        if self._list_identities() != self._known:
             self._begin()  # what was watched is gone, or another folder stands there now
             return True
         return bool(next(self._told))
@@ -57,13 +57,13 @@ class SystemWatcher:
     def _begin(self) -> None:
         from watchfiles import watch
 
-        self._known = self._identities()
+        self._known = self._list_identities()
         self._told: Iterator[set[Any]] = watch(
             *(folder.resolve() for folder in self._folders if folder.is_dir()),
             watch_filter=lambda _, path: not path.startswith(self._apart),
-            debounce=int(1000 * _NEVER_QUIET),
+            debounce=int(1000 * _MAX_QUIET_WAIT),
             step=max(1, int(1000 * self._quiet)),
-            rust_timeout=int(1000 * _WOKEN),
+            rust_timeout=int(1000 * _WAKE_SECONDS),
             yield_on_timeout=True,
             raise_interrupt=True,
             recursive=True,
@@ -73,7 +73,7 @@ class SystemWatcher:
         else:
             self._told = _nothing()
 
-    def _identities(self) -> list[tuple[int, int] | None]:
+    def _list_identities(self) -> list[tuple[int, int] | None]:
         return [_identity(folder) for folder in self._folders]
 
 
@@ -92,7 +92,7 @@ class PollingWatcher:
         states = self._look()
         if states == self._seen:
             return False
-        deadline = time.monotonic() + _NEVER_QUIET
+        deadline = time.monotonic() + _MAX_QUIET_WAIT
         while states != self._seen and time.monotonic() < deadline:
             self._seen = states
             time.sleep(self._quiet)
@@ -144,7 +144,7 @@ def follow(
                 if str(error) != last_error:
                     last_error = str(error)
                     failed(last_error)
-                time.sleep(_TRIED_AGAIN)
+                time.sleep(_RETRY_SECONDS)
                 continue
         is_due = changes.changed()
 
@@ -159,5 +159,5 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 def _nothing() -> Iterator[set[Any]]:
     while True:
-        time.sleep(_WOKEN)
+        time.sleep(_WAKE_SECONDS)
         yield set()

@@ -79,7 +79,7 @@ def watched(hear: Hear) -> Iterator[None]:
         patch.setattr(file_visit, "SETTLED", 0)
         # A history is short: the change buffer is merged more often than it is in a long one, and a few files are
         # several batches.
-        patch.setattr(change_buffer, "MOST_SEGMENTS", 3)
+        patch.setattr(change_buffer, "MAX_SEGMENTS", 3)
         patch.setattr(pipeline, "BATCH_DOCUMENTS", 16)
         for name, owner, attribute, late in POINTS:
             patch.setattr(owner, attribute, (after if late else before)(name, getattr(owner, attribute)))

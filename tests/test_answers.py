@@ -113,11 +113,11 @@ def test_the_same_page_twice_is_told_once(store: kvstore.Store) -> None:
 def test_what_a_question_asks_for_decides_among_equals(ask: Callable[..., kvstore.Answer]) -> None:
     text = "The bridge over the Aare was opened with a great feast. The bridge over the Aare was opened in 1883."
     assert ask(text, "When was the bridge over the Aare opened?").text.startswith("The bridge")
-    assert kind_of("When was it opened?").met_by("It was opened in 1883.")
-    assert not kind_of("When was it opened in 1883?").met_by("It was opened in 1883.")
-    assert kind_of("Which option sets the depth?").met_by("Use --levels for that.")
-    assert kind_of("What does VACUUM do?").met_by("The VACUUM command rebuilds the file.")
-    assert not kind_of("What does VACUUM do?").met_by("Unless it is full, this follows a VACUUM.")
+    assert kind_of("When was it opened?").is_met_by("It was opened in 1883.")
+    assert not kind_of("When was it opened in 1883?").is_met_by("It was opened in 1883.")
+    assert kind_of("Which option sets the depth?").is_met_by("Use --levels for that.")
+    assert kind_of("What does VACUUM do?").is_met_by("The VACUUM command rebuilds the file.")
+    assert not kind_of("What does VACUUM do?").is_met_by("Unless it is full, this follows a VACUUM.")
 
 
 def test_what_is_not_there_is_not_answered(store: kvstore.Store) -> None:

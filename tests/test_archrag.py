@@ -100,10 +100,10 @@ def test_reports_and_layers_can_be_left_out(themed: Store) -> None:
 
 
 def test_within_and_where_hold_for_passages_and_reports(themed: Store) -> None:
-    from kvstore.text.words import token_count
+    from kvstore.text.words import count_text_tokens
 
     evidence = asked(themed, within=120)
-    assert evidence.hits and sum(token_count(hit.text) for hit in evidence.hits) <= 120
+    assert evidence.hits and sum(count_text_tokens(hit.text) for hit in evidence.hits) <= 120
     evidence = asked(themed, where="key LIKE 'harbour-%'")
     assert evidence.hits
     assert {span.document.partition("-")[0] for hit in evidence.hits for span in hit.spans} == {"harbour"}

@@ -110,7 +110,7 @@ def test_interrupt_ends_the_queries_of_a_session(tea: kvstore.Store) -> None:
     threads = [threading.Thread(target=ask, args=(store,)) for store in (tea, tea, other)]
     for thread in threads:
         thread.start()
-    while len(tea._bounded._running) < 2 or not other._bounded._running:
+    while len(tea._bounded_queries._running) < 2 or not other._bounded_queries._running:
         time.sleep(0.01)
     tea.interrupt()
     for thread in threads[:2]:

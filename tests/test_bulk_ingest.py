@@ -20,7 +20,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.extraction.extraction import extract
-from kvstore.extraction.validation import LONGEST_TEXT
+from kvstore.extraction.validation import MAX_TEXT_BYTES
 from kvstore.ingest.file_documents import Failure, FileDocument
 from kvstore.ingest.pipeline import BATCH_CHUNKS
 from kvstore.ingest.readers import PassedOver
@@ -409,9 +409,9 @@ def test_the_largest_document_is_ingested_whole(make_store: MakeStore, tmp_path:
     paragraph = (
         "Captain Reid wrote of Pier {} that its stones came over the water from Port Ellen in the year of the gale."
     )
-    paragraphs = (paragraph.format(number % 1000) for number in range(LONGEST_TEXT // 120))
+    paragraphs = (paragraph.format(number % 1000) for number in range(MAX_TEXT_BYTES // 120))
     text = "\n\n".join(paragraphs)
-    assert LONGEST_TEXT * 0.8 < len(text) < LONGEST_TEXT
+    assert MAX_TEXT_BYTES * 0.8 < len(text) < MAX_TEXT_BYTES
     (tmp_path / "long.txt").write_text(text)
     with make_store() as store:
         report = store.ingest(tmp_path / "long.txt", workers=1)

@@ -12,7 +12,7 @@ from kvstore.changes.pending import Prepared
 from kvstore.errors import InputError
 from kvstore.extraction.extraction import Introduction, extract
 from kvstore.extraction.relation import Relation
-from kvstore.text.normalize import entity_key
+from kvstore.text.normalize import to_entity_key
 
 FLEET = "tug,ship\nferry,ship\nship,vessel\nvessel,craft\ncraft,thing\nsteam tug,tug\nharbour tug,tug\n"
 
@@ -81,7 +81,7 @@ def test_chunks_that_state_relations_are_found_and_say_so(store: kvstore.Store) 
     extracted = extract("notes", "The port has news. The tug belongs to the harbour fleet.", store.settings)
     sentence = extracted.text.index(b"The tug")
     relation = Relation("tug", "harbour fleet", "belongs", 0.9, sentence, len(extracted.text))
-    names = [Introduction(entity_key(name), name, "tree") for name in ("harbour fleet", "tug")]
+    names = [Introduction(to_entity_key(name), name, "tree") for name in ("harbour fleet", "tug")]
     stated = replace(extracted, relations=[relation], introductions=names)
     with store.transaction() as transaction:
         transaction._put(Prepared(stated))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kvstore.errors import IndexUnavailableError
 from kvstore.storage import index_file
-from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, layered_arrays
+from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, build_layered_arrays
 from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder
 from kvstore_cext.row_products import row_dots
 
@@ -46,7 +46,7 @@ def digests(layers: list[Matrix], seed: int = 1) -> list[npt.NDArray[np.uint64]]
 
 def built(layers: list[Matrix], *, m: int = 16, exact_below: int = 0) -> dict[str, npt.NDArray[Any]]:
     of = [np.where(len(above), of, -1) for of, above in zip(parents([*map(len, layers)]), layers[1:], strict=True)]
-    arrays = layered_arrays(layers, of, digests(layers), m=m, exact_below=exact_below)
+    arrays = build_layered_arrays(layers, of, digests(layers), m=m, exact_below=exact_below)
     assert arrays is not None
     return arrays
 
@@ -158,7 +158,7 @@ def reached(arrays: Arrays, layer: int) -> set[int]:
 def test_members_are_those_of_the_layer_below_by_their_parents(arrays: Arrays) -> None:
     assert arrays["bounds"][[0, 1, 400, 440, 446]].tolist() == [0, 8, 3000, 3400, 3440]
     assert arrays["members"][:8].tolist() == list(range(0, 3000, 400))
-    some = layered_arrays(
+    some = build_layered_arrays(
         [np.eye(3, dtype=np.float32)] * 2, [np.array([2, -1, 0])], digests(made([3, 3], 2)), m=4, exact_below=0
     )
     assert some is not None
@@ -226,7 +226,7 @@ def test_threads_search_side_by_side(layers: list[Matrix], arrays: Arrays) -> No
 def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -> None:
     heard: list[tuple[int, int]] = []
     cancelled = iter([False, False, True])
-    given_up = layered_arrays(
+    given_up = build_layered_arrays(
         layers,
         parents([*map(len, layers)]),
         digests(layers),

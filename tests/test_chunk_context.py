@@ -14,11 +14,11 @@ from model_server import Planned, Server, quoted, stream
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
-from kvstore.changes.facts import stated_of
-from kvstore.extraction.extraction import first_sentence
+from kvstore.changes.facts import iter_document_facts
+from kvstore.extraction.extraction import get_first_sentence
 from kvstore.structures import tables
 from kvstore.systems.chunk_texts import chunk_texts
-from kvstore.systems.chunked_text import stored_text
+from kvstore.systems.chunked_text import load_chunked_text
 
 MakeStore = Callable[..., kvstore.Store]
 SETTINGS = {"chunk_context": 1, "chunk_tokens": 24, "language": "rules"}
@@ -34,8 +34,8 @@ def made_from(store: kvstore.Store, key: str) -> list[str]:
     with store.state() as state:
         record = state.documents.find(key)
         assert record is not None
-        facts = {fact.name: value for fact, value in stated_of(state, record)}
-        return chunk_texts(stored_text(state, record, facts), state.settings)
+        facts = {fact.name: value for fact, value in iter_document_facts(state, record)}
+        return chunk_texts(load_chunked_text(state, record, facts), state.settings)
 
 
 def check_vectors(store: kvstore.Store) -> None:
@@ -78,7 +78,7 @@ def test_the_first_sentence_of_a_document_stands_in_every_chunks_text(make_store
         put_all(plain)
         assert not any("1911" in text for text in made_from(plain, "lamp")[1:])
         check_vectors(plain)
-    assert first_sentence("```\nx = 1\n```") == ""
+    assert get_first_sentence("```\nx = 1\n```") == ""
 
 
 def test_ingest_workers_embed_the_same(make_store: MakeStore, tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from kvstore.structures.clustering import nearest_rows as rows_module
 from kvstore.structures.clustering.affinity import (
     Edges,
     Partition,
-    affinity_of_graph,
-    affinity_of_vectors,
+    cluster_graph,
+    cluster_vectors,
     numbered,
-    strongest_edges,
+    select_strongest_edges,
 )
-from kvstore.structures.clustering.nearest_rows import near_rows, nearest_rows
+from kvstore.structures.clustering.nearest_rows import find_near_rows, nearest_rows
 from kvstore.structures.vectors.vectors import Matrix
 
 
@@ -66,16 +66,16 @@ def assert_levels(levels: list[Partition], count: int, size: int) -> None:
 
 def test_a_graph_falls_into_what_hangs_together() -> None:
     count, joined = rings(6, 5)
-    levels = affinity_of_graph(count, joined)
+    levels = cluster_graph(count, joined)
     assert_levels(levels, count, 12)
     assert (np.arange(count) // 5).tolist() in [labels.tolist() for labels in levels]
 
 
 def test_without_edges_nothing_joins() -> None:
-    assert affinity_of_graph(3, edges([])) == []
-    assert affinity_of_graph(0, edges([])) == []
-    assert list(affinity_of_vectors(np.empty((0, 8), np.float32))) == []
-    assert list(affinity_of_vectors(clouds(1))) == []
+    assert cluster_graph(3, edges([])) == []
+    assert cluster_graph(0, edges([])) == []
+    assert list(cluster_vectors(np.empty((0, 8), np.float32))) == []
+    assert list(cluster_vectors(clouds(1))) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,26 +90,24 @@ def test_levels_are_partitions_whatever_the_order_of_edges(
 ) -> None:
     unique = {(min(pair), max(pair)) for pair in pairs if max(pair) < count and pair[0] != pair[1]}
     listed = [(*pair, 1 + (pair[0] * 7 + pair[1]) % 5) for pair in sorted(unique)]
-    levels = affinity_of_graph(count, edges(listed), size=size)
+    levels = cluster_graph(count, edges(listed), size=size)
     assert_levels(levels, count, size)
     random.shuffle(listed)  # type: ignore[attr-defined]
-    assert [one.tolist() for one in affinity_of_graph(count, edges(listed), size=size)] == [
-        one.tolist() for one in levels
-    ]
+    assert [one.tolist() for one in cluster_graph(count, edges(listed), size=size)] == [one.tolist() for one in levels]
 
 
 def test_the_strongest_edges_of_each_end_stay() -> None:
     star = edges([(0, other, other) for other in range(1, 8)])
-    kept = strongest_edges(8, star, 2)
+    kept = select_strongest_edges(8, star, 2)
     assert kept.second.tolist() == list(range(1, 8)), "each is the strongest of its other end"
     joined = edges([*((0, other, other) for other in range(1, 8)), *((other, 8, 100) for other in range(1, 8))])
-    kept = strongest_edges(9, joined, 1)
+    kept = select_strongest_edges(9, joined, 1)
     assert [pair for pair in zip(kept.first.tolist(), kept.second.tolist(), strict=True) if pair[0] == 0] == [(0, 7)]
 
 
 def test_vectors_fall_into_their_clouds() -> None:
     vectors = clouds(600)
-    levels = list(affinity_of_vectors(vectors))
+    levels = list(cluster_vectors(vectors))
     assert_levels(levels, 600, 12)
     cohesion = []
     for labels in levels:
@@ -125,7 +123,7 @@ def test_a_vector_less_changes_what_was_near_to_it() -> None:
     vectors = clouds(900)
     names = np.arange(900)
     kept = np.delete(names, 450)
-    pairs = zip(affinity_of_vectors(vectors), affinity_of_vectors(vectors[kept]), strict=False)
+    pairs = zip(cluster_vectors(vectors), cluster_vectors(vectors[kept]), strict=False)
     before, after = set(), set()
     for level, (one, other) in enumerate(pairs):
         before |= {(level, group) for group in groups(one, names)}
@@ -135,7 +133,7 @@ def test_a_vector_less_changes_what_was_near_to_it() -> None:
 
 def test_equal_vectors_are_joined_as_many_as_may_be() -> None:
     vectors = np.repeat(clouds(2), 60, axis=0)
-    levels = list(affinity_of_vectors(vectors, levels=2))
+    levels = list(cluster_vectors(vectors, levels=2))
     assert_levels(levels, 120, 12)
     assert levels[0].max() + 1 == 10
 
@@ -155,10 +153,10 @@ def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch
 
 def test_rows_of_a_large_cell_are_compared_a_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clouds(700)
-    nearest, near = nearest_rows(vectors), near_rows(vectors, 5)
+    nearest, near = nearest_rows(vectors), find_near_rows(vectors, 5)
     monkeypatch.setattr(rows_module, "_PRODUCTS", 700 * 9)
     assert all((one == other).all() for one, other in zip(nearest_rows(vectors), nearest, strict=True))
-    assert (np.sort(near_rows(vectors, 5)) == np.sort(near)).all()
+    assert (np.sort(find_near_rows(vectors, 5)) == np.sort(near)).all()
 
 
 def test_near_rows_are_those_of_largest_cosine() -> None:
@@ -166,20 +164,20 @@ def test_near_rows_are_those_of_largest_cosine() -> None:
     products = vectors @ vectors.T
     np.fill_diagonal(products, -np.inf)
     wanted = np.sort(products, axis=1)[:, -7:]
-    found = near_rows(vectors, 7)
+    found = find_near_rows(vectors, 7)
     assert np.allclose(np.sort(np.take_along_axis(products, found, axis=1), axis=1), wanted, atol=1e-4)
     assert all(len({*row}) == 7 for row in found.tolist())
-    few = near_rows(vectors[:3], 5)
+    few = find_near_rows(vectors[:3], 5)
     assert [sorted(row) for row in few.tolist()] == [[-1, -1, -1, 1, 2], [-1, -1, -1, 0, 2], [-1, -1, -1, 0, 1]]
-    assert near_rows(vectors[:1], 2).tolist() == [[-1, -1]] and near_rows(vectors[:0], 2).shape == (0, 2)
+    assert find_near_rows(vectors[:1], 2).tolist() == [[-1, -1]] and find_near_rows(vectors[:0], 2).shape == (0, 2)
 
 
 def test_most_near_rows_are_found_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clouds(3000)
-    exact = near_rows(vectors, 10)
+    exact = find_near_rows(vectors, 10)
     monkeypatch.setattr(rows_module, "_COMPARED", 100)
     monkeypatch.setattr(rows_module, "_CELL", 32)
-    found = near_rows(vectors, 10)
+    found = find_near_rows(vectors, 10)
     assert all(len(set(row) - {-1}) == sum(one != -1 for one in row) for row in found.tolist())
     shared = [len({*one} & {*other}) for one, other in zip(exact.tolist(), found.tolist(), strict=True)]
     assert sum(shared) >= 0.8 * 10 * len(vectors)

@@ -78,7 +78,7 @@ def test_a_strategy_is_what_it_is_whether_or_not_it_was_asked_before() -> None:
     late = DeferredStrategy("late", Late)  # type: ignore[arg-type]
     assert late.name == "late"
     assert not made
-    assert not hasattr(late, "_private")
+    assert not hasattr(late, "_get_private_block")
     assert (late.description, late.options, late.needs) == ("of this test", {}, "units")
     assert not hasattr(late, "overview")
     assert made == ["late"]

@@ -20,7 +20,7 @@ from kvstore.errors import CorruptionError, InputError
 from kvstore.models.structured import StructuredModel
 from kvstore.storage import records
 from kvstore.systems.graphrag.community_rows import TABLES
-from kvstore.systems.graphrag.community_tables import communities_of, community_text
+from kvstore.systems.graphrag.community_tables import get_communities, get_community_text
 
 MakeStore = Callable[..., Store]
 SMALL = {"least": 2}
@@ -122,7 +122,7 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
     themed.put("secret", "Lake Tarn met Apple Russet, and Orchard Velda saw the xylographic quintessence of both.")
     themed.refresh("communities")
     with themed.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None and not communities.newer()
         chunk = next(state.documents.find("secret").chunk_ids())  # type: ignore[union-attr]
         home = communities.of_chunks([chunk])[0]
@@ -130,13 +130,13 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
     themed.delete("secret")
     assert "xylographic" not in told(themed)
     with themed.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None
         assert [communities.stale(one) for one in home] == [True] * len(home)
         assert all(chunk not in dict(communities.passages(one)) for one in home)
     themed.put("new", "Station Moorby is where Engine Halcyon and Driver Pell stand since yesterday.")
     with themed.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None
         (newer,) = communities.newer()
         homes = communities.of_chunks([newer])[0]
@@ -175,7 +175,7 @@ def test_a_transaction_sees_what_it_has_deleted(themed: Store) -> None:
 
 def test_partitions_and_vectors(themed: Store) -> None:
     with themed.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None
         assert communities.roots() == communities.at_level(0)
         for level in range(communities.levels):
@@ -289,7 +289,7 @@ def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
 
     def contents() -> set[bytes]:
         with store.state() as state:
-            communities = communities_of(state)
+            communities = get_communities(state)
             assert communities is not None
             return {communities.get(one).content for one in range(len(communities))}
 
@@ -339,13 +339,13 @@ def test_a_model_writes_reports_of_what_is_there(themed: Store, server: Server) 
     assert found["written by"] == "scribe" and "A model wrote of " in found["text"]
     assert "told of" in found["text"] and "Nobody says so" not in found["text"] and "Nowhere" not in found["text"]
     with themed.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None
         (number,) = communities.written(0).value["findings"][0]["sources"]  # type: ignore[union-attr]
         assert number == 1
         place = communities.sources(0)[number]
         sent = [request["messages"][-1]["content"] for request in server.requests]
-        assert any(communities.text_at(place) in text for text in sent)
+        assert any(communities.read_text(place) in text for text in sent)
     assert f"{count} texts by scribe" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
     # What was written from a document that is gone is not shown; sentences that are left stand in.
     themed.put("orchard-3", theme_text("orchard", 3).replace("filled", "took"))
@@ -398,14 +398,14 @@ def test_check_tells_what_does_not_fit(themed: Store) -> None:
 
 def test_the_tree_is_that_of_the_rows(themed: Store) -> None:
     with themed.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None
         tree, every = communities.tree, [communities.get(number) for number in range(len(communities))]
         numbers = np.arange(len(every))
         members = [{entity for entity, _ in communities.members(number)} for number in range(len(every))]
         for number, one in enumerate(every):
             assert tuple(tree.children(numbers[number : number + 1])) == one.children
-            at = tree.levels_of(numbers[number : number + 1], communities.levels)[:, 0].tolist()
+            at = tree.map_to_levels(numbers[number : number + 1], communities.levels)[:, 0].tolist()
             path = [parent for parent in numbers if members[parent] >= members[number]]
             assert at == [
                 max((each for each in path if every[each].level <= level), key=lambda each: every[each].level)
@@ -454,15 +454,15 @@ def test_words_of_what_is_deleted_are_in_no_file_once_the_store_is_compacted(mak
     store.refresh("communities")
     store.compact()
     with store.state() as state:
-        communities = communities_of(state)
-        assert communities is not None and any(communities.terms_as_built(range(len(communities))))
+        communities = get_communities(state)
+        assert communities is not None and any(communities.get_built_terms(range(len(communities))))
 
 
 def test_a_snapshot_keeps_its_communities(themed: Store) -> None:
     with themed.snapshot() as snapshot, snapshot.state() as state:
-        communities = communities_of(state)
+        communities = get_communities(state)
         assert communities is not None
-        texts = [community_text(state, communities, one) for one in range(len(communities))]
+        texts = [get_community_text(state, communities, one) for one in range(len(communities))]
         themed.delete("harbour-1")
         themed.refresh("communities")
-        assert texts == [community_text(state, communities, one) for one in range(len(communities))]
+        assert texts == [get_community_text(state, communities, one) for one in range(len(communities))]

@@ -15,11 +15,11 @@ from kvstore import Store
 from kvstore.errors import InputError
 from kvstore.structures.clustering.affinity import Edges
 from kvstore.systems.graphrag import entity_graph as graph_module
-from kvstore.systems.graphrag.community_building import NOWHERE, CommunityTree, build_communities, homes_of
+from kvstore.systems.graphrag.community_building import NOWHERE, CommunityTree, assign_homes, build_communities
 from kvstore.systems.graphrag.community_levels import CommunityOptions
 from kvstore.systems.graphrag.community_reports import CommunityReport, community_reports
 from kvstore.systems.graphrag.entity_graph import entity_graph
-from kvstore.systems.graphrag.leiden import leiden_of_graph
+from kvstore.systems.graphrag.leiden import partition_by_leiden
 
 MakeStore = Callable[..., Store]
 ALL_OPTIONS = [
@@ -226,7 +226,7 @@ def test_nothing_is_no_community(make_store: MakeStore) -> None:
 def test_a_passage_is_at_home_where_most_of_its_names_are() -> None:
     levels = np.array([[0, 0, 1, -1, 0], [2, 3, 1, -1, 0]])
     naming, named = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 3, 4, 2])
-    homes, shares = homes_of(4, naming, levels[:, named], np.array([5, 3, 6, 9, 7, 7]))
+    homes, shares = assign_homes(4, naming, levels[:, named], np.array([5, 3, 6, 9, 7, 7]))
     # At the top 8 against 6, below 5 against 3; a name that belongs nowhere; a tie falls to the first.
     assert homes.tolist() == [2, NOWHERE, 0, NOWHERE]
     assert shares.tolist() == [round(5 / 14, 4), 0, 0.5, 0]
@@ -234,12 +234,12 @@ def test_a_passage_is_at_home_where_most_of_its_names_are() -> None:
 
 def test_leiden_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = Edges(np.array([0]), np.array([1]), np.array([3]))
-    assert [labels.tolist() for labels in leiden_of_graph(3, edges, largest=10, levels=4)] == [[0, 0, 1]]
+    assert [labels.tolist() for labels in partition_by_leiden(3, edges, largest=10, levels=4)] == [[0, 0, 1]]
     nothing = np.empty(0, np.int64)
-    assert leiden_of_graph(3, Edges(nothing, nothing, nothing), largest=10, levels=4) == []
+    assert partition_by_leiden(3, Edges(nothing, nothing, nothing), largest=10, levels=4) == []
     monkeypatch.setitem(sys.modules, "graspologic_native", None)
     with pytest.raises(InputError, match=r"kvstore\[communities\].*affinity"):
-        leiden_of_graph(3, edges, largest=10, levels=4)
+        partition_by_leiden(3, edges, largest=10, levels=4)
 
 
 def test_a_finding_is_the_sentence_that_asserts_a_relation(make_store: MakeStore) -> None:

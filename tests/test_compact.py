@@ -40,7 +40,7 @@ from kvstore.storage.environment import Environment
 from kvstore.storage.writer_lock import WriterLock
 from kvstore.structures import tables
 from kvstore.structures.state import State
-from kvstore.structures.vectors.vectors import FREE, Vectors, VectorWriter, block_shape
+from kvstore.structures.vectors.vectors import FREE, Vectors, VectorWriter, compute_block_shape
 
 OPEN = """
 environment = Environment.open(path, readonly=READONLY)
@@ -166,7 +166,7 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
     tmp_path_factory: pytest.TempPathFactory, added: int, removed: set[int], limit: int
 ) -> None:
     dimension = 1000
-    _, rows = block_shape(dimension)
+    _, rows = compute_block_shape(dimension)
     path = tmp_path_factory.mktemp("vectors") / "store"
     with Environment.open(path, durability="relaxed") as environment:
         with environment.write() as view:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.sql.document_filter import documents_where
+from kvstore.sql.document_filter import filter_documents
 
 TEXT = "Tea is made from leaves."
 BOOKS: dict[str, dict[str, Any]] = {
@@ -280,7 +280,7 @@ def test_dictionaries_find_what_plain_evaluation_finds(
         for where in wheres:
             expected = {one["key"] for one in documents if plainly(where, one)}
             with transaction.state() as state:
-                chosen = documents_where(state, where).allowed.documents.tolist()
+                chosen = filter_documents(state, where).allowed.documents.tolist()
                 assert {state.documents.key_of(one) for one in chosen} == expected, where
     finally:
         transaction.rollback()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import kvstore
-from kvstore.retrieval.cover import cover, cover_sentences, words_asked
-from kvstore.text.words import token_count
+from kvstore.retrieval.cover import collect_cover_sentences, cover, extract_question_words
+from kvstore.text.words import count_text_tokens
 
 TEXT = """# Körpüls
 
@@ -22,7 +22,7 @@ grind rye and barley. A chapel stands above the vineyard.
 def test_sentences_have_their_places_and_tables_and_headings_have_none(store: kvstore.Store) -> None:
     store.put("village", TEXT, format="markdown")
     with store.state() as view:
-        found = cover_sentences(view, list(view.documents.get(1).chunk_ids()))
+        found = collect_cover_sentences(view, list(view.documents.get(1).chunk_ids()))
         assert [sentence.text.split()[0] for sentence in found] == ["The", "The", "The", "A", "The"]
         for sentence in found:
             stored = TEXT.encode()[sentence.start : sentence.end].decode()
@@ -33,12 +33,15 @@ def test_sentences_have_their_places_and_tables_and_headings_have_none(store: kv
 def test_what_was_said_is_not_said_again_and_the_question_counts_double(store: kvstore.Store) -> None:
     store.put("village", TEXT, format="markdown")
     with store.state() as view:
-        found = cover_sentences(view, list(view.documents.get(1).chunk_ids()))
+        found = collect_cover_sentences(view, list(view.documents.get(1).chunk_ids()))
         taken = [sentence.text for sentence in cover(found, 40)]
         assert not {"The mills of the village grind rye.", "The mills of the village grind rye and barley."} <= {*taken}
-        assert sum(map(token_count, taken)) <= 40
+        assert sum(map(count_text_tokens, taken)) <= 40
         assert taken == [sentence.text for sentence in found if sentence.text in taken]
         assert "vineyard" not in cover(found, 8)[0].text
-        assert "vineyard" in cover(found, 8, asked=words_asked("Where is the vineyard, and the chapel?"))[0].text
+        assert (
+            "vineyard"
+            in cover(found, 8, asked=extract_question_words("Where is the vineyard, and the chapel?"))[0].text
+        )
         assert cover(found, 0) == [] and cover([], 100) == []
         assert len(cover(found, 100, most_of_one=1)) == 1

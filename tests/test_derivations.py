@@ -14,7 +14,7 @@ from derived_phrases import PHRASES, Phrases
 import kvstore
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, StoreFormatError
-from kvstore.structures.derived_parts import vector_owner
+from kvstore.structures.derived_parts import split_vector_id
 from kvstore.structures.vectors.vectors import nearest
 from kvstore.systems import register
 from kvstore.systems.contract import System
@@ -62,7 +62,7 @@ def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
         found = {}
         for ids, matrix in parts.vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
-                document, text = vector_owner(id)
+                document, text = split_vector_id(id)
                 found[state.documents.get(document).key, parts.get(document).part["texts"][text]] = vector.tobytes()
         return found
 
@@ -71,7 +71,7 @@ def nearest_unit(store: kvstore.Store, question: str) -> str:
     with store.state() as state:
         parts = state.derived_parts(Phrases())
         ids, _ = nearest(parts.vectors.scan(), store._context.embed([question])[0], 1)
-        document, text = vector_owner(int(ids[0]))
+        document, text = split_vector_id(int(ids[0]))
         return str(parts.get(document).part["texts"][text])
 
 

@@ -616,14 +616,14 @@ def test_each_line_of_flowed_text_is_looked_at_once(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(mail_messages, "_depth", record)
     text = "word \n" * 20_000 + "end\n> quoted \n> words\n"
-    assert mail_messages._unflowed(text) == "word " * 20_000 + "end\n> quoted words\n"
+    assert mail_messages._join_flowed_lines(text) == "word " * 20_000 + "end\n> quoted words\n"
     assert sum(lengths) <= len(text)
 
 
 def test_markup_that_is_never_closed_is_scanned_once() -> None:
     for opening in ("<style><!--", "<!--", "<a "):
         markup = f"Hello {opening * 1000}"
-        assert [match.span() for match in mail_messages._MARKUP.finditer(markup)] == [(6, len(markup))]
+        assert [match.span() for match in mail_messages._MARKUP_PATTERN.finditer(markup)] == [(6, len(markup))]
     data = (
         "Subject: x\nContent-Type: multipart/alternative; boundary=x\n\n--x\nContent-Type: text/plain\n\nHello.\n"
         f"--x\nContent-Type: text/html\n\n<head><title>T</title></head>Hello <b>there</b>. {'<style><!--' * 100}\n--x--\n"

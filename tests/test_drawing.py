@@ -18,7 +18,7 @@ from kvstore.drawing.explained import DrawnHit, DrawnStep, way
 from kvstore.drawing.stress import layout
 from kvstore.errors import InputError, StatementError
 from kvstore.integrations.entity_network import EntityNetwork, Join, NetworkName, around
-from kvstore.integrations.network_files import FORMS, as_file
+from kvstore.integrations.network_files import FORMS, format_network
 from kvstore_shell.cli import run
 
 HOSTILE = "</text><script>alert(1)</script>&\x00\x0b \\ \"'\u202e כ 漢字 é"
@@ -98,7 +98,7 @@ def hostile_network() -> EntityNetwork:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_format_holds_any_name(form: str, hostile_network: EntityNetwork) -> None:
-    text = as_file(form, hostile_network, f"Around {HOSTILE}")
+    text = format_network(form, hostile_network, f"Around {HOSTILE}")
     if form == "json":
         read = json.loads(text)
         assert read["nodes"][1]["name"] == HOSTILE and [link["tree"] for link in read["links"]] == [True, False]
@@ -140,7 +140,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
 def test_a_picture_holds_so_many_names() -> None:
     many = EntityNetwork([NetworkName(str(number), 1) for number in range(2001)], [])
     with pytest.raises(InputError, match="lower limit"):
-        as_file("svg", many, "many")
-    assert as_file("dot", many, "many").count(";") > 2000
+        format_network("svg", many, "many")
+    assert format_network("dot", many, "many").count(";") > 2000
     with pytest.raises(InputError, match="svg, html"):
-        as_file("png", many, "many")
+        format_network("png", many, "many")

@@ -23,7 +23,7 @@ from kvstore.structures.forest.forest import StatedEdge
 from kvstore.structures.names.aliases import Alias
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 from kvstore.systems.written_passages import WrittenPassages
-from kvstore.text.normalize import entity_key
+from kvstore.text.normalize import to_entity_key
 
 # Few words, so that names recur, contain each other, come and go, and stand in titles, headings and text.
 WORDS = [
@@ -165,7 +165,7 @@ class Model:
     def _write(self, transaction: kvstore.Transaction, key: str, texts: list) -> None:
         """A model writes of every passage of a document but the last."""
         if key in self.documents and self.documents[key]["format"] != "pairs":
-            passages = WRITTEN_UNITS.passages(transaction._chunked(key))[:-1]
+            passages = WRITTEN_UNITS.passages(transaction._find_chunked_text(key))[:-1]
             value = WrittenPassages({passage.digest: ("m", tuple(texts)) for passage in passages})
             transaction._put_fact(WRITTEN_UNITS, key, value)
             assert not transaction._put_fact(WRITTEN_UNITS, key, value)
@@ -176,7 +176,9 @@ class Model:
         """What was written of passages that a document has no more is gone."""
         if key in self.written:
             pairs = self.documents[key]["format"] == "pairs"
-            digests = set() if pairs else {one.digest for one in WRITTEN_UNITS.passages(transaction._chunked(key))}
+            digests = (
+                set() if pairs else {one.digest for one in WRITTEN_UNITS.passages(transaction._find_chunked_text(key))}
+            )
             kept = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
             self.written[key] = WrittenPassages(kept)
 
@@ -224,13 +226,13 @@ class Model:
 
     def _take_back(self, transaction: kvstore.Transaction, action: str, name: str) -> None:
         kind = {"drop_alias": "alias", "unmerge": "merge"}[action]
-        stands = self.aliases.get(entity_key(name))
+        stands = self.aliases.get(to_entity_key(name))
         if stands is not None and stands.kind != kind:
             with pytest.raises(InputError, match="takes that back"):
                 getattr(transaction, action)(name)
         else:
             assert getattr(transaction, action)(name) == (stands is not None)
-            self.aliases.pop(entity_key(name), None)
+            self.aliases.pop(to_entity_key(name), None)
 
 
 def dump_of(store: kvstore.Store) -> dict[str, list]:

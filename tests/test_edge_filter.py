@@ -13,7 +13,7 @@ import kvstore
 from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
 from kvstore.structures.forest import edge_filter, transitive_reduction
-from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, judge, on_cycles
+from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge
 from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
@@ -47,7 +47,7 @@ edge = st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)).filter(la
 @pytest.mark.parametrize("bits", [edge_filter._BITS, 2])
 @given(stated=st.lists(edge, unique=True, max_size=40))
 def test_the_whole_tree_is_judged_as_by_trying_every_way(bits: int, stated: list[Edge]) -> None:
-    looped = on_cycles(stated)
+    looped = find_cycle_edges(stated)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_filter, "_BITS", bits)
         assert judge(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
@@ -81,10 +81,10 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
         documents: dict[int, dict[Edge, float]] = {}
         for document, edges in history:
             if documents.pop(document, None):
-                forest.withdraw_document(document)
+                forest.remove_document_edges(document)
             if edges is not None:
                 documents[document] = edges
-                forest.state_document(
+                forest.add_document_edges(
                     document,
                     {
                         ("t", child + 1, parent + 1): [Assertion(document, "of", confidence, 7 * child, 7 * child + 5)]

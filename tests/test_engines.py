@@ -23,7 +23,7 @@ from test_bulk_ingest import a_reader_that, dumped
 
 import kvstore
 from kvstore import errors
-from kvstore.ingest.engines import Engine, StartedWorker, Task
+from kvstore.ingest.engines import Engine, Task, WorkerHandle
 from kvstore.ingest.engines.processes import Processes
 from kvstore.ingest.engines.ray import Ray
 from kvstore.ingest.sources import Source
@@ -106,7 +106,7 @@ def test_addresses_are_read_through_fsspec(
 class _Elsewhere:
     """An engine whose workers say what a script has them say to each task; None ends them."""
 
-    failed_starts = 2
+    max_failed_starts = 2
 
     def __init__(self, script: Callable[[Task], Sequence[object] | None], tries: int = 2) -> None:
         self.workers, self.tries = 1, tries
@@ -117,7 +117,7 @@ class _Elsewhere:
     def start(self, job: Job, limits: Limits) -> _Scripted:
         return _Scripted(self)
 
-    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         return [worker for worker in workers if isinstance(worker, _Scripted) and worker.said]
 
     def send_content(self, source: Source) -> str | None:
@@ -217,7 +217,7 @@ class _OneQueue(_Elsewhere):
     def start(self, job: Job, limits: Limits) -> _Scripted:
         return self._worker(self)
 
-    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         self._asked += 1
         assert self._asked < 100, "nobody works, and nobody is given work"
         return super().speaking(workers, 0)

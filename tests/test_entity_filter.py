@@ -320,8 +320,8 @@ def test_ten_thousand_names_come_and_go_and_their_pages_with_them(env: Environme
         grown = filter_.statistics()
         assert grown.splits >= 20
         assert grown.load > 0.4
-        assert len(list(filter_.page_rows())) == grown.bucket_pages == view.count(tables.BUCKET_PAGES)
-        assert sum(row.entries for row in filter_.page_rows()) == len(names)
+        assert len(list(filter_.iter_pages())) == grown.bucket_pages == view.count(tables.BUCKET_PAGES)
+        assert sum(row.entries for row in filter_.iter_pages()) == len(names)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         for name in names[10:]:
@@ -373,7 +373,7 @@ def test_names_whose_stored_bits_are_equal_share_a_slot_and_are_all_found(env: E
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=MIRROR_SEED)
         same(filter_, model, ["".join(reversed(name)) + "!" for name in names])
-        assert sum(row.entries for row in filter_.page_rows()) <= len(sums)
+        assert sum(row.entries for row in filter_.iter_pages()) <= len(sums)
         for name in names[::2]:
             filter_.add_addresses(name, array(range(200)))
             model[name][1].update(range(200))

@@ -37,9 +37,9 @@ from kvstore.storage import change_buffer, mapped_pages, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.new_file import new_file
-from kvstore.storage.writer_lock import UpkeepThread
+from kvstore.storage.writer_lock import MaintenanceThread
 from kvstore.structures import tables
-from kvstore.systems import buffered_tables
+from kvstore.systems import get_buffered_tables
 
 SMALL_MAP = 1 << 20
 
@@ -57,7 +57,7 @@ def value(environment: Environment, key: bytes, table: str = "a") -> bytes | Non
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Environment]:
-    opened = Environment.open(tmp_path / "store", lock_timeout=0.2, buffered=buffered_tables())
+    opened = Environment.open(tmp_path / "store", lock_timeout=0.2, buffered=get_buffered_tables())
     yield opened
     if not opened.closed:
         assert opened.verify() == []
@@ -102,7 +102,7 @@ def test_views_agree_with_sorted_dictionaries(
             if start:
                 found = seen.get(table, start)
                 assert model.get(start) == (None if found is None else bytes(found))
-                below = [(bytes(k), bytes(v)) for k, v in seen.get_below(table, [start, start[:1]])]
+                below = [(bytes(k), bytes(v)) for k, v in seen.scan_prefixes(table, [start, start[:1]])]
                 prefixes = (start, start[:1])
                 assert below == [
                     (k, v) for prefix in prefixes for k, v in sorted(model.items()) if k.startswith(prefix)
@@ -110,12 +110,12 @@ def test_views_agree_with_sorted_dictionaries(
 
     committed: dict[str, dict[bytes, bytes]] = {}
     with (
-        mock.patch.object(change_buffer, "MOST_SEGMENTS", parts),
-        mock.patch.object(change_buffer, "MOST_PATCHES", 2),
-        mock.patch.object(change_buffer, "LEAST_BYTES", 20_000),
+        mock.patch.object(change_buffer, "MAX_SEGMENTS", parts),
+        mock.patch.object(change_buffer, "MAX_PATCHES", 2),
+        mock.patch.object(change_buffer, "MIN_BYTES", 20_000),
         mock.patch.object(write_transaction, "LARGE", 3_000),
         Environment.open(
-            tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=buffered_tables()
+            tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=get_buffered_tables()
         ) as environment,
     ):
         for changes, commits, forgets in transactions:
@@ -144,7 +144,7 @@ def test_views_agree_with_sorted_dictionaries(
             before.close()
             committed = current if commits else committed
             if forgets:  # as another process, which has read nothing yet
-                environment.buffer_reader = ChangeBufferReader(buffered_tables())
+                environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
             with environment.snapshot() as after:
                 check(after, committed)
         assert environment.verify() == []
@@ -179,7 +179,7 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
 ) -> None:
     most = 4 << 20
     monkeypatch.setattr(mapped_pages, "MOST_BYTES", most)
-    monkeypatch.setattr(mapped_pages, "MOST_IN_ALL", 0)
+    monkeypatch.setattr(mapped_pages, "MIN_TOTAL_BYTES", 0)
     keys = [b"%06d" % number for number in range(4000)]
     with environment.write() as transaction:
         for key in keys:
@@ -194,7 +194,7 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
         "scan": lambda view: (value for _, value in view.scan("a")),
         "backwards": lambda view: (value for _, value in view.scan("a", reverse=True)),
         "many": lambda view: (view.get_many("a", [key])[0] for key in keys),
-        "below": lambda view: (view.get_below("a", [key])[0][1] for key in keys),
+        "below": lambda view: (view.scan_prefixes("a", [key])[0][1] for key in keys),
         "last": lambda view: (view.last_many("a", [(key, key + b"0")])[0][1] for key in keys),
     }
     for way, read in ways.items():
@@ -530,7 +530,7 @@ def test_a_writer_waits_for_the_upkeep_of_its_own_process_however_long_it_takes(
             begun.set()
             ended.wait(60)
 
-    thread = (UpkeepThread if upkeep else threading.Thread)(target=hold)
+    thread = (MaintenanceThread if upkeep else threading.Thread)(target=hold)
     thread.start()
     assert begun.wait(60)
     with pytest.raises(LockTimeoutError):

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError
-from kvstore.extraction.chunking import LONGEST_CHUNK, chunk_text
+from kvstore.extraction.chunking import MAX_CHUNK_LENGTH, chunk_text
 from kvstore.extraction.extraction import extract
-from kvstore.extraction.pairs import pairs_of
+from kvstore.extraction.pairs import parse_pairs
 from kvstore.extraction.relation import Relation
 from kvstore.settings import FixedSettings
 from kvstore.structures.filter.entity_filter import occurrences, occurring_keys
-from kvstore.text.blocks import blocks, summary_sentence
-from kvstore.text.words import token_count
+from kvstore.text.blocks import blocks, format_summary_sentence
+from kvstore.text.words import count_text_tokens
 
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20)
 
@@ -53,7 +53,7 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
         assert draft.summary
         for start, end in draft.summary:
             assert below[0].start <= start < end <= below[-1].end
-            assert summary_sentence(data[start:end].decode())
+            assert format_summary_sentence(data[start:end].decode())
         assert [tree.drafts[child].parent for child in draft.children] == [number] * len(draft.children)
         assert len(draft.children) != 1, "a node above one child says nothing new"
     assert all(0 <= section.abstract <= root for section in extracted.outline)
@@ -62,7 +62,7 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
 def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
     text = " ".join(f"This is sentence number {n} of a long and even text." for n in range(200))
     _, chunks = chunk_text(text, blocks(text, "text"), 100)
-    sizes = [token_count(text[chunk.start : chunk.end]) for chunk in chunks]
+    sizes = [count_text_tokens(text[chunk.start : chunk.end]) for chunk in chunks]
     assert all(70 <= size <= 130 for size in sizes)
     assert all(text[chunk.start : chunk.end].endswith(".") for chunk in chunks)
 
@@ -103,7 +103,7 @@ def test_no_chunk_begins_between_what_belongs_together(size: int) -> None:
 @pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "é" * 100_000, "a," * 100_000])
 def test_text_without_any_sentence_is_cut_within_bounds(text: str) -> None:
     _, chunks = chunk_text(text, blocks(text, "text"), 100)
-    assert all(chunk.end - chunk.start <= 2 * LONGEST_CHUNK for chunk in chunks)
+    assert all(chunk.end - chunk.start <= 2 * MAX_CHUNK_LENGTH for chunk in chunks)
     assert len(chunks) > 5
 
 
@@ -203,12 +203,12 @@ def test_line_ends_are_one_kind() -> None:
 
 
 def test_pairs_are_read_once_and_never_point_to_themselves() -> None:
-    assert pairs_of('Tüg,Ship\n"Tüg ",SHIP\nShip,ship\n"A, B",Ship\n') == [
+    assert parse_pairs('Tüg,Ship\n"Tüg ",SHIP\nShip,ship\n"A, B",Ship\n') == [
         Relation("Tüg", "Ship", "pair", 1.0, 0, 9),
         Relation("A, B", "Ship", "pair", 1.0, 33, 44),
     ]
     with pytest.raises(InputError, match="two names"):
-        pairs_of("a,b\nc\n")
+        parse_pairs("a,b\nc\n")
 
 
 @given(st.text("abc .,-\n", max_size=60), st.lists(st.text("abc .,-", max_size=6), max_size=8))

@@ -78,7 +78,7 @@ def use(view: WriteTransaction) -> list[str]:
         lambda: [filter_.addresses(name) for name in NAMES],
         lambda: filter_.recognise(fold(" ".join(NAMES)), 3),
         lambda: list(filter_.keys()),
-        lambda: list(filter_.page_rows()),
+        lambda: list(filter_.iter_pages()),
         lambda: filter_.fold_temperatures(dict.fromkeys(NAMES, 2)),
         add,
         insert_again,

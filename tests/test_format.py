@@ -9,12 +9,12 @@ from importlib.resources import files
 import kvstore
 from kvstore.storage import records
 from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
-from kvstore.structures.documents.documents import DocumentRecord, encoded_text
+from kvstore.structures.documents.documents import DocumentRecord, encode_text
 from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
-from kvstore.structures.vectors.vectors import ENCODING, block_shape
-from kvstore.systems import buffered_tables, store_tables
-from kvstore.systems.passage_graph.graph import PER_PAGE
+from kvstore.structures.vectors.vectors import ENCODING, compute_block_shape
+from kvstore.systems import get_buffered_tables, store_tables
+from kvstore.systems.passage_graph.graph import ENTITIES_PER_PAGE
 from kvstore_cext.compact import pack_numbers
 from kvstore_cext.patches import patch, patched
 
@@ -34,7 +34,7 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
 
 def test_the_tables_beside_the_change_buffer_are_listed() -> None:
     (listed,) = re.findall(r"^Written directly are (.*)\.$", FORMAT, re.M)
-    assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in store_tables()} - buffered_tables()
+    assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in store_tables()} - get_buffered_tables()
 
 
 def test_patches_are_as_in_the_example() -> None:
@@ -49,9 +49,9 @@ def test_worked_examples_hold() -> None:
     assert records.pack(1).hex(" ") == "01 1b df 05 a5"
     assert "`01 1b df 05 a5`" in FORMAT
     assert zlib.crc32(b"\x01") == 0xA505DF1B
-    assert encoded_text(b"tea").hex(" ") == "00 74 65 61"
+    assert encode_text(b"tea").hex(" ") == "00 74 65 61"
     assert "`00 74 65 61`" in FORMAT
-    assert f"{addresses.address(addresses.body_rank(2), 7):016x}" == "3e00000000000007"
+    assert f"{addresses.address(addresses.compute_body_rank(2), 7):016x}" == "3e00000000000007"
     assert "`3e00000000000007`" in FORMAT
 
 
@@ -78,8 +78,8 @@ def test_distances_are_as_in_the_example() -> None:
 
 
 def test_sizes_are_those_described() -> None:
-    assert block_shape(384) == (5 * 4096 - 16, 13)
+    assert compute_block_shape(384) == (5 * 4096 - 16, 13)
     assert ENCODING.decode() in FORMAT
-    assert PER_PAGE == 509
+    assert ENTITIES_PER_PAGE == 509
     for rank in ("10", "18", "20", "28", "30", "3f"):
         assert f"`{rank}`" in FORMAT

@@ -28,7 +28,7 @@ from kvstore.structures.indexes import generation_building
 from kvstore.structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
 from kvstore.structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
 from kvstore.structures.indexes.index_reading import bound_index
-from kvstore.structures.indexes.written_texts import written_text
+from kvstore.structures.indexes.written_texts import get_written_text
 from kvstore.structures.logical import Logical
 from kvstore.structures.state import State
 from kvstore.systems import register
@@ -62,7 +62,7 @@ class Groups:
         """What a model wrote of groups whose documents are all there."""
         found = {}
         for letter, documents, content in self.stored.values():
-            written = written_text(self._state.lmdb, content)
+            written = get_written_text(self._state.lmdb, content)
             if written is not None and self.present.keys() >= set(documents):
                 found[letter] = f"{written.value['title']} ({written.model})"
         return found

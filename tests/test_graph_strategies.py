@@ -15,7 +15,7 @@ from kvstore.retrieval.recognition import Seed
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import FilterEntry
 from kvstore.structures.names.aliases import Identity
-from kvstore.systems.passage_graph.graph import PER_PAGE, GraphWriter, PassageGraph
+from kvstore.systems.passage_graph.graph import ENTITIES_PER_PAGE, GraphWriter, PassageGraph
 
 FILMS = {
     "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),
@@ -196,7 +196,7 @@ def test_decomposition(question: str, names: list[str], compared: list[str], res
 
 def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
     """More pages than are made room for at first, in one change."""
-    entities = np.arange(1, 40, dtype=np.uint32) * np.uint32(PER_PAGE)
+    entities = np.arange(1, 40, dtype=np.uint32) * np.uint32(ENTITIES_PER_PAGE)
     row = dict.fromkeys(entities.tolist(), 1)
     with Environment.open(tmp_path / "store") as environment:
         with environment.write() as transaction:

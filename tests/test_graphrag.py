@@ -17,7 +17,7 @@ from kvstore import Store
 from kvstore.errors import InputError
 from kvstore.retrieval.evidence import Evidence, Hit
 from kvstore.structures.documents.documents import Documents
-from kvstore.text.words import token_count
+from kvstore.text.words import count_text_tokens
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from bench_reads import measured
@@ -72,7 +72,7 @@ def test_where_and_within_limit_every_kind_of_hit(themed: Store, strategy: str) 
     assert found.hits and all(_themes(hit) == {"railway"} for hit in found.hits)
     for within in (12, 60, 200):
         hits = themed.retrieve(QUESTION, using=strategy, within=within).hits
-        assert sum(token_count(hit.text) for hit in hits) <= within
+        assert sum(count_text_tokens(hit.text) for hit in hits) <= within
     assert themed.retrieve(QUESTION, using=strategy, within=200).hits
     assert not themed.retrieve(QUESTION, using=strategy, where="key = 'none'").hits
 

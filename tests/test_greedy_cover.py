@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kvstore.extraction.extraction import extract
 from kvstore.settings import FixedSettings
-from kvstore.text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from kvstore.text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
 
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=40, language="rules")
 
@@ -59,14 +59,14 @@ def test_no_limit_is_passed(
 
 
 def test_a_word_counts_where_it_is_rare_and_comes_again() -> None:
-    sentences = [sentence_words(text) for text in ("The heron fishes.", "A heron flies.", "The pond is near.")]
-    weights = cover_weights(sentences, {"heron": 1, "fishes": 1, "flies": 1, "pond": 4, "near": 1}, 4)
+    sentences = [extract_sentence_words(text) for text in ("The heron fishes.", "A heron flies.", "The pond is near.")]
+    weights = compute_cover_weights(sentences, {"heron": 1, "fishes": 1, "flies": 1, "pond": 4, "near": 1}, 4)
     assert weights["heron"] > weights["fishes"] > weights["pond"]
 
 
 def test_words_are_those_that_say_something_in_any_writing() -> None:
-    assert sentence_words("It is what the heron would have done, no?").words == ["heron", "done"]
-    assert sentence_words("東京タワーは高い。") == SentenceWords(list("東京タワーは高い"), 8)
+    assert extract_sentence_words("It is what the heron would have done, no?").words == ["heron", "done"]
+    assert extract_sentence_words("東京タワーは高い。") == SentenceWords(list("東京タワーは高い"), 8)
 
 
 def summaries(text: str) -> list[str]:
@@ -102,7 +102,7 @@ def test_fields_with_values_are_taken_only_where_there_is_no_sentence() -> None:
         "child: Delcourt Lens parent: Lamp Room",
         "The lamp room holds the lens that Delcourt ground in Lyon.",
     )
-    found = [sentence_words(record), sentence_words(said)]
-    weights = cover_weights(found, Counter(word for one in found for word in set(one.words)), 2)
+    found = [extract_sentence_words(record), extract_sentence_words(said)]
+    weights = compute_cover_weights(found, Counter(word for one in found for word in set(one.words)), 2)
     assert greedy_cover(found, weights, 14) == [1]
     assert greedy_cover(found[:1], weights, 14) == [0]

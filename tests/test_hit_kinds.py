@@ -68,7 +68,7 @@ def test_chunk_is_the_deprecated_name_of_ordinal(filled: kvstore.Store) -> None:
             assert place.chunk == place.ordinal
         assert warnings[0].filename == __file__
         assert "removed in kvstore 0.5" in str(type(place).__doc__).replace("\n", " ").replace("    ", "")
-    columns = answer.evidence._rows_by_name()[0]
+    columns = answer.evidence._get_named_rows()[0]
     assert (columns[3], columns[-1]) == ("ordinal", "chunk")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kvstore.errors import IndexUnavailableError
-from kvstore.structures.documents.allowed import Allowed, ListedChunks
+from kvstore.structures.documents.allowed import Allowed, ChunkList
 from kvstore.structures.vectors import hnsw
 from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, unlinked
 from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, packed, unpack
@@ -29,7 +29,7 @@ LABELS = np.arange(COUNT, dtype=np.uint64) * 3 + 7
 
 
 def coded(stop: int = COUNT) -> CodedRows:
-    return CodedRows.of_vectors(LABELS[:stop], VECTORS[:stop])
+    return CodedRows.from_vectors(LABELS[:stop], VECTORS[:stop])
 
 
 def linked(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
@@ -51,7 +51,7 @@ def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
     assert np.linalg.norm(again, axis=1) == pytest.approx(np.ones(COUNT), abs=1e-5)
     wrong = np.abs(again @ QUERIES.T - VECTORS @ QUERIES.T)
     assert (wrong < hnsw.INEXACT * scales[:, None]).mean() > 0.999
-    assert CodedRows.of_vectors(labels[:1], np.zeros((1, DIMENSION), np.float32)).codes.any() == False  # noqa: E712
+    assert CodedRows.from_vectors(labels[:1], np.zeros((1, DIMENSION), np.float32)).codes.any() == False  # noqa: E712
 
 
 def test_walking_finds_what_comparing_does(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,21 +94,21 @@ def test_only_what_is_allowed_is_found(
     rows = np.flatnonzero(allowed.mask(LABELS))
     for query in QUERIES[:10]:
         exact = LABELS[rows[np.argsort(-(VECTORS[rows] @ query))[:5]]]
-        for one in (allowed, ListedChunks(LABELS[rows])):
+        for one in (allowed, ChunkList(LABELS[rows])):
             found = graph.nearest(query, 30, one)
             assert allowed.mask(found.labels).all()
             assert len(set(exact.tolist()) & set(found.labels.tolist())) >= 4
-    nothing = Allowed.of_records([])
+    nothing = Allowed.from_records([])
     assert graph.nearest(QUERIES[0], 30, nothing) == (pytest.approx([]), pytest.approx([]), pytest.approx([]), True)
 
 
 def test_listed_chunks_are_looked_up_and_the_others_not_looked_at(
     graph: HnswGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = ListedChunks(np.concatenate((LABELS[[3, 400, 999]], [LABELS[-1] + 1])).astype(np.uint64))
+    listed = ChunkList(np.concatenate((LABELS[[3, 400, 999]], [LABELS[-1] + 1])).astype(np.uint64))
     assert listed.places(LABELS).tolist() == np.flatnonzero(listed.mask(LABELS)).tolist() == [3, 400, 999]
     assert listed.places(LABELS[:0]).tolist() == []
-    monkeypatch.delattr(ListedChunks, "mask")
+    monkeypatch.delattr(ChunkList, "mask")
     assert sorted(graph.nearest(QUERIES[0], 30, listed).labels.tolist()) == LABELS[[3, 400, 999]].tolist()
 
 

@@ -77,7 +77,7 @@ class EagerToyIndex(ToyIndex):
     name = "toy_eager"
     automatic = True
 
-    def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
+    def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         return 0
 
 

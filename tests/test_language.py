@@ -19,7 +19,7 @@ from kvstore.language import statements as s
 from kvstore.language.parser import expected, keywords, parse
 from kvstore.sql import condition, diagnosis, literals
 from kvstore.sql import tokens as token_module
-from kvstore.sql.store_tables import sql_tables
+from kvstore.sql.store_tables import get_sql_tables
 from kvstore.sql.tokens import is_complete, split, tokens
 from kvstore_shell import layout
 
@@ -417,7 +417,7 @@ def test_every_example_parses() -> None:
 def test_the_page_names_every_keyword_table_and_column() -> None:
     words = set(re.findall(r"\w+", PAGE.upper()))
     assert keywords() - words == set()
-    for table in sql_tables().values():
+    for table in get_sql_tables().values():
         (row,) = re.findall(rf"^\| `{table.name}` \|(.*)\|$", PAGE, re.MULTILINE)
         assert [column for column in re.findall(r"`(\w+)`", row) if column in table.columns] == list(table.columns)
 

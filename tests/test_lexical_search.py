@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from kvstore import Store
 from kvstore.errors import CorruptionError
 from kvstore.retrieval import lexical_search
-from kvstore.retrieval.lexical_search import TermWeights, best_by_words, scores_by_words, term_rarity
+from kvstore.retrieval.lexical_search import TermWeights, compute_term_rarity, find_best_by_words, score_by_weights
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
 from kvstore.structures import tables
 from kvstore.structures.documents.allowed import Allowed
-from kvstore.structures.postings import FULL, Postings, PostingWriter, TermSize, term_bytes
+from kvstore.structures.postings import FULL, Postings, PostingWriter, TermSize, encode_term
 from kvstore_cext.word_scores import WordScores
 
 Texts = dict[int, dict[str, int]]
@@ -127,7 +127,7 @@ def test_the_best_are_those_of_a_plain_evaluation(
     left = {chunk: texts[chunk] for chunk in texts if chunk not in gone}
     lengths = [sum(found.values()) for found in left.values()]
     holding = Counter(term for found in left.values() for term in found)
-    rarities = {term: term_rarity(len(left), holding[term]) for term in sorted(terms) if holding[term]}
+    rarities = {term: compute_term_rarity(len(left), holding[term]) for term in sorted(terms) if holding[term]}
     weights = TermWeights(rarities, sum(lengths) / max(1, len(lengths)), *parameters)
     groups = sorted({chunk // 5 for chunk in left})
     allowed = None
@@ -143,13 +143,15 @@ def test_the_best_are_those_of_a_plain_evaluation(
     ):
         patch.setattr(lexical_search, "_LONG", long)
         assert state.postings.counts(list(SHARES)) == {term: holding[term] for term in SHARES}
-        chunks, scores = best_by_words(state, weights, top, allowed)
+        chunks, scores = find_best_by_words(state, weights, top, allowed)
         assert dict(zip(chunks.tolist(), scores.tolist(), strict=True)) == {
             chunk: score for chunk, score in may.items() if score >= least
         }
         assert chunks.tolist() == sorted(chunks.tolist())
         asked = np.array(draw.sample(sorted(texts), min(30, len(texts))), np.uint64)
-        assert scores_by_words(state, weights, asked).tolist() == [expected.get(chunk, 0.0) for chunk in asked.tolist()]
+        assert score_by_weights(state, weights, asked).tolist() == [
+            expected.get(chunk, 0.0) for chunk in asked.tolist()
+        ]
         wanted = [term for term in terms if term != "absent"]
         assert state.postings.containing(wanted).tolist() == [
             chunk for chunk, found in sorted(left.items()) if wanted and found.keys() >= set(wanted)
@@ -162,7 +164,7 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
         5 * number: {"common": 1, "filler": 50, **({"rare": 1} if number % 3000 == 7 else {})}
         for number in range(1, 9000)
     }
-    rarities = {"common": term_rarity(9000, 8999), "rare": term_rarity(9000, 3)}
+    rarities = {"common": compute_term_rarity(9000, 8999), "rare": compute_term_rarity(9000, 3)}
     with postings_of(tmp_path / "store", texts, set()) as state:
         search = WordScores(1.2, 0.75, 51.0, 2)
         common, rare = state.postings.blocks("common"), state.postings.blocks("rare")
@@ -173,7 +175,7 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
         candidates = np.frombuffer(search.chunks(), np.uint64)
         needed = {
             block[0]
-            for block in state.postings.blocks_around("common", candidates, state.postings.sizes(["common"])[0])
+            for block in state.postings.get_blocks_around("common", candidates, state.postings.sizes(["common"])[0])
         }
         assert len(needed) == 3
         with pytest.raises(ValueError, match="fails its checksum"):
@@ -246,8 +248,8 @@ def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
     store = counted_store
     before = [hit.document for hit in store.search("otter number7", using="lexical")]
     with store._context.environment.write() as view:
-        view.delete(tables.TERM_COUNTS, term_bytes("otter"))
-        view.put(tables.TERM_COUNTS, term_bytes("swim"), seal(b"\x92\x01\x02"))
+        view.delete(tables.TERM_COUNTS, encode_term("otter"))
+        view.put(tables.TERM_COUNTS, encode_term("swim"), seal(b"\x92\x01\x02"))
         view.commit()
     problems = [problem for problem in store.check() if "counted" in problem]
     assert problems == ["term b'swim' is counted wrongly: 1 postings in 2 blocks", "term b'otter' is not counted"]
@@ -259,7 +261,7 @@ def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
 def test_a_damaged_block_is_told_by_a_search(counted_store: Store) -> None:
     store = counted_store
     with store._context.environment.write() as view:
-        key, value = view.get_below(tables.POSTINGS, [term_bytes("otter")])[0]
+        key, value = view.scan_prefixes(tables.POSTINGS, [encode_term("otter")])[0]
         kept = bytes(value)
         view.put(tables.POSTINGS, key, kept[:-1] + bytes([kept[-1] ^ 1]))
         view.commit()

@@ -28,7 +28,7 @@ from kvstore.answering.citations import CitationFilter
 from kvstore.answering.prompt import build_prompt
 from kvstore.models import chat_stream, llm
 from kvstore.models.text_pieces import join_surrogates
-from kvstore.models.token_estimate import BYTES_A_TOKEN, token_estimate
+from kvstore.models.token_estimate import BYTES_PER_TOKEN, token_estimate
 from kvstore.retrieval.evidence import AbstractNote, Evidence, Hit
 from kvstore_shell.cli import run
 
@@ -153,7 +153,7 @@ def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.D
     pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     def parted(pieces: Sequence[str]) -> tuple[str, str]:
-        thinking = chat_stream._Thinking()
+        thinking = chat_stream._ReasoningSplitter()
         found = [piece for part in pieces for piece in thinking.pieces(part)] + list(thinking.rest())
         return (
             "".join(piece.text for piece in found if piece.is_reasoning),
@@ -569,7 +569,7 @@ def test_a_long_context_has_the_question_twice_and_a_short_one_once() -> None:
     long = build_prompt(evidence_of(["Maria Jensen signs. " * 40] * 4), 3000)
     assert long.user.startswith("Question:\nWho signs?\n\nInformation:")
     assert long.user.endswith("Question:\nWho signs?")
-    assert token_estimate("x" * 35) == round(35 / BYTES_A_TOKEN)
+    assert token_estimate("x" * 35) == round(35 / BYTES_PER_TOKEN)
 
 
 def test_relations_and_abstracts_stand_between_information_and_question() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
-from kvstore.collection_pause import collection_paused, count_as_old
+from kvstore.collection_pause import pause_collection, promote_objects
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.storage.environment import FIRST_MAP
@@ -30,7 +30,7 @@ from kvstore.structures.names.mentions import Occurrence
 from kvstore.structures.postings import PostingWriter
 from kvstore.systems.contract import AddedChunk
 from kvstore.systems.passage_graph import edges
-from kvstore.systems.passage_graph.rows import mention_counts, nested, written_as
+from kvstore.systems.passage_graph.rows import count_mentions, nested, written_as
 from kvstore.text.normalize import fold
 from kvstore_cext.mentions import counted_mentions
 
@@ -95,12 +95,12 @@ def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
     begun, done = threading.Event(), threading.Event()
 
     def other() -> None:
-        with collection_paused():
+        with pause_collection():
             begun.set()
             done.wait(60)
 
     thread = threading.Thread(target=other)
-    with collection_paused():
+    with pause_collection():
         thread.start()
         assert begun.wait(60)
     assert not gc.isenabled()
@@ -109,7 +109,7 @@ def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
     assert gc.isenabled()
     gc.disable()
     try:
-        with collection_paused():
+        with pause_collection():
             pass
         assert not gc.isenabled()
     finally:
@@ -127,12 +127,12 @@ def test_what_a_program_has_frozen_stays_so() -> None:
     there: list[list[int]] = [[]]
     gc.freeze()
     try:
-        count_as_old()
+        promote_objects()
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
     there.append([])
-    count_as_old()
+    promote_objects()
     assert not gc.get_freeze_count()
     assert any(each is there[1] for each in gc.get_objects(2))
 
@@ -165,7 +165,7 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
         entity: min(found[0], 15) | min(found[1], 3) << edges.INSIDE_SHIFT | min(found[2], 3) << edges.LOWER_SHIFT
         for entity, found in counts.items()
     }
-    assert mention_counts(AddedChunk(1, text, -1, mentions)) == expected
+    assert count_mentions(AddedChunk(1, text, -1, mentions)) == expected
 
 
 def test_a_mention_outside_of_its_text_is_damage() -> None:

@@ -16,9 +16,9 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import index_maintenance
 from kvstore.changes.dump import dump
-from kvstore.structures.derived_parts import vector_owner
+from kvstore.structures.derived_parts import split_vector_id
 from kvstore.systems import register
-from kvstore.systems.versions import stored_versions
+from kvstore.systems.versions import read_versions
 from kvstore_shell.console import Console
 from kvstore_shell.script import ScriptItem
 
@@ -80,7 +80,7 @@ def vectors(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
         found = {}
         for ids, matrix in state.derived_parts(Lines()).vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
-                document, text = vector_owner(id)
+                document, text = split_vector_id(id)
                 found[state.documents.get(document).key, text] = vector.tobytes()
         return found
 
@@ -125,7 +125,7 @@ def test_a_store_keeps_it_only_where_create_index_made_it(store: kvstore.Store, 
     store.execute("DROP INDEX lines")
     assert (records(store), shown(store)) == (0, None)
     with store.state() as state:
-        assert "lines" not in stored_versions(state.lmdb)
+        assert "lines" not in read_versions(state.lmdb)
 
 
 def test_it_is_the_same_whenever_it_is_made(make_store: MakeStore) -> None:
@@ -396,7 +396,7 @@ def test_the_shell_says_how_an_interrupted_build_goes_on(
     interrupted_after(monkeypatch, "_put", 2)
     console = Console(store)
     with pytest.raises(KeyboardInterrupt):
-        console.run_all([ScriptItem("CREATE INDEX lines;")])
+        console.run_items([ScriptItem("CREATE INDEX lines;")])
     said = capsys.readouterr().err
     assert "interrupted; 4 of 8 documents are done and kept; REFRESH INDEX lines goes on from there" in said
 

@@ -64,7 +64,7 @@ def test_marks_stand_where_they_belong(text: str, places: list[tuple[int, int]])
 @given(st.lists(st.tuples(TEXTS, st.none() | st.integers() | st.floats() | st.binary() | TEXTS), max_size=5), TEXTS)
 def test_a_table_shows_what_is_there_and_no_element_of_its_own(rows: list[tuple[Any, Any]], name: str) -> None:
     page = Page(markup.table((name, "b"), rows, remarks=[name]))
-    assert all(name[: markup.SHOWN_CHARACTERS] in page.text for name in (name, *(text for text, _ in rows)))
+    assert all(name[: markup.MAX_CELL_CHARACTERS] in page.text for name in (name, *(text for text, _ in rows)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), TEXTS, TEXTS), max_size=12))

@@ -43,13 +43,13 @@ def test_mentions_are_those_put_last(
             writer.put_headings(number, map(HeadingOccurrence._make, places))
             in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
             in_headings[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
-            assert writer.in_chunk(number) == in_chunks[number]
+            assert writer.get_in_chunk(number) == in_chunks[number]
             assert writer.in_headings(number) == in_headings[number]
         writer.flush()
     with environment.snapshot() as snapshot:
         mentions = Mentions(snapshot)
         for number in range(1, 5):
-            assert mentions.in_chunk(number) == in_chunks.get(number, [])
+            assert mentions.get_in_chunk(number) == in_chunks.get(number, [])
             assert mentions.in_headings(number) == in_headings.get(number, [])
         scanned = dict(mentions.scan())
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}
@@ -65,7 +65,7 @@ def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows:
         writer.flush()
     told = nested((start, start + length, entity) for entity, start, length in rows)
     with environment.snapshot() as snapshot:
-        none, found = Mentions(snapshot).outermost_in([1, 2])
+        none, found = Mentions(snapshot).get_outermost_in_chunks([1, 2])
     assert not len(none)
     assert sorted(map(tuple, found.tolist())) == sorted((e, a, z) for (a, z, e), inside in told if not inside)
 
@@ -75,4 +75,4 @@ def test_damaged_mentions_are_told(environment: Environment) -> None:
         with environment.write() as view:
             view.put("mentions", records.u64(1), value)
         with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="table mentions"):
-            Mentions(snapshot).outermost_in([1])
+            Mentions(snapshot).get_outermost_in_chunks([1])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import KvstoreError, StatementError
-from kvstore.sql.document_filter import documents_where
-from kvstore.sql.relational import documents_fulfilling
+from kvstore.sql.document_filter import filter_documents
+from kvstore.sql.relational import select_documents
 from kvstore.storage.environment import WriteTransaction
 from kvstore.structures.documents.allowed import Allowed
 from kvstore.structures.documents.documents import DocumentRecord
@@ -25,7 +25,13 @@ from kvstore.structures.state import State
 from kvstore.systems.contract import Added, Delta
 from kvstore.systems.metadata_index import document_sets
 from kvstore.systems.metadata_index.metadata_structure import METADATA
-from kvstore.systems.metadata_index.value_keys import FIELD, names_key, number_bound, number_key, stored_value
+from kvstore.systems.metadata_index.value_keys import (
+    FIELD,
+    decode_value,
+    encode_names,
+    encode_number,
+    encode_number_bound,
+)
 
 OPTIONS: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules"}}
 
@@ -38,9 +44,9 @@ NUMBERS = st.one_of(
 
 @given(NUMBERS, NUMBERS)
 def test_keys_of_numbers_sort_as_the_numbers(one: float, other: float) -> None:
-    assert stored_value(number_key(one)) == one
-    assert (number_bound(one) < number_bound(other)) == (one < other)
-    assert (number_bound(one) == number_bound(other)) == (one == other)
+    assert decode_value(encode_number(one)) == one
+    assert (encode_number_bound(one) < encode_number_bound(other)) == (one < other)
+    assert (encode_number_bound(one) == encode_number_bound(other)) == (one == other)
 
 
 @given(st.sets(st.integers(0, 8191), min_size=1), st.sets(st.integers(0, 8191)), st.sets(st.integers(0, 9000)))
@@ -175,8 +181,8 @@ def outcome(state: State, found: Any) -> Any:
 
 def both(state: State, condition: str, parameters: Any = ()) -> tuple[Any, Any]:
     return (
-        outcome(state, lambda: documents_where(state, condition, parameters).allowed.documents.tolist()),
-        outcome(state, lambda: documents_fulfilling(state, condition, parameters)),
+        outcome(state, lambda: filter_documents(state, condition, parameters).allowed.documents.tolist()),
+        outcome(state, lambda: select_documents(state, condition, parameters)),
     )
 
 
@@ -206,7 +212,7 @@ def test_a_condition_finds_what_sqlite_finds(
             if mine == "refused" and "'$z'" in condition:
                 continue  # a path that is none is refused wherever it stands; SQLite may never come to it
             assert mine == plain, condition
-            assert outcome(state, lambda c=condition: documents_where(state, c).allowed.documents.tolist()) == plain
+            assert outcome(state, lambda c=condition: filter_documents(state, c).allowed.documents.tolist()) == plain
 
 
 @pytest.mark.parametrize(
@@ -339,7 +345,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 "title LIKE 'TITLE 1999_'": numbers >= 19_990,
                 "changed <= '2023-11-14T22:13:21+00:00'": numbers < 200,
             }.items():
-                found = documents_where(state, condition)
+                found = filter_documents(state, condition)
                 wanted = numbers[expected & (numbers < documents)]
                 got = found.allowed.documents[found.allowed.documents < documents]
                 assert (got.tolist(), found.how) == (wanted.tolist(), "by the index of values")
@@ -348,6 +354,6 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
 
 def test_the_worked_examples_of_the_format_hold() -> None:
     text = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
-    key = (names_key(FIELD, ["year"]) or b"") + number_key(2024) + bytes(4)
+    key = (encode_names(FIELD, ["year"]) or b"") + encode_number(2024) + bytes(4)
     assert f"`{key[:1].hex()} {key[1:5].hex()} 00 10 {key[7:15].hex()} {key[15:17].hex()} 00 00000000`" in text
     assert f"`{document_sets.packed([7])[:-4].hex(' ')}`" in text

@@ -13,7 +13,7 @@ from kvstore.extraction.extraction import extract
 from kvstore.extraction.occurring import occurring
 from kvstore.settings import FixedSettings
 from kvstore.text.names import SentenceNames
-from kvstore.text.normalize import entity_key
+from kvstore.text.normalize import to_entity_key
 
 GERMAN = """# Die Geschichte der Rechenmaschine
 
@@ -147,7 +147,7 @@ PIECES = st.sampled_from(
 def test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree(text: str, language: str) -> None:
     settings = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20, language=language)
     found = extract("k", f"Words. {text}", settings, format="markdown", title="Old *Title*")
-    related = {entity_key(form) for relation in found.relations for form in (relation.child, relation.parent)}
+    related = {to_entity_key(form) for relation in found.relations for form in (relation.child, relation.parent)}
     keys = {name.key for name in found.introductions}
     texts = ["Old Title", *(section.title for section in found.outline), *(chunk.text for chunk in found.chunks)]
     assert related <= keys

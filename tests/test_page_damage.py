@@ -21,7 +21,7 @@ import pytest
 
 import kvstore
 from kvstore.errors import CorruptionError, KvstoreError, TransactionError
-from kvstore.sql.store_tables import sql_tables
+from kvstore.sql.store_tables import get_sql_tables
 from kvstore_cext.pages import PageError, Pages
 
 PAGE = mmap.PAGESIZE
@@ -61,7 +61,7 @@ def _repair(store: kvstore.Store) -> object:
 OPERATIONS: dict[str, Operation] = {
     **{
         f"SELECT {table}": _reading(lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall())  # type: ignore[misc]
-        for table in sql_tables()
+        for table in get_sql_tables()
     },
     "LOOKUP": _reading(lambda store: [store.lookup(name, limit=20) for name in NAMES]),
     "ASK": _reading(lambda store: store.ask("Who built the Vacuum Pump in Uppsala?").text),

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.errors import InputError
 from kvstore.structures.reading import StateReading
-from kvstore.systems.passage_graph.neighbourhood import chunk_node, entity_node
-from kvstore.systems.passage_graph.pagerank import EdgeWeights, PageRank, personalised_pagerank
+from kvstore.systems.passage_graph.neighbourhood import make_chunk_node, make_entity_node
+from kvstore.systems.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalised_pagerank
 from kvstore.systems.passage_graph.walk import ways
 from kvstore_cext.pagerank import ForwardPush
 
@@ -174,8 +174,8 @@ def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) ->
     with store.snapshot() as snapshot:
         view = snapshot._view
         found = view.filter.find_many(list(names)).tolist()
-        seeds = {entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
-        ranks = personalised_pagerank(StateReading(view), seeds, **options)
+        seeds = {make_entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
+        ranks = compute_personalised_pagerank(StateReading(view), seeds, **options)
         masses: dict[str, float] = {}
         for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
             key = view.documents.get(view.chunks.get(chunk).document).key
@@ -201,7 +201,7 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
     with store.snapshot() as snapshot:
         document = snapshot._view.documents.find("darjeeling")
         assert document is not None
-        node = chunk_node(next(document.chunk_ids()))
+        node = make_chunk_node(next(document.chunk_ids()))
         way, names = ways(StateReading(snapshot._view), ranks, [node])[node]
         assert way[-1] == node
         assert names == ["robert fortune", "chunk 0 of fortune", "darjeeling"]
@@ -234,7 +234,7 @@ def test_triples_and_edges_link_entities(store: kvstore.Store) -> None:
 def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
     for number in range(150):
         store.put(f"d{number}", f"There is, in Kolkata, a quarter called Quarter{number} Park.")
-    weights = EdgeWeights(most_chunks=149)
+    weights = EdgeWeights(max_chunks=149)
     masses, _ = rank(store, {"quarter7 park": 1.0}, weights=weights)
     assert set(masses) == {"d7"}
     masses, _ = rank(store, {"quarter7 park": 1.0}, epsilon=1e-7)
@@ -264,4 +264,4 @@ def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
             ({1: 1.0}, {"epsilon": 1.0}),
         ):
             with pytest.raises(InputError):
-                personalised_pagerank(StateReading(snapshot._view), seeds, **options)
+                compute_personalised_pagerank(StateReading(snapshot._view), seeds, **options)

@@ -16,7 +16,7 @@ from kvstore.changes.dump import dump
 from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.structures import tables
-from kvstore.systems import buffered_tables
+from kvstore.systems import get_buffered_tables
 from kvstore_cext.patches import patch, patched
 
 MakeStore = Callable[..., kvstore.Store]
@@ -98,7 +98,7 @@ def test_another_process_reads_what_was_patched_and_merged(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen through an environment that reads each segment from the disk, as another process does."""
-    monkeypatch.setattr(change_buffer, "MOST_SEGMENTS", 25)
+    monkeypatch.setattr(change_buffer, "MAX_SEGMENTS", 25)
     store = make_store()
     put = filled(store, 30)
     for number in range(60):
@@ -141,7 +141,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     with store.state() as view:
         assert view.lmdb.tables()[tables.TEXTS]["entries"] == 640
         mine = dump(view)
-    store._context.environment.buffer_reader = ChangeBufferReader(buffered_tables())
+    store._context.environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
     with store.state() as view:
         assert dump(view) == mine
     monkeypatch.setattr(change_buffer, "MOST_BYTES", 1000)

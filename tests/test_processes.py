@@ -16,7 +16,7 @@ from other_process import python, said, tell
 
 import kvstore
 from kvstore import errors
-from kvstore.storage.change_buffer import MOST_SEGMENTS
+from kvstore.storage.change_buffer import MAX_SEGMENTS
 
 SPAWN = multiprocessing.get_context("spawn")
 DOCUMENTS = 5
@@ -195,12 +195,12 @@ def test_no_statement_of_four_readers_sees_two_generations(tmp_path: Path) -> No
         assert store.check() == []
         # Snapshots of the dead would keep every page that was replaced since: the space is used again instead.
         sizes = []
-        for generation in range(2 * MOST_SEGMENTS):
+        for generation in range(2 * MAX_SEGMENTS):
             with store.transaction() as transaction:
                 for number in range(DOCUMENTS):
                     transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
             sizes.append(store.statistics()["file_bytes"])
-        assert max(sizes[MOST_SEGMENTS:]) < 1.25 * max(sizes[:MOST_SEGMENTS])
+        assert max(sizes[MAX_SEGMENTS:]) < 1.25 * max(sizes[:MAX_SEGMENTS])
 
 
 def _hold(path: str, held: multiprocessing.synchronize.Event, release: multiprocessing.synchronize.Event) -> None:

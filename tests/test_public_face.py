@@ -41,7 +41,7 @@ def test_only_what_is_for_users_is_public() -> None:
             "trace_cache",
             "open_indexes",
         ),
-        *("place_cache", "embedder_given", "reranker", "view", "document", "put_fact"),
+        *("place_cache", "has_own_embedder", "reranker", "view", "document", "put_fact"),
         *("settle_files", "settle_origins"),
     }
     for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):

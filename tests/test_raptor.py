@@ -13,9 +13,9 @@ import pytest
 import kvstore
 from kvstore.errors import InputError
 from kvstore.retrieval.evidence import Hit
-from kvstore.retrieval.overview import asks_overview
+from kvstore.retrieval.overview import is_overview_question
 from kvstore.systems.raptor import summary, topic_building, topics
-from kvstore.text.words import token_count
+from kvstore.text.words import count_text_tokens
 
 SUBJECTS = ["herons", "glaciers", "turbines", "violins", "orchards", "lanterns"]
 CHATTER = "Well, as I was saying, and as you know, it went on and on like this for hours. "
@@ -60,7 +60,7 @@ def spanned(store: kvstore.Store, hit: Hit) -> list[str]:
     ],
 )
 def test_a_question_on_the_whole_asks_for_an_overview(question: str) -> None:
-    assert asks_overview(question)
+    assert is_overview_question(question)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_question_on_the_whole_asks_for_an_overview(question: str) -> None:
     ],
 )
 def test_a_question_for_something_in_particular_does_not(question: str) -> None:
-    assert not asks_overview(question)
+    assert not is_overview_question(question)
 
 
 def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.Store) -> None:
@@ -80,7 +80,7 @@ def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.S
     assert {hit.kind for hit in evidence.hits} == {"summary"}
     told = " ".join(hit.text for hit in evidence.hits)
     assert [one for one in [*SUBJECTS, "hales"] if one not in told] == []
-    assert token_count(told) <= 160
+    assert count_text_tokens(told) <= 160
     assert [(hit.document, hit.start) for hit in evidence.hits] == sorted((h.document, h.start) for h in evidence.hits)
     for hit in evidence.hits:
         assert " ".join(spanned(filled, hit)) == hit.text
@@ -94,7 +94,7 @@ def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.S
 def test_a_summary_comes_in_as_many_parts_as_are_asked_for(filled: kvstore.Store, top: int) -> None:
     hits = filled.retrieve("Summarize everything", using="raptor", top=top, where="key = 'long'").hits
     assert min(top, len(SUBJECTS)) <= len(hits) <= top
-    assert sum(token_count(hit.text) for hit in hits) <= 40 * top
+    assert sum(count_text_tokens(hit.text) for hit in hits) <= 40 * top
     ends = [(hit.spans[0].start, hit.spans[-1].end) for hit in hits]
     assert all(one[1] <= other[0] for one, other in pairwise(ends))
 
@@ -200,7 +200,7 @@ def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled: kvstore.Sto
     answer = filled.ask("Summarize all documents.", using="raptor")
     assert (answer.abstained, answer.extractive, answer.confidence, answer.remarks) == (False, True, 1.0, [])
     assert [one for one in [*SUBJECTS, "hales"] if one not in answer.text] == []
-    assert token_count(answer.text) < 400
+    assert count_text_tokens(answer.text) < 400
     for citation in answer.citations:
         document = filled.get(citation.document)
         assert document is not None

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.retrieval.dense_search import Nearest, cosines_of
+from kvstore.retrieval.dense_search import Nearest, compute_cosines
 from kvstore.retrieval.evidence import Trace
-from kvstore.retrieval.passage_reading import ChunkPassages
+from kvstore.retrieval.passage_reading import ChunkReadRequest
 from kvstore.structures.ranking import best, in_order
 from kvstore.structures.reading import StateReading
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import cosines
-from kvstore.systems import strategy_named
+from kvstore.systems import get_strategy
 from kvstore.systems.passage_graph.structure import GRAPH
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
@@ -81,10 +81,10 @@ def test_what_is_asked_for_together_is_one_round(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
         reading = StateReading(snapshot._view)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
-        (near, _), passages = reading.fetch(Nearest(vector, 4), ChunkPassages([]))
+        (near, _), passages = reading.fetch(Nearest(vector, 4), ChunkReadRequest([]))
         assert (reading.rounds, reading.requests, len(near), passages) == (1, 2, 4, [])
         chunks = [chunk for chunk, _ in near]
-        assert [passage.chunk for passage in reading.fetch(ChunkPassages(chunks))] == chunks
+        assert [passage.chunk for passage in reading.fetch(ChunkReadRequest(chunks))] == chunks
         assert (reading.rounds, reading.requests) == (2, 3)
 
 
@@ -110,7 +110,7 @@ def test_each_request_of_a_round_is_a_step_with_its_own_time(town: kvstore.Store
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         trace = Trace()
         with trace.round(reading, "near", "nothing") as (near, nothing):
-            (ranking, near.detail), _ = reading.fetch(Nearest(vector, 3), ChunkPassages([]))
+            (ranking, near.detail), _ = reading.fetch(Nearest(vector, 3), ChunkReadRequest([]))
             near.count, nothing.detail = len(ranking), "said"
         assert [(step.name, step.count) for step in trace.steps] == [("near", 3), ("nothing", 0)]
         assert trace.steps[1].detail == "said"
@@ -126,7 +126,7 @@ def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
         _, query = snapshot._asked(view, "boats at Blue Harbour", using="lexical")
         query.abstracts = False
         view.__dict__["abstracts"] = None  # whoever reads one fails
-        assert strategy_named("lexical").retrieve(query).abstracts == []
+        assert get_strategy("lexical").retrieve(query).abstracts == []
 
 
 def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
@@ -141,7 +141,7 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
         stored = list(state.chunks.scan())
         chunks = np.array([chunk for chunk, _ in reversed(stored)], np.uint64)
         matrix = state.vectors.gather([(record.block, record.row) for _, record in reversed(stored)])
-        assert cosines_of(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
+        assert compute_cosines(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
 
     def held() -> int:
         vectors = store._context.open_indexes.vectors.held
@@ -169,13 +169,13 @@ def test_assertions_and_links_of_many_are_those_of_each(town: kvstore.Store) -> 
         state = snapshot._view
         edges = list(state.forest.edges())
         assert len(edges) >= len(PLACES)
-        together = state.forest.assertions_of(edges)
+        together = state.forest.get_assertions(edges)
         assert together == {edge: list(state.forest.assertions(*edge)) for edge in edges}
         assert all(together.values())
         graph = state.part(GRAPH)
-        every = list(graph.all_links())
+        every = list(graph.iter_links())
         entities = np.array(sorted({entity for entity, _ in every}, reverse=True), np.uint32)
-        rows = graph.link_rows(entities)
+        rows = graph.read_link_rows(entities)
         found = zip(*(column.tolist() for column in rows), strict=True)
         ordered = sorted(every, key=lambda row: (-row[0], row[1].other, row[1].kind))
         assert list(found) == [(entity, *link) for entity, link in ordered] != []

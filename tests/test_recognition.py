@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import EntityFilter, Matches, SoughtKeys, longest_matches, occurrences
-from kvstore.text.normalize import Folded, entity_key, fold
+from kvstore.text.normalize import Folded, fold, to_entity_key
 
 SEED = 77
 MOST_PUNCTUATION = 16
@@ -135,7 +135,7 @@ def test_a_real_sentence(env: Environment) -> None:
     folded = fold(text)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        filter_.insert_many([entity_key(name) for name in names], range(1, len(names) + 1))
+        filter_.insert_many([to_entity_key(name) for name in names], range(1, len(names) + 1))
         every = filter_.recognise(folded, 12)
         view.abort()
     original = text.encode()

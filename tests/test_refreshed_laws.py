@@ -14,7 +14,7 @@ from theme_texts import THEMES, theme_text
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.systems import SYSTEMS, generation_kinds
+from kvstore.systems import SYSTEMS, list_generation_kinds
 
 KINDS = ("topics", "communities")
 #: The strategies that read what is refreshed.
@@ -53,7 +53,7 @@ def refreshed(store: kvstore.Store) -> dict[str, Any]:
     """The rows of what is refreshed, as the dump has them."""
     with store.state() as state:
         rows = dump(state)
-    return {table: rows[table] for kind in generation_kinds() for table in kind.tables if table in rows}
+    return {table: rows[table] for kind in list_generation_kinds() for table in kind.tables if table in rows}
 
 
 def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], relatedness: int) -> None:

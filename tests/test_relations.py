@@ -19,11 +19,11 @@ from kvstore.errors import InputError, LanguageError
 from kvstore.extraction.extraction import derive, derive_all, extract
 from kvstore.extraction.noun_phrases import NounPhrases
 from kvstore.extraction.relations import statements
-from kvstore.extraction.syntax import sentences_of
+from kvstore.extraction.syntax import iter_sentences
 from kvstore.extraction.validation import validate
 from kvstore.models.language import open_language
 from kvstore.settings import FixedSettings
-from kvstore.text.normalize import entity_key
+from kvstore.text.normalize import to_entity_key
 
 GOLD = Path(__file__).parent / "relations_gold" / "sentences.jsonl"
 RULES = FixedSettings(language="rules")
@@ -47,15 +47,15 @@ def gold_figures(part: str) -> tuple[float, float]:
 
     def read(_: str, parses: object) -> set[Triple]:
         return {
-            (entity_key(found.child), entity_key(found.parent), found.kind)
+            (to_entity_key(found.child), to_entity_key(found.parent), found.kind)
             for parse in parses  # type: ignore[attr-defined]
-            for sentence in sentences_of(parse.doc)
+            for sentence in iter_sentences(parse.doc)
             for found in statements(sentence)
         }
 
     found = wanted = both = 0
     for line, got in zip(lines, pipeline.read([line["text"] for line in lines], read), strict=True):
-        gold = {(entity_key(child), entity_key(parent), kind) for child, parent, kind in line["relations"]}
+        gold = {(to_entity_key(child), to_entity_key(parent), kind) for child, parent, kind in line["relations"]}
         found, wanted, both = found + len(got), wanted + len(gold), both + len(got & gold)
     return both / found, both / wanted
 
@@ -119,7 +119,7 @@ def test_pipelines_with_other_labels_state_the_same(
     expected: list[Triple],
 ) -> None:
     doc = Doc(VOCAB, words=words, tags=tags, pos=pos, lemmas=lemmas, heads=heads, deps=deps)
-    (sentence,) = sentences_of(doc)
+    (sentence,) = iter_sentences(doc)
     assert [(s.child, s.parent, s.kind) for s in statements(sentence)] == expected
 
 
@@ -158,10 +158,10 @@ def test_any_tree_of_words_is_read(drawn: list[tuple[str, str, str, str, int]], 
         heads=[heads[place] for place in range(len(drawn))],
         deps=["ROOT" if heads[place] == place else word[3] for place, word in enumerate(drawn)],
     )
-    for sentence in sentences_of(doc):
+    for sentence in iter_sentences(doc):
         NounPhrases(sentence).terms()
         for found in statements(sentence):
-            assert entity_key(found.child) != entity_key(found.parent)
+            assert to_entity_key(found.child) != to_entity_key(found.parent)
             assert 0 <= found.start < found.end <= len(doc.text)
             assert 0 < found.confidence <= 1
 
@@ -182,13 +182,13 @@ def test_a_long_list_is_gathered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = ["ROOT", *["appos"] * (count - 1)]
     kinds = {"tags": ["NN"] * count, "pos": ["NOUN"] * count, "lemmas": words}
     doc = Doc(VOCAB, words, heads=[0] * count, deps=labels, **kinds)
-    for sentence in sentences_of(doc):
+    for sentence in iter_sentences(doc):
         assert statements(sentence) == []
     assert count - 1 <= looked_at <= 4 * count
 
 
 def test_a_document_without_a_parse_states_nothing() -> None:
-    assert list(sentences_of(spacy.blank("en")("Whales are mammals."))) == []
+    assert list(iter_sentences(spacy.blank("en")("Whales are mammals."))) == []
 
 
 NESTED = """# Zoology
@@ -401,6 +401,6 @@ def test_terms_are_names_of_several_words() -> None:
     assert pipeline is not None
     (terms,) = pipeline.read(
         ["The large query planner estimates the cost."],
-        lambda _, parses: [term.form for s in sentences_of(parses[0].doc) for term in NounPhrases(s).terms()],
+        lambda _, parses: [term.form for s in iter_sentences(parses[0].doc) for term in NounPhrases(s).terms()],
     )
     assert terms == ["query planner"]

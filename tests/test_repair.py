@@ -19,7 +19,7 @@ from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.models.language import language_version
 from kvstore.structures import tables
-from kvstore.systems import generation_kinds, store_tables
+from kvstore.systems import list_generation_kinds, store_tables
 
 FORMAT = Path(kvstore.__file__).parent / "storage" / "FORMAT.md"
 
@@ -31,7 +31,7 @@ PRIMARY = STATED - {tables.VECTORS} | {tables.META}
 #: What a store does without: files are read again.
 DISPENSABLE = {tables.INGESTED_FILES}
 #: What REFRESH makes, and no repair.
-REFRESHED = {table for kind in generation_kinds() for table in kind.tables}
+REFRESHED = {table for kind in list_generation_kinds() for table in kind.tables}
 
 
 def fill(store: kvstore.Store, *, own_vectors: bool = True) -> None:

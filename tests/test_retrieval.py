@@ -9,7 +9,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.structures.indexes.vector_search import nearest_chunks
+from kvstore.structures.indexes.vector_search import find_nearest_chunks
 from kvstore.systems import STRATEGIES
 
 DOCUMENTS = {
@@ -139,7 +139,7 @@ def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
             for c, v in zip(ids, rows, strict=True)
         ]
         expected = [chunk for chunk, _ in sorted(everything, key=lambda item: (-item[1], item[0]))]
-        assert [chunk for chunk, _ in nearest_chunks(snapshot._view, query, 10)[0]] == expected
+        assert [chunk for chunk, _ in find_nearest_chunks(snapshot._view, query, 10)[0]] == expected
 
 
 def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:

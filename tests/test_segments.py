@@ -17,11 +17,11 @@ from kvstore import errors
 from kvstore.arguments import Option
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of
-from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, best_runs, relevances
+from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, relevances, select_best_runs
 from kvstore.systems import STRATEGIES, register
 from kvstore.systems.contract import System
 from kvstore.text.blocks import blocks
-from kvstore.text.words import token_count
+from kvstore.text.words import count_text_tokens
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -102,7 +102,7 @@ def slow_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[
 )
 def test_runs_are_the_best_that_are_left(values: dict[int, float], longest: int, borders: list[int]) -> None:
     plan = SegmentPlan(8, 8, penalty=0.125, longest=longest)
-    runs = best_runs(values, plan, borders)
+    runs = select_best_runs(values, plan, borders)
     assert set(runs) == slow_runs(values, plan, borders)
     in_runs = [n for first, last in runs for n in range(first, last + 1) if n in values]
     assert sorted(in_runs) == sorted(values)
@@ -171,7 +171,7 @@ def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: k
     with ranked(("one", 10, 0.9), ("one", 12, 0.88), ("one", 9, 0.86), ("one", 8, 0.84), ("two", 0, 0.5)):
         whole = filled.retrieve("x", using="given", as_segments=True, within=200)
         assert [(hit.document, hit.ordinal, len(hit.spans)) for hit in whole.hits] == [("one", 8, 5), ("two", 0, 1)]
-        size = token_count(sentence(10))
+        size = count_text_tokens(sentence(10))
         for within, expected in (
             (size, [("one", 10, 10)]),
             (2 * size, [("one", 9, 10)]),
@@ -181,7 +181,7 @@ def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: k
         ):
             assert found(filled, within=within, options={"decay": 10}) == expected
             hits = filled.retrieve("x", using="given", as_segments=True, within=within, options={"decay": 10}).hits
-            assert sum(token_count(hit.text) for hit in hits) <= within
+            assert sum(count_text_tokens(hit.text) for hit in hits) <= within
 
 
 def test_no_segment_crosses_a_document_or_where_it_is_asked_for_a_section(make_store: MakeStore) -> None:
@@ -297,7 +297,7 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
             assert before.end <= after.start and before.ordinal + 1 == after.ordinal
         taken.append((hit.start, hit.end))
     if within is not None:
-        assert sum(token_count(hit.text) for hit in hits) <= within
+        assert sum(count_text_tokens(hit.text) for hit in hits) <= within
         return
     bests = {
         hit.rank: min((numbers.index(span.ordinal), span) for span in hit.spans if span.ordinal in numbers)[1]
@@ -308,7 +308,7 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
             continue
         # An end inside a block: another segment has some of it, or it is too long and the best chunk is of it.
         others = [other for other in hits if other is not hit and other.start < end and start < other.end]
-        whole = token_count(text[min(hit.start, start) : max(hit.end, end)])
+        whole = count_text_tokens(text[min(hit.start, start) : max(hit.end, end)])
         best = bests[hit.rank]
         assert others or (whole > room and best.start < end and start < best.end)
 

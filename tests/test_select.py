@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError, StatementError
-from kvstore.sql.store_tables import sql_tables
+from kvstore.sql.store_tables import get_sql_tables
 
 LEAVE = """# Leave
 
@@ -64,7 +64,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
 def plain(sample: kvstore.Store) -> sqlite3.Connection:
     """The same rows under the same numbers in ordinary tables."""
     connection = sqlite3.connect(":memory:")
-    for table in sql_tables().values():
+    for table in get_sql_tables().values():
         connection.execute(table.declaration)
         names = ", ".join(f'"{name}"' for name in ("rowid", *table.columns))
         rows = sample.execute(f"SELECT {names} FROM {table.name}").fetchall()
@@ -96,7 +96,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("table", sql_tables())
+@pytest.mark.parametrize("table", get_sql_tables())
 def test_every_table_reads_as_a_table(sample: kvstore.Store, plain: sqlite3.Connection, table: str, query: str) -> None:
     both(sample, plain, query.format(table=table))
 
@@ -159,11 +159,11 @@ LITERALS = st.one_of(
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     """A query over one table or a join of two, with conditions of every kind."""
-    names = draw(st.lists(st.sampled_from(sorted(sql_tables())), min_size=1, max_size=2))
+    names = draw(st.lists(st.sampled_from(sorted(get_sql_tables())), min_size=1, max_size=2))
     columns = [
         f'{alias}."{column}"'
         for alias, name in zip("ab", names, strict=False)
-        for column in (*sql_tables()[name].columns, "rowid")
+        for column in (*get_sql_tables()[name].columns, "rowid")
     ]
     column = st.sampled_from(columns)
 
@@ -310,15 +310,15 @@ def test_what_is_no_condition_is_refused(sample: kvstore.Store, condition: str) 
 
 def test_the_schema_is_where_users_of_sqlite_look_for_it(sample: kvstore.Store) -> None:
     found = sample.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-    assert [row[:3] for row in found] == [("table", name, name) for name in sql_tables()]
+    assert [row[:3] for row in found] == [("table", name, name) for name in get_sql_tables()]
     plain = sqlite3.connect(":memory:")
     for *_, statement in found:
         plain.execute(statement)
-    for name in sql_tables():
+    for name in get_sql_tables():
         columns = plain.execute("SELECT name, type FROM pragma_table_info(?)", [name]).fetchall()
         assert columns == [(column.name, column.type or "") for column in sample.describe_table(name).columns]
         assert sample.execute(f"SELECT count(*) FROM {name}").fetchone() is not None
-    assert sample.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(len(sql_tables()),)]
+    assert sample.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(len(get_sql_tables()),)]
 
 
 def test_a_cursor_reads_the_state_it_began_with(make_store: Callable[..., kvstore.Store]) -> None:

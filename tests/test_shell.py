@@ -30,8 +30,8 @@ from kvstore.systems import STRATEGIES
 from kvstore_shell import cli, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
-from kvstore_shell.repl import _may_be_run
-from kvstore_shell.script import ScriptError, ScriptItem, pieces, pieces_of
+from kvstore_shell.repl import _is_runnable
+from kvstore_shell.script import ScriptError, ScriptItem, pieces, read_items
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -298,13 +298,13 @@ def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest
     with pytest.raises(
         ScriptError, match="line 1000: the statement from here on has more than 1,000 characters, the limit; end it"
     ):
-        list(pieces_of(Blocks(script.encode(), 100)))  # type: ignore[arg-type]
+        list(read_items(Blocks(script.encode(), 100)))  # type: ignore[arg-type]
 
 
 @settings(max_examples=300)
 @given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
 def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
-    assert list(pieces_of(Blocks(script.encode(), size))) == pieces(script)  # type: ignore[arg-type]
+    assert list(read_items(Blocks(script.encode(), size))) == pieces(script)  # type: ignore[arg-type]
 
 
 @given(st.lists(FRAGMENTS, max_size=15).map("".join))
@@ -318,14 +318,14 @@ def test_pieces_lose_nothing_but_white_space_and_comments(script: str) -> None:
 
 def test_a_stream_that_is_not_utf8_names_the_line() -> None:
     with pytest.raises(ScriptError, match="line 3 "):
-        list(pieces_of(io.BytesIO(b"CHECK;\n\n\xff;\n")))
+        list(read_items(io.BytesIO(b"CHECK;\n\n\xff;\n")))
 
 
 def test_a_statement_is_run_when_it_is_complete() -> None:
     """A stream that has not ended gives what is complete of it."""
     reader, writer = os.pipe()
     with open(reader, "rb") as stream, open(writer, "wb", buffering=0) as sink:
-        found = pieces_of(stream)
+        found = read_items(stream)
         sink.write(b"SELECT 1;\nSELECT 2")
         assert next(found) == ScriptItem("SELECT 1;")
 
@@ -863,10 +863,10 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert ".quit leaves" in said[2]
     assert r"there is no command \zz; commands begin with a dot" in said[3]
     assert "there is no command \\;" in said[4]
-    assert _may_be_run(r"\d"), "at the prompt it needs no semicolon"
-    assert _may_be_run("who rings the bell?"), "the answer says how a question is asked"
-    assert _may_be_run("ASK who rings the bell"), "without quotes no further line makes it valid"
-    assert not _may_be_run("ASK"), "the question may stand on the next line"
-    assert not _may_be_run("SELECT key")
-    named = {word for text in psql_commands._HERE.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
+    assert _is_runnable(r"\d"), "at the prompt it needs no semicolon"
+    assert _is_runnable("who rings the bell?"), "the answer says how a question is asked"
+    assert _is_runnable("ASK who rings the bell"), "without quotes no further line makes it valid"
+    assert not _is_runnable("ASK"), "the question may stand on the next line"
+    assert not _is_runnable("SELECT key")
+    named = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert named <= set(COMMANDS)

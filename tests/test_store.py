@@ -15,7 +15,7 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.database import open_store
-from kvstore.storage.change_buffer import SOON_READ
+from kvstore.storage.change_buffer import QUICK_READ_BYTES
 from kvstore.structures import tables
 
 pytestmark = pytest.mark.public_api
@@ -392,7 +392,7 @@ def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
 def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_store, "SOON_READ", SOON_READ // 8)
+    monkeypatch.setattr(open_store, "QUICK_READ_BYTES", QUICK_READ_BYTES // 8)
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
 
     def waiting(store: kvstore.Store) -> int:
@@ -403,9 +403,9 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     store.put("few", "Port Ellen.")
     store.close()
     store = make_store()
-    assert 0 < waiting(store) < SOON_READ // 8
+    assert 0 < waiting(store) < QUICK_READ_BYTES // 8
     store.put("many", names)
-    assert waiting(store) > SOON_READ // 8
+    assert waiting(store) > QUICK_READ_BYTES // 8
     held = store.keys(), store.lookup("Alpha7 Beta7")[0].document
     store.close()
     store = make_store()

@@ -17,7 +17,7 @@ from kvstore.models import json_schema
 from kvstore.models.llm import LanguageModel, language_model
 from kvstore.models.quoting import Quotation
 from kvstore.models.structured import StructuredModel, StructuredPrompt
-from kvstore.models.token_estimate import message_tokens, token_estimate
+from kvstore.models.token_estimate import estimate_message_tokens, token_estimate
 from kvstore.settings import SessionSettings
 
 SCHEMA = {
@@ -55,7 +55,7 @@ def test_the_schema_goes_along_and_the_value_comes_back(server: Server, model: L
         "json_schema": {"name": "units", "strict": True, "schema": SCHEMA},
     }
     assert (structured.calls, structured.sent) == (1, prompt().tokens)
-    assert structured.sent >= message_tokens(MESSAGES) + token_estimate(json.dumps(SCHEMA))
+    assert structured.sent >= estimate_message_tokens(MESSAGES) + token_estimate(json.dumps(SCHEMA))
     assert structured.written == token_estimate(json.dumps(GOOD))
 
 

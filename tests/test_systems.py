@@ -27,7 +27,7 @@ from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.logical import Logical
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
-from kvstore.systems import SYSTEMS, outline_of, outlines, register, structures
+from kvstore.systems import SYSTEMS, build_outline, outlines, register, structures
 from kvstore.systems.contract import Delta, Description, DumpRow, LmdbTable, System
 from kvstore.systems.sql_table import listed
 
@@ -387,6 +387,6 @@ def test_the_line_of_each_folder_says_what_its_system_has() -> None:
     """What is known of a system before it is imported is what it says itself."""
     said = "import kvstore.systems as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.outlines()))))"
     unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
-    known = [(name, tuple(outline_of(system))) for name, system in SYSTEMS.items()]
+    known = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
     assert unimported.replace("mappingproxy({})", "{}").strip() == str(known)
-    assert outlines() == [outline_of(system) for system in SYSTEMS.values()]
+    assert outlines() == [build_outline(system) for system in SYSTEMS.values()]

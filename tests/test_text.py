@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kvstore.errors import InputError
 from kvstore.text.blocks import blocks, parts
-from kvstore.text.languages import are_english
-from kvstore.text.names import SentenceNames, identifiers, is_name_key, is_term, title_names
-from kvstore.text.normalize import entity_key, fold, fold_case
+from kvstore.text.languages import detect_english
+from kvstore.text.names import SentenceNames, extract_title_names, identifiers, is_name_key, is_term
+from kvstore.text.normalize import fold, fold_case, to_entity_key
 from kvstore.text.sentences import sentences
 from kvstore.text.words import UNSPACED, segments, stemmer, words, written
 from kvstore_cext.words import WordSet
@@ -37,21 +37,21 @@ def names_in(text: str) -> set[str]:
     ],
 )
 def test_names_that_differ_in_case_width_and_space_only_are_one(one: str, other: str) -> None:
-    assert entity_key(one) == entity_key(other)
+    assert to_entity_key(one) == to_entity_key(other)
 
 
 def test_marks_that_are_part_of_a_letter_stay() -> None:
-    assert entity_key("й") != entity_key("и")
-    assert entity_key("が") != entity_key("か")
+    assert to_entity_key("й") != to_entity_key("и")
+    assert to_entity_key("が") != to_entity_key("か")
 
 
 def test_names_that_differ_otherwise_are_not() -> None:
-    assert len({entity_key(name) for name in ("C", "C++", "C#", ".C", "C C")}) == 5
+    assert len({to_entity_key(name) for name in ("C", "C++", "C#", ".C", "C C")}) == 5
 
 
 @given(st.text())
 def test_the_normal_form_is_a_fixed_point(text: str) -> None:
-    assert entity_key(entity_key(text)) == entity_key(text)
+    assert to_entity_key(to_entity_key(text)) == to_entity_key(text)
 
 
 @given(st.text("aé ß\u0301\u00a0\u1100\u1161ﬁがİ\n.", max_size=40) | st.text(max_size=60))
@@ -76,7 +76,7 @@ def test_words_of_a_set_are_counted_by_their_letters(text: str, sought: set[str]
 @given(st.text(st.characters(codec="utf-8"), max_size=60))
 def test_a_folded_text_leads_back_to_the_original(text: str) -> None:
     folded = fold(text)
-    assert entity_key(folded.data.decode()) == entity_key(text)
+    assert to_entity_key(folded.data.decode()) == to_entity_key(text)
     original = text.encode()
     places = [folded.original(index) for index in range(len(folded.data) + 1)]
     assert places == sorted(places)
@@ -232,7 +232,7 @@ def test_a_name_beside_its_address_is_whole() -> None:
     ],
 )
 def test_an_initial_is_no_number_of_a_title(title: str, expected: set[str]) -> None:
-    assert {name.form for name in title_names(title, "title")} == expected
+    assert {name.form for name in extract_title_names(title, "title")} == expected
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_an_initial_is_no_number_of_a_title(title: str, expected: set[str]) -> N
     ],
 )
 def test_a_heading_is_a_name_where_it_tells_a_subject(heading: str, expected: set[str]) -> None:
-    assert {name.form for name in title_names(heading, "heading")} == expected
+    assert {name.form for name in extract_title_names(heading, "heading")} == expected
 
 
 def test_a_term_is_made_of_words() -> None:
@@ -262,12 +262,12 @@ def test_a_term_is_made_of_words() -> None:
 def test_the_language_of_a_part_is_told_from_its_function_words() -> None:
     english, german = "The name of the rose is not as old as that.", "Der Name der Rose ist nicht so alt wie der Stein."
     table, russian = "| Ada | 12 |", "Мать мыла раму, и это было хорошо."
-    assert are_english([english, english, german, table, russian]) == [True, True, False, True, False]
-    assert are_english([german, german, table]) == [False, False, False]
-    assert are_english([table, "Ludwig van Beethoven, Charles de Gaulle"]) == [True, True]
+    assert detect_english([english, english, german, table, russian]) == [True, True, False, True, False]
+    assert detect_english([german, german, table]) == [False, False, False]
+    assert detect_english([table, "Ludwig van Beethoven, Charles de Gaulle"]) == [True, True]
     french = "Le nom de la rose est dans le livre, et il ne sait pas que la fleur est rouge."
     assert (
-        are_english([french, "El nombre de la rosa es una novela que se lee en el mundo y en la escuela."])
+        detect_english([french, "El nombre de la rosa es una novela que se lee en el mundo y en la escuela."])
         == [False] * 2
     )
 
@@ -284,10 +284,13 @@ def test_code_identifiers_in_running_text() -> None:
 
 
 def test_titles_bring_their_short_and_singular_forms() -> None:
-    assert {name.form for name in title_names("Demon (film)", "title")} == {"Demon (film)", "Demon"}
-    assert {name.form for name in title_names("5.4.5. Foreign Keys", "heading")} == {"Foreign Keys", "Foreign Key"}
-    assert {name.form for name in title_names("Chapter 3. Queries", "heading")} == {"Queries", "Query"}
-    assert {name.form for name in title_names("Status", "title")} == {"Status"}
+    assert {name.form for name in extract_title_names("Demon (film)", "title")} == {"Demon (film)", "Demon"}
+    assert {name.form for name in extract_title_names("5.4.5. Foreign Keys", "heading")} == {
+        "Foreign Keys",
+        "Foreign Key",
+    }
+    assert {name.form for name in extract_title_names("Chapter 3. Queries", "heading")} == {"Queries", "Query"}
+    assert {name.form for name in extract_title_names("Status", "title")} == {"Status"}
 
 
 def test_what_may_become_an_entity() -> None:

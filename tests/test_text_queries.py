@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError, StatementError
-from kvstore.sql.document_filter import documents_where
+from kvstore.sql.document_filter import filter_documents
 from kvstore.text import text_query
-from kvstore.text.text_query import parse_text_query, text_matcher
+from kvstore.text.text_query import build_text_matcher, parse_text_query
 from kvstore.text.words import stemmer
 
 OPTIONS: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules", "chunk_tokens": 16}}
@@ -55,7 +55,7 @@ LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it."
     ],
 )  # fmt: skip
 def test_a_text_matches_a_query(query: str, text: str, found: bool) -> None:
-    assert text_matcher(query, "english")(text) is found
+    assert build_text_matcher(query, "english")(text) is found
 
 
 def test_white_space_is_skipped_without_scanning_it_again() -> None:
@@ -301,9 +301,9 @@ def test_the_postings_find_what_plain_evaluation_finds(
         expected = sorted(key for key, text in stored.items() if plainly(query, text))
         with filled.state() as state:
             for condition, value in (("content MATCH ?", (query,)), ("NOT (content MATCH ?) IS NOT TRUE", (query,))):
-                found = documents_where(state, condition, value).allowed.documents.tolist()
+                found = filter_documents(state, condition, value).allowed.documents.tolist()
                 assert sorted(map(state.documents.key_of, found)) == expected, query
-            others = documents_where(state, "NOT content MATCH ?", (query,)).allowed.documents.tolist()
+            others = filter_documents(state, "NOT content MATCH ?", (query,)).allowed.documents.tolist()
             assert sorted(map(state.documents.key_of, others)) == sorted(stored.keys() - expected), query
         assert sorted(filled.keys(where={"$content": {"$match": query}})) == expected
         assert sorted(filled.keys(where={"text": {"$match": query}})) == expected

@@ -17,40 +17,40 @@ from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures import tables
 from kvstore.structures.documents.documents import (
-    LONGEST_COMPRESSED,
+    MAX_COMPRESSED_TEXT,
     DocumentRecord,
     Documents,
     DocumentWriter,
-    decoded_text,
+    decode_text,
 )
-from kvstore.structures.documents.documents import encoded_text as encoded
+from kvstore.structures.documents.documents import encode_text as encoded
 
 
 @given(text=st.text().map(str.encode) | st.binary() | st.integers(0, 70_000).map(lambda size: b"tea " * (size // 4)))
 def test_a_text_comes_back_and_takes_a_byte_more_at_most(text: bytes) -> None:
     stored = encoded(text)
-    assert decoded_text(memoryview(stored), b"key") == text
+    assert decode_text(memoryview(stored), b"key") == text
     assert len(stored) <= len(text) + 1
-    assert len(text) <= LONGEST_COMPRESSED or stored[1:] == text
+    assert len(text) <= MAX_COMPRESSED_TEXT or stored[1:] == text
 
 
 def test_a_short_text_pays_for_no_frame_and_one_in_a_frame_is_read() -> None:
     text = b"Captain Reid wrote of Pier 1 that its stones came over the water, and of Pier 2 that its stones did not."
     framed = zlib.compress(text)
     assert len(encoded(text)) == 1 + len(framed) - 6
-    assert decoded_text(memoryview(b"\x01" + framed), b"key") == text
+    assert decode_text(memoryview(b"\x01" + framed), b"key") == text
 
 
 @pytest.mark.parametrize("stored", [b"", b"\x03abc", b"\x02\xff", b"\x02", b"\x01abc", b"\x01"])
 def test_what_is_no_stored_text_is_damage(stored: bytes) -> None:
     with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
-        decoded_text(memoryview(stored), b"key")
+        decode_text(memoryview(stored), b"key")
 
 
 def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
     choose = random.Random(1)
-    noise = "".join(chr(choose.randrange(32, 127)) for _ in range(LONGEST_COMPRESSED + 10))
-    sizes = (1, 500, LONGEST_COMPRESSED - 1, LONGEST_COMPRESSED, LONGEST_COMPRESSED + 1, LONGEST_COMPRESSED + 10)
+    noise = "".join(chr(choose.randrange(32, 127)) for _ in range(MAX_COMPRESSED_TEXT + 10))
+    sizes = (1, 500, MAX_COMPRESSED_TEXT - 1, MAX_COMPRESSED_TEXT, MAX_COMPRESSED_TEXT + 1, MAX_COMPRESSED_TEXT + 10)
     texts = [kind[:size] for size in sizes for kind in (noise, "ab" * len(noise))]
     with Environment.open(tmp_path / "store") as environment:
         with environment.write() as view:

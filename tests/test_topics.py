@@ -20,7 +20,7 @@ from kvstore.changes.dump import dump
 from kvstore.structures.indexes.index import BuildTools, IndexRecord
 from kvstore.structures.indexes.index_reading import bound_index
 from kvstore.systems.raptor import gaussian_mixtures
-from kvstore.systems.raptor.topic_building import SUMMARY_SENTENCES, SUMMARY_WORDS, partitions_of
+from kvstore.systems.raptor.topic_building import MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, iter_partitions
 from kvstore.systems.raptor.topic_index import TOPICS
 from kvstore.systems.raptor.topics import Topics
 
@@ -92,8 +92,8 @@ def test_subjects_are_topics(grouped: kvstore.Store) -> None:
         assert (parent is None) == (level == top)
         assert chunks == documents
         assert (stale, model) == (False, None)
-        assert 0 < len(text.split()) <= SUMMARY_WORDS
-        assert text.count(".") <= SUMMARY_SENTENCES
+        assert 0 < len(text.split()) <= MAX_SUMMARY_WORDS
+        assert text.count(".") <= MAX_SUMMARY_SENTENCES
     assert detail(grouped)[0] == "ready"
     assert grouped.outline("topics", depth=2)[0].count == rows(grouped, "EXPAND TOPICS")[0][2]
 
@@ -116,8 +116,8 @@ def test_what_goes_is_not_told_and_what_comes_has_its_place(grouped: kvstore.Sto
     assert detail(grouped)[2].endswith("; 2 chunks are newer")
     for topics in bound(grouped):
         newer = topics.newer()[0]
-        assert topics.topics_of(newer)[0] == placed["tea-9"]
-        assert newer in topics.chunks(topics.topics_of(newer)[-1])
+        assert topics.find_topics(newer)[0] == placed["tea-9"]
+        assert newer in topics.chunks(topics.find_topics(newer)[-1])
     grouped.delete_where("key LIKE 'bees%'")
     assert "Drones" not in everything_told(grouped)
     grouped.refresh("topics")
@@ -162,7 +162,7 @@ def test_soft_topics_share_what_is_between_them(make_store: Callable[..., kvstor
 def test_mixtures_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.mixture", None)
     with pytest.raises(errors.InputError, match=r"kvstore\[local\]"):
-        partitions_of(np.eye(20, dtype=np.float32), "gmm", 12, 2)
+        iter_partitions(np.eye(20, dtype=np.float32), "gmm", 12, 2)
 
 
 @pytest.mark.slow

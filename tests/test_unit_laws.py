@@ -20,7 +20,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import facts, index_maintenance
 from kvstore.changes.dump import dump
-from kvstore.structures.derived_parts import vector_owner
+from kvstore.structures.derived_parts import split_vector_id
 from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 
@@ -88,7 +88,7 @@ def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
         found = {}
         for ids, matrix in state.derived_parts(UNIT_DERIVATION).vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
-                document, text = vector_owner(id)
+                document, text = split_vector_id(id)
                 found[state.documents.get(document).key, text] = vector.tobytes()
         return found
 

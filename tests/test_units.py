@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.extraction.syntax import sentences_of
+from kvstore.extraction.syntax import iter_sentences
 from kvstore.models.language import Parse, open_language
 from kvstore.storage.environment import WriteTransaction
 from kvstore.structures.derived_parts import vector_space
-from kvstore.structures.vectors.vectors import VectorWriter, block_shape
-from kvstore.systems.cue.clauses import clauses_of
+from kvstore.structures.vectors.vectors import VectorWriter, compute_block_shape
+from kvstore.systems.cue.clauses import find_clauses
 from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
 from kvstore.systems.cue.units import UNITS, Units
 
@@ -134,7 +134,7 @@ def test_equals_come_in_the_order_of_keys_whatever_the_history(make_store: Calla
 
 
 def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Store]) -> None:
-    size, rows = block_shape(384, quantised=True)
+    size, rows = compute_block_shape(384, quantised=True)
     assert (size, rows) == (4 * 4096 - 16, 41) and size / rows < 400
     store = make_store()
     sentences = " ".join(f"The ship {number} sails to port {number * 7}." for number in range(200))
@@ -150,7 +150,7 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
             table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages")) for table in named
         )
     assert units == 4000
-    per_block = block_shape(store.settings.dimension, quantised=True)
+    per_block = compute_block_shape(store.settings.dimension, quantised=True)
     vector = (per_block[0] + 16) / per_block[1]
     assert pages / units - vector < 40, "its place, and where its vector stands"
 
@@ -241,7 +241,7 @@ def test_clauses_that_can_stand_alone(sentence: str, clauses: list[str]) -> None
     assert pipeline is not None
 
     def read(text: str, parses: Sequence[Parse]) -> list[str]:
-        found = [clause for parse in parses for each in sentences_of(parse.doc) for clause in clauses_of(each)]
+        found = [clause for parse in parses for each in iter_sentences(parse.doc) for clause in find_clauses(each)]
         subjects = [f"{text[slice(*clause.subject)]} | " if clause.subject else "" for clause in found]
         return [subject + text[c.start : c.end] for subject, c in zip(subjects, found, strict=True)]
 

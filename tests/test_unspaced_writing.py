@@ -9,7 +9,7 @@ import pytest
 
 import kvstore
 from kvstore.answering.extractive import NOTHING
-from kvstore.integrations.explore.ask_page import answer_data
+from kvstore.integrations.explore.ask_page import build_answer_data
 from kvstore.integrations.store_tools import StoreTools
 from kvstore.text.sentences import sentences
 from kvstore_shell.cli import run
@@ -142,5 +142,5 @@ def test_an_answer_that_nothing_answers_has_abstained_in_every_interface(
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["abstained"], row["confidence"]) == (True, 0.0)
     assert "(confidence 0, abstained)" in StoreTools(store).call("ask", {"question": question})
-    page = answer_data(store, answer)
+    page = build_answer_data(store, answer)
     assert (page["abstained"], page["confidence"]) == (True, 0.0)

@@ -38,7 +38,7 @@ def test_it_ingests_at_once_and_after_each_change() -> None:
 
 
 def test_an_ingest_that_fails_is_tried_again_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_TRIED_AGAIN", 0)
+    monkeypatch.setattr(watching, "_RETRY_SECONDS", 0)
     outcomes: Iterator[Exception | None] = iter(
         [errors.LockTimeoutError("held"), errors.LockTimeoutError("held"), errors.StoreFullError("full"), None]
     )

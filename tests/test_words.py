@@ -14,23 +14,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kvstore.extraction.chunking import TOKEN
-from kvstore.text.names import _RULES, OPENING, SentenceNames, without_titles
+from kvstore.text.names import _RULES, OPENING, SentenceNames, replace_titles
 from kvstore.text.normalize import fold_case
 from kvstore.text.words import (
     FUNCTION_WORDS,
     UNSPACED,
-    chunk_terms,
-    content_terms,
     content_words,
+    count_chunk_terms,
+    count_text_tokens,
     count_written_words,
-    joined_parts,
+    find_technical_tokens,
+    list_content_terms,
+    list_term_words,
     segments,
     space_unspaced,
+    split_underscores,
     stemmer,
-    technical_tokens,
     term_counts,
-    term_words,
-    token_count,
 )
 from kvstore_cext.capital_runs import CapitalRuns
 from kvstore_cext.stemming import english_stem
@@ -54,7 +54,7 @@ TEXTS = st.text() | st.lists(FRAGMENTS, max_size=40).map("".join) | st.lists(FRA
 
 @given(TEXTS)
 def test_tokens_are_counted(text: str) -> None:
-    assert token_count(text) == len(TOKEN.findall(text))
+    assert count_text_tokens(text) == len(TOKEN.findall(text))
 
 
 def words_and_pairs(text: str) -> list[str]:
@@ -89,14 +89,14 @@ def test_terms_are_counted_in_order_of_their_first_words(text: str, language: st
     ],
 )
 def test_questions_are_asked_without_the_function_words_of_their_language(question: str, terms: list[str]) -> None:
-    assert content_terms(question, stemmer("none")) == terms
+    assert list_content_terms(question, stemmer("none")) == terms
 
 
 @given(TEXTS, st.sampled_from(["english", "none"]))
 def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, language: str) -> None:
     stem = stemmer(language)
-    words = [part for word in words_and_pairs(text) for part in (word, *joined_parts(word))]
-    assert chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *technical_tokens(text)])
+    words = [part for word in words_and_pairs(text) for part in (word, *split_underscores(word))]
+    assert count_chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *find_technical_tokens(text)])
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -106,8 +106,8 @@ def test_the_terms_of_a_chunk_are_those_of_its_text_and_of_what_stands_above_it_
     stem = stemmer("english")
     expected: Counter[str] = Counter()
     for part in [text, *dict.fromkeys([title, heading])]:
-        expected.update(chunk_terms(None, [], part, stem))
-    assert chunk_terms(title, [heading, title, heading], text, stem) == expected
+        expected.update(count_chunk_terms(None, [], part, stem))
+    assert count_chunk_terms(title, [heading, title, heading], text, stem) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_the_terms_of_a_chunk_are_those_of_its_text_and_of_what_stands_above_it_
     ],
 )
 def test_technical_tokens(text: str, expected: list[str]) -> None:
-    assert technical_tokens(text) == expected
+    assert find_technical_tokens(text) == expected
 
 
 def test_writing_without_spaces_is_cut_into_characters() -> None:
     assert segments("東京タワーは333m") == [*"東京タワーは", "333m"]
-    assert token_count("東京は、大きい。") == 8
+    assert count_text_tokens("東京は、大きい。") == 8
     assert segments("ภาษา ລາວ ខ្មែរ") == [*"ภาษาລາວខមរ"]
 
 
@@ -142,14 +142,14 @@ def test_questions_are_looked_up_by_words_and_pairs_of_characters(text: str) -> 
             expected.append(pair.group())
         elif word.start() == 0 or PAIR.match(folded, word.start() - 1) is None:
             expected.append(word.group())
-    assert term_words(text) == expected
+    assert list_term_words(text) == expected
     assert set(expected) <= term_counts(text, stemmer("none")).keys()
 
 
 def test_writing_without_spaces_is_parted_at_function_words() -> None:
     assert content_words("水的沸点是多少？") == ["水", "沸点"]
     assert content_words("東京タワーの高さは何メートルですか？")[:4] == ["東京", "京タ", "タワ", "ワー"]
-    assert content_terms("是什么", stemmer("none")) == ["是什", "什么"], "nothing else is left"
+    assert list_content_terms("是什么", stemmer("none")) == ["是什", "什么"], "nothing else is left"
 
 
 def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
@@ -160,7 +160,7 @@ def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
 
 @pytest.mark.parametrize("text", ["Who approves parental leave in Bergen, and since 2024?", "café-bar max_wal_size -O"])
 def test_the_terms_of_texts_with_spaces_are_their_words(text: str) -> None:
-    assert term_words(text) == segments(text)
+    assert list_term_words(text) == segments(text)
     assert list(term_counts(text, stemmer("none"))) == list(dict.fromkeys(segments(text)))
 
 
@@ -205,7 +205,7 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
 @example(["The A/b and input/output Device Manager"])
 def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
     seen, whole = SentenceNames(sentences), SentenceNames(sentences)
-    rests = [without_titles(sentence)[1] for sentence in sentences]
+    rests = [replace_titles(sentence)[1] for sentence in sentences]
     pieces = [[match.group() for match in PIECE.finditer(rest)] for rest in rests]
     common, capitalised = set[str](), set[str]()
     for rest in rests:

@@ -37,9 +37,9 @@ import numpy.typing as npt
 import kvstore
 from kvstore.models.embedder import open_embedder
 from kvstore.storage import index_file
-from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, layered_arrays
+from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, build_layered_arrays
 from kvstore.structures.vectors.hnsw import SEED
-from kvstore.systems.graphrag.attributes import entity_vectors, passage_vectors
+from kvstore.systems.graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from kvstore.systems.graphrag.community_building import CommunityOptions, build_communities
 from kvstore_cext.chnsw import LayeredGraph
 
@@ -87,7 +87,7 @@ def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[l
         with store.snapshot() as snapshot:
             state = snapshot._view
             tree = build_communities(state, CommunityOptions(neighbours="knn"))
-            entities = entity_vectors(tree.graph, passage_vectors(state, tree.graph))
+            entities = compute_entity_vectors(tree.graph, load_chunk_vectors(state, tree.graph))
     layers, parents, above = [entities], [], tree.finest
     for level in range(int(tree.level.max(initial=-1)), -1, -1):
         here = np.flatnonzero(tree.level == level)
@@ -104,7 +104,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
     nearest = [exactly(layer, questions) for layer in layers]
     started = time.perf_counter()
     digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
-    arrays = layered_arrays(layers, parents, digests, m=M, exact_below=0)
+    arrays = build_layered_arrays(layers, parents, digests, m=M, exact_below=0)
     assert arrays is not None
     built = time.perf_counter() - started
     started = time.perf_counter()

@@ -38,7 +38,7 @@ from evaluation.question_sets import fill, load
 import kvstore
 from kvstore.structures.clustering.affinity import Edges, Partition
 from kvstore.structures.state import State
-from kvstore.systems.graphrag.attributes import entity_vectors, passage_vectors
+from kvstore.systems.graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from kvstore.systems.graphrag.community_building import build_communities
 from kvstore.systems.graphrag.community_levels import CommunityOptions, community_levels
 from kvstore.systems.graphrag.community_reports import community_reports
@@ -94,7 +94,7 @@ def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
         options = CommunityOptions(method, neighbours)
         with store.state() as state:
             graph = entity_graph(state)
-            vectors = entity_vectors(graph, passage_vectors(state, graph))
+            vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
             levels = community_levels(graph, vectors, options)
             before = communities(state, options)
         row: dict[str, Any] = {

@@ -31,7 +31,7 @@ from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.structures import tables
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
-from kvstore.systems import buffered_tables
+from kvstore.systems import get_buffered_tables
 from kvstore.text.normalize import fold
 from kvstore_cext.filter import NameHash, probe
 
@@ -95,7 +95,7 @@ def load(path: Path, names: list[str], durability: str = "full") -> float:
     """Seconds to make a store of names with one address each, in transactions of 10,000."""
     addresses = [np.array([number], np.uint64) for number in range(len(names))]
     start = perf_counter()
-    with Environment.open(path, durability=durability, buffered=buffered_tables()) as environment:
+    with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
         for first, part in batches(names):
             with environment.write() as view:
                 filter_ = EntityFilter(view, hash_seed=SEED)
@@ -172,7 +172,7 @@ def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str
     order = random.Random(3).sample(range(count), count)
     asked, asked_keys = [names[i] for i in order], [keys[i] for i in order]
     result: dict[str, float] = {}
-    with Environment.open(folder / "filter", buffered=buffered_tables()) as environment:
+    with Environment.open(folder / "filter", buffered=get_buffered_tables()) as environment:
         rival = Rival(folder / "lmdb")
         with environment.snapshot() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
@@ -233,7 +233,10 @@ def measure_growth_of_lookups(
     small = names[:SMALL]
     small_rival, small_keys = Rival(folder / "small_lmdb"), [name.encode() for name in small]
     passes = max(1, len(names) // SMALL // 10)
-    with Environment.open(folder / "small", buffered=buffered_tables()) as environment, environment.snapshot() as view:
+    with (
+        Environment.open(folder / "small", buffered=get_buffered_tables()) as environment,
+        environment.snapshot() as view,
+    ):
         filter_ = EntityFilter(view, hash_seed=SEED)
 
         def look_up_small() -> None:
@@ -268,7 +271,7 @@ def word_sequences(text: str, longest: int) -> int:
 def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
     """Single inserts from an empty store on: times in transactions of 10,000, and the most bucket pages changed."""
     times = np.empty(len(names))
-    with Environment.open(path, durability="relaxed", buffered=buffered_tables()) as environment:
+    with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
         for first, part in batches(names):
             with environment.write() as view:
                 filter_ = EntityFilter(view, hash_seed=SEED)
@@ -278,7 +281,9 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
                     times[number] = perf_counter_ns() - start
                 filter_.flush()
     changed = 0
-    with Environment.open(path.with_name("changed"), durability="relaxed", buffered=buffered_tables()) as environment:
+    with Environment.open(
+        path.with_name("changed"), durability="relaxed", buffered=get_buffered_tables()
+    ) as environment:
         view = environment.write()
         filter_ = EntityFilter(view, hash_seed=SEED)
         for number, name in enumerate(names, 1):
@@ -317,7 +322,7 @@ def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
     """Bytes an entity, averaged over stores of several sizes: one store that grows through them."""
     pages, everything = [], []
     done = 0
-    with Environment.open(path, durability="relaxed", buffered=buffered_tables()) as environment:
+    with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
         for size in (int(items * share) for share in SIZES):
             while done < size:
                 part = names[done : min(size, done + 100_000)]
@@ -336,7 +341,7 @@ def measure_opening(path: Path, name: str) -> float:
     """Milliseconds from a closed store to its first answer."""
 
     def open_and_ask() -> None:
-        with Environment.open(path, buffered=buffered_tables()) as environment, environment.snapshot() as view:
+        with Environment.open(path, buffered=get_buffered_tables()) as environment, environment.snapshot() as view:
             assert EntityFilter(view, hash_seed=SEED).lookup(name, WANTED) is not None
 
     return in_turns(open_and_ask, turns=4 * TURNS)[0] * 1000

@@ -41,7 +41,7 @@ from forest_baselines import (
 
 import kvstore
 from kvstore.retrieval.hierarchy import Hierarchy
-from kvstore.text.normalize import entity_key
+from kvstore.text.normalize import to_entity_key
 
 SEED = 0x5EED_F03E57
 #: Ancestors, and descendants, told of each place.
@@ -64,7 +64,7 @@ def read_pairs(path: Path) -> list[Pair]:
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         rows = csv.reader(file)
         next(rows)
-        pairs = ((entity_key(child), entity_key(parent)) for child, parent in rows)
+        pairs = ((to_entity_key(child), to_entity_key(parent)) for child, parent in rows)
         return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
 
 

@@ -42,7 +42,7 @@ import kvstore
 from kvstore.extraction.extraction import extract
 from kvstore.models.language import LanguagePipeline
 from kvstore.systems.chunk_texts import chunk_texts
-from kvstore.systems.chunked_text import text_to_store
+from kvstore.systems.chunked_text import build_chunked_text
 
 KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio file_ratio_names
 replace_p50_ms edit_p50_ms compact_ratio check_s ask_s""".split()
@@ -118,7 +118,7 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         settings = store.settings
     passages = [json.loads(line) for line in lines]
     extracted = (extract(p["id"], p["text"], settings, title=p.get("title")) for p in passages)
-    every = (chunk_texts(text_to_store(document, {}), settings) for document in extracted)
+    every = (chunk_texts(build_chunked_text(document, {}), settings) for document in extracted)
     texts.write_text(json.dumps([text for of_document in every for text in of_document]))
     alone = run("embedding alone", EMBED, texts, embedder)
     rules = run("ingest, names by rule", INGEST, corpus, path, embedder, "rules")

@@ -24,8 +24,8 @@ import click
 import kvstore
 from kvstore.structures.filter.entity_filter import longest_matches
 from kvstore.structures.reading import StateReading
-from kvstore.systems.passage_graph.neighbourhood import entity_node
-from kvstore.systems.passage_graph.pagerank import EdgeWeights, personalised_pagerank
+from kvstore.systems.passage_graph.neighbourhood import make_entity_node
+from kvstore.systems.passage_graph.pagerank import EdgeWeights, compute_personalised_pagerank
 from kvstore.text.normalize import fold
 
 _WORD = re.compile(r"\w+")
@@ -71,16 +71,16 @@ def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[
         with store.snapshot() as snapshot:
             view = snapshot._view
             matches = longest_matches(view.filter.recognise(fold(question), view.settings.name_words))
-            seeds = {entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
+            seeds = {make_entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
             if not seeds:
                 continue
-            ranks = personalised_pagerank(
+            ranks = compute_personalised_pagerank(
                 StateReading(view), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
             )
             costs.append((ranks.pushes, ranks.rows))
         with store.snapshot() as snapshot:
             started = time.thread_time()
-            personalised_pagerank(StateReading(snapshot._view), seeds, epsilon=epsilon)
+            compute_personalised_pagerank(StateReading(snapshot._view), seeds, epsilon=epsilon)
             times.append(1000 * (time.thread_time() - started))
     return {
         "passages": int(store.statistics()["chunks"]),

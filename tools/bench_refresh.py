@@ -28,8 +28,8 @@ import click
 from evaluation.question_sets import fill, load
 
 import kvstore
-from kvstore.structures.indexes.generations import bound_generation
-from kvstore.systems import generation_kinds
+from kvstore.structures.indexes.generations import bind_generation
+from kvstore.systems import list_generation_kinds
 
 #: Documents replaced in a turn, with an index or without, and how many turns there are of each.
 _COMMITS, _TURNS = 40, 4
@@ -98,9 +98,9 @@ def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
 
 def contents(store: kvstore.Store, kind: str) -> set[bytes]:
     """What each text that a model may write is written from, as digests."""
-    (known,) = (index for index in generation_kinds() if index.name == kind)
+    (known,) = (index for index in list_generation_kinds() if index.name == kind)
     with store.state() as state:
-        bound = bound_generation(state, known)
+        bound = bind_generation(state, known)
         return set() if bound is None else {writing.content for writing in known.writings(bound)}
 
 

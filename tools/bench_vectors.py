@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 import kvstore
 from kvstore.models.embedder import open_embedder
-from kvstore.structures.indexes.vector_search import nearest_chunks
+from kvstore.structures.indexes.vector_search import find_nearest_chunks
 
 #: Length of the noise in relation to the vector's: two copies of a passage have a cosine of about 0.8.
 NOISE = 0.5
@@ -157,7 +157,7 @@ def asked(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tupl
         found, times = [], []
         for question in questions:
             started = time.perf_counter()
-            ranking, _ = nearest_chunks(snapshot._view, question, TOP, exact=exact)
+            ranking, _ = find_nearest_chunks(snapshot._view, question, TOP, exact=exact)
             times.append(time.perf_counter() - started)
             found.append([chunk for chunk, _ in ranking])
     return found, times

@@ -46,7 +46,7 @@ from evaluation.retrievers import Retriever, SegmentRetriever, StrategyRetriever
 
 import kvstore
 from kvstore.settings import FixedSettings
-from kvstore.systems import STRATEGIES, overview_strategies
+from kvstore.systems import STRATEGIES, list_overview_strategies
 
 #: What a table shows of a row.
 SHOWN = (
@@ -121,7 +121,7 @@ def main(
                 report = evaluate_index(pages, index, Path(scratch), tell)
         elif overview:
             shares: list[dict[str, Any]] = []
-            chosen = strategy or (*overview_strategies(), "hybrid")
+            chosen = strategy or (*list_overview_strategies(), "hybrid")
             for place in data:
                 questions = load(place, limit_corpus)
                 with opened(questions.name.replace(":", "-")) as passages:

@@ -37,7 +37,7 @@ from evaluation.manual import manual_sets
 from evaluation.question_sets import QuestionSet, fill, load, read_lines
 
 import kvstore
-from kvstore.answering.confidence import WITH_SIMILARITY, WORDS_ALONE
+from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
 from kvstore.sql.literals import literal
 
 #: Questions of another set that a store is asked, at most, and those that a small store is asked.
@@ -124,7 +124,7 @@ def main(
         asked += [each for number in range(small if passages else 0) for each in of_small(folder, passages, number)]
     report = {
         name: fitted(asked, [part for part in weights if part != "constant"], least)
-        for name, weights in (("with similarity", WITH_SIMILARITY), ("words alone", WORDS_ALONE))
+        for name, weights in (("with similarity", SIMILARITY_WEIGHTS), ("words alone", WORD_WEIGHTS))
     }
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
@@ -217,7 +217,7 @@ def ask(
 ) -> Asked:
     """The parts of the confidence of one question; ``names`` are those of the store, the questions, and their sets."""
     _, weighed = store.weigh(text, where=where)
-    wanted = sorted((WITH_SIMILARITY.keys() | WORDS_ALONE.keys()) - {"constant"})
+    wanted = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})
     return Asked(*names, {part: getattr(weighed, part) or 0.0 for part in wanted}, own, tuning)
 
 

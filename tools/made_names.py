@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from kvstore.text.normalize import entity_key
+from kvstore.text.normalize import to_entity_key
 
 _FIRST = """
     anna maria john james peter paul clara elena ivan olga fatima omar li wei sofia lucas emma noah mia hugo ada alan
@@ -55,7 +55,7 @@ def made_names(seed: int) -> Iterator[str]:
             "place": chance.choice(_PLACES),
             "before": chance.choice(_BEFORE),
         }
-        yield entity_key(chance.choice(_PATTERNS).format(**parts))
+        yield to_entity_key(chance.choice(_PATTERNS).format(**parts))
 
 
 def read_names(path: Path) -> Iterator[str]:
@@ -63,7 +63,7 @@ def read_names(path: Path) -> Iterator[str]:
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     text = io.StringIO(raw.decode())
     for row in csv.reader(text) if ".csv" in path.suffixes else ([line] for line in text):
-        yield from (key for key in map(entity_key, row) if key)
+        yield from (key for key in map(to_entity_key, row) if key)
 
 
 def distinct_names(count: int, file: Path | None, seed: int) -> list[str]:

@@ -14,7 +14,7 @@ from ..columnar import Columnar, NamedRows
 from ..errors import InputError
 from ..models.text_pieces import TextPieces
 from ..retrieval.evidence import Evidence, Trace
-from .citations import Citation, CitationFilter, citation_of
+from .citations import Citation, CitationFilter, cite_hit
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
@@ -52,7 +52,7 @@ class Answer(Columnar):
     def __str__(self) -> str:
         return self.text
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         columns = {
             "number": "INTEGER", "document": "TEXT", "ordinal": "INTEGER", "start": "INTEGER", "end": "INTEGER",
             "text": "TEXT", "kind": "TEXT",
@@ -63,11 +63,11 @@ class Answer(Columnar):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, and the passages cited, the cited bytes marked."""
-        from .answer_markup import answer_html
+        from .answer_markup import render_answer_html
 
         writer = "sentences of the documents, word for word" if self.extractive else f"written by {self.model}"
         remarks = self.remarks if self.abstained else [writer, *self.remarks]
-        return answer_html(self.text, self.citations, self.evidence, remarks)
+        return render_answer_html(self.text, self.citations, self.evidence, remarks)
 
     @property
     def confidence(self) -> float:
@@ -97,7 +97,7 @@ class AnswerPieces(TextPieces[Answer]):
     """
 
     def __init__(self, evidence: Evidence, pieces: Generator[str, None, Answer]) -> None:
-        super().__init__(_with_extracts(pieces))
+        super().__init__(_yield_extracts(pieces))
         self.evidence = evidence
 
     @property
@@ -110,7 +110,7 @@ class AnswerPieces(TextPieces[Answer]):
         return self.result
 
 
-def _with_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
+def _yield_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
     """What a model writes; and where none has begun, the text of the answer as one piece."""
     has_text = False
     with TextPieces(pieces) as texts:
@@ -167,7 +167,7 @@ def writing(
         yield from shown(citation_filter.rest())
         origin = "the answer given before" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
-    citations = [citation_of(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
+    citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
     problem = "the model's limit of tokens cut this answer off" if response.cut else None
     text = "".join(texts)
     return Answer(

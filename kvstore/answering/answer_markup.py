@@ -14,7 +14,7 @@ from ..retrieval.evidence import Evidence, Hit
 from .citations import Citation
 
 
-def answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
+def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
     """The text of an answer, its citations, and what there is to say about it."""
     hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_slice(hit)]
     citation_items = "".join(_item(citation, hits) for citation in citations)
@@ -28,7 +28,7 @@ def _is_slice(hit: Hit) -> bool:
 
 
 def _item(citation: Citation, hits: Sequence[Hit]) -> str:
-    containing_hit = next((hit for hit in hits if _holds(hit, citation)), None)
+    containing_hit = next((hit for hit in hits if _contains(hit, citation)), None)
     if containing_hit is None:
         quoted = markup.marked(citation.text, [(0, len(citation.text.encode()))])
         heading = ""
@@ -41,7 +41,7 @@ def _item(citation: Citation, hits: Sequence[Hit]) -> str:
     return f'<li value="{citation.number}">{location}{heading_html}{markup.quotation(quoted)}</li>'
 
 
-def _holds(hit: Hit, citation: Citation) -> bool:
+def _contains(hit: Hit, citation: Citation) -> bool:
     return all(
         span.document == hit.document and hit.start <= span.start and span.end <= hit.end for span in citation.spans
     )

@@ -30,7 +30,7 @@ class AnswerCache:
     """The answers in one folder (default: that of the user)."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or _user_folder()
+        self._folder = folder or _get_user_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Written | None:
         """The answer to this prompt by this model, or None."""
@@ -71,6 +71,6 @@ class AnswerCache:
         return self._folder / hashlib.blake2b(records.pack(parts), digest_size=32).hexdigest()
 
 
-def _user_folder() -> Path:
+def _get_user_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".cache") / "kvstore" / "answers"

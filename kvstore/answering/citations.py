@@ -3,7 +3,7 @@
 In: text with numbers in brackets (``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``), in pieces. Out: the same text, in which
 only numbers of passages that were given stand, each list written ``[2, 3]``. A number that was not given is left out
 and remembered. A number of more than three digits, such as a year, is no citation. What a model is given to quote has
-no citations of its own, see :func:`without_citations`.
+no citations of its own, see :func:`neutralize_citations`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..retrieval.evidence import Hit, HitKind, NumberedChunk, TextSpan
+from ..retrieval.evidence import ChunkReference, Hit, HitKind, TextSpan
 
 _BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
 _CITATION = re.compile(rf"\s*{_BRACKETED.pattern}")
 #: What may yet become one, at the end of a piece.
-_BEGUN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
-_RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
+_PARTIAL_CITATION_PATTERN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
+_RANGE_PATTERN = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Citation(NumberedChunk):
+class Citation(ChunkReference):
     """Where a statement of an answer stands: document key, ``ordinal`` of the chunk (its number in the document), bytes
     ``start`` to ``end`` of the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore
     0.5.
@@ -46,15 +46,15 @@ class Citation(NumberedChunk):
             object.__setattr__(self, "spans", (TextSpan(self.document, self.ordinal, self.start, self.end),))
 
 
-def citation_of(number: int, hit: Hit) -> Citation:
+def cite_hit(number: int, hit: Hit) -> Citation:
     """The citation of a whole hit."""
     return Citation(number, hit.document, hit.ordinal, hit.start, hit.end, hit.text, hit.kind, hit.spans)
 
 
-def without_citations(text: str) -> str:
+def neutralize_citations(text: str) -> str:
     """A text whose numbers in brackets stand in parentheses: a model that copies them cites nothing.
 
-    >>> without_citations("The Moon has no air.[3] See list[0] and [1984].")
+    >>> neutralize_citations("The Moon has no air.[3] See list[0] and [1984].")
     'The Moon has no air.(3) See list(0) and [1984].'
     """
     return _BRACKETED.sub(r"(\1)", text)
@@ -83,7 +83,7 @@ class CitationFilter:
     def feed(self, text: str) -> str:
         """What is settled by some more text."""
         self._held += text
-        partial = _BEGUN.search(self._held)
+        partial = _PARTIAL_CITATION_PATTERN.search(self._held)
         end = len(self._held) if partial is None else partial.start()
         ready, self._held = self._held[:end], self._held[end:]
         return _CITATION.sub(self._checked, ready)
@@ -94,7 +94,7 @@ class CitationFilter:
         return _CITATION.sub(self._checked, ready).rstrip()
 
     def _checked(self, found: re.Match[str]) -> str:
-        expanded = _RANGE.sub(_spread, found[1])
+        expanded = _RANGE_PATTERN.sub(_spread, found[1])
         numbers = list(dict.fromkeys(map(int, _NUMBER.findall(expanded))))
         valid = [number for number in numbers if 1 <= number <= self._given]
         self._cited |= dict.fromkeys(valid)

@@ -24,36 +24,38 @@ from typing import Any
 
 import numpy as np
 
-from ..retrieval.dense_search import cosines_of
+from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
-from ..retrieval.lexical_search import term_rarity
+from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.words import (
-    content_terms,
     content_words,
     function_words_of,
-    informative_words,
     is_grammatical,
     is_pair,
     is_unspaced,
     language_of,
+    list_content_terms,
+    list_informative_words,
     may_cross_words,
     segments,
     stemmer,
 )
-from .overviews import sums_up
+from .overviews import is_overview
 from .passages import chunks_of
 from .question_kinds import KNOWN_BY_FORM, kind_of
 from .question_names import PassageWords, QuestionName, names_of
 
 #: Chunks that are looked at, and those whose cosines tell whether the store is about such things.
-_CHUNKS, _NEARBY = 8, 5
+_MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: Words of a run of a passage, function words left out, in which terms of the question count together.
-_RUN = 25
+_MAX_RUN_WORDS = 25
 _WORDS = re.compile(r"\w+")
 #: Words of a question that say what kind of thing is asked for.
-_FORM = re.compile(r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE)
+_HOW_MUCH_PATTERN = re.compile(
+    r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
+)
 #: Chunks of other texts that are imagined beside a store's, where the rarity of a term is told.
 BACKGROUND = 1000
 
@@ -102,7 +104,7 @@ class Confidence:
         return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
-def question_rarities(question: str, view: State) -> dict[str, float]:
+def compute_question_rarities(question: str, view: State) -> dict[str, float]:
     """The question's terms with their rarity in the store.
 
     Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed as if
@@ -111,9 +113,9 @@ def question_rarities(question: str, view: State) -> dict[str, float]:
     """
     chunks = view.counters.chunks + BACKGROUND
     stem = stemmer(view.settings.stemmer)
-    subject = _FORM.sub(" ", question)
-    found = sorted(set(content_terms(subject if _WORDS.search(subject) else question, stem)))
-    return {term: term_rarity(chunks, view.postings.count(term)) for term in found}
+    subject = _HOW_MUCH_PATTERN.sub(" ", question)
+    found = sorted(set(list_content_terms(subject if _WORDS.search(subject) else question, stem)))
+    return {term: compute_term_rarity(chunks, view.postings.count(term)) for term in found}
 
 
 #: What a logistic model is made of: the weight of each part of a :class:`Confidence`, and what is added to their sum.
@@ -121,7 +123,7 @@ SignalWeights = Mapping[str, float]
 
 #: With the vectors of an embedder whose cosines are known, and from words alone. Only a manual tells what ``lacking``
 #: weighs: in the first it is of a fit with one, and of more parts.
-WITH_SIMILARITY: SignalWeights = {
+SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
     "nearby": 6.82,
     "coverage": 5.11,
@@ -131,7 +133,7 @@ WITH_SIMILARITY: SignalWeights = {
     "lacking": -3.94,
     "constant": -9.31,
 }
-WORDS_ALONE: SignalWeights = {
+WORD_WEIGHTS: SignalWeights = {
     "coverage": 6.47,
     "amount": 6.2,
     "phrases": 4.68,
@@ -144,14 +146,14 @@ WORDS_ALONE: SignalWeights = {
 _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
 
 
-def confidence_of(
+def estimate_confidence(
     query: Query, hits: Sequence[Hit], context: Sequence[str], nearest: Callable[[], float]
 ) -> Confidence:
     """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it, and
     ``nearest`` tells the best cosine of a sentence, if that is asked for."""
-    if sums_up(query.question, hits):
+    if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
-    state, hits = query.view, hits[:_CHUNKS]
+    state, hits = query.view, hits[:_MAX_CHUNKS]
     # A file without a title is known by its name.
     known = [hit.title or PurePosixPath(hit.document).name for hit in hits]
     passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(known, hits, strict=True)]
@@ -172,7 +174,7 @@ def confidence_of(
         [question_terms.stem(word) for word in content_words(passage.text, function_words)] for passage in passages
     ]
     coverage = max(map(question_terms.coverage, terms))
-    best_cosines = sorted(cosines or (), reverse=True)[:_NEARBY]
+    best_cosines = sorted(cosines or (), reverse=True)[:_NUM_NEARBY]
     parts = {
         # Where there is no sentence to choose, the best chunk.
         "similarity": nearest() or best_cosines[0] if best_cosines else 0.0,
@@ -184,10 +186,10 @@ def confidence_of(
         "lacking": question_terms.lacking(missing_names),
         "missing": question_terms.missing,
     }
-    weights = WITH_SIMILARITY if best_cosines else WORDS_ALONE
+    weights = SIMILARITY_WEIGHTS if best_cosines else WORD_WEIGHTS
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
     kind = kind_of(query.question)
-    formless = kind.name if kind.name in KNOWN_BY_FORM and not any(kind.met_by(one.text) for one in passages) else ""
+    formless = kind.name if kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(one.text) for one in passages) else ""
     if formless:
         value = 0.0
     cosine: dict[str, Any] = {} if best_cosines else {"similarity": None, "nearby": None}
@@ -198,7 +200,7 @@ def _cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Of each hit the cosine of its nearest chunk with the question, at least 0."""
     chunks = [chunks_of(hit, query.view) for hit in hits]
     cosines = iter(
-        cosines_of(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist()
+        compute_cosines(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist()
     )
     return [max(0.0, *islice(cosines, len(its))) for its in chunks]
 
@@ -231,14 +233,14 @@ class _Asked:
         def rarity(term: str) -> float:
             if term not in counts:
                 counts[term] = view.postings.count(term)
-            return term_rarity(chunks, counts[term])
+            return compute_term_rarity(chunks, counts[term])
 
-        subject = _FORM.sub(" ", question)
-        consecutive_terms = list(map(stem, informative_words(subject, function_words)))
+        subject = _HOW_MUCH_PATTERN.sub(" ", question)
+        consecutive_terms = list(map(stem, list_informative_words(subject, function_words)))
         consecutive_terms = _within_words(
             consecutive_terms, view.postings.counts(list(filter(is_pair, consecutive_terms)))
         )
-        stems = consecutive_terms or content_terms(question, stem)
+        stems = consecutive_terms or list_content_terms(question, stem)
         rarities = {term: rarity(term) * _size(term) for term in sorted(set(stems))}
         pairs = {
             pair: min(rarity(term) * _size(term) for term in pair) for pair in sorted(set(pairwise(consecutive_terms)))
@@ -261,17 +263,17 @@ class _Asked:
         for place, term in positions:
             covered += 0 if counts[term] else self.rarities[term]
             counts[term] += 1
-            while place - positions[first][0] > _RUN:
+            while place - positions[first][0] > _MAX_RUN_WORDS:
                 dropped = positions[first][1]
                 counts[dropped] -= 1
                 covered -= 0 if counts[dropped] else self.rarities[dropped]
                 first += 1
             best = max(best, covered)
-        return min(1.0, best / self._total)
+        return min(1.0, best / self._total_rarity)
 
     def amount(self, coverage: float) -> float:
         """How much a share of the question says, from 0 to 1: two rare terms are much, one common term is little."""
-        return 1 - math.exp(-coverage * self._total / (2 * self.most))
+        return 1 - math.exp(-coverage * self._total_rarity / (2 * self.most))
 
     def phrases(self, terms: Sequence[str]) -> float:
         """How much of the question some terms have as pairs that follow one another, from 0 to 1."""
@@ -281,7 +283,7 @@ class _Asked:
     def unnamed(self, absent: Sequence[QuestionName]) -> float:
         """The share of the question, by rarity, that some of its names are."""
         weight = sum(self.names[name] for name in absent)
-        return weight / max(self._total, sum(self.names.values())) if weight else 0.0
+        return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
 
     def lacking(self, absent: Sequence[QuestionName]) -> float:
         """The share of the question's technical tokens that are among some of its names."""
@@ -289,7 +291,7 @@ class _Asked:
         return sum(name.token for name in absent) / tokens if tokens else 0.0
 
     @property
-    def _total(self) -> float:
+    def _total_rarity(self) -> float:
         return sum(self.rarities.values()) or 1.0
 
 

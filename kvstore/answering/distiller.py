@@ -12,20 +12,20 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from ..errors import InvalidAnswerError
-from ..models.json_schema import object_of
+from ..models.json_schema import build_object_schema
 from ..models.quoting import Quotation
 from ..models.structured import StructuredModel, StructuredPrompt
 from ..models.token_estimate import token_estimate
 from ..retrieval.distillation import HIGHEST, Point, Reading
 from ..retrieval.evidence import Evidence, Hit, Trace
 from ..retrieval.query import Query
-from .prompt import quotation_of, quoted_passage
+from .prompt import build_quotation, quote_passage
 
 Result = TypeVar("Result")
 
 #: Points that a model may make of one prompt, and the best rating of a passage.
-_MOST_POINTS = 20
-_BEST_RATING = 5
+_MAX_POINTS = 20
+_MAX_RATING = 5
 
 _POINTS = (
     "You are given a question and numbered passages. Write down what the passages say that helps to answer the "
@@ -37,7 +37,7 @@ _QUESTIONS = (
     " Then write at most {count} further questions, the answers to which would help most, and which documents like "
     "these may answer; none where nothing is missing."
 )
-_RATINGS = (
+_RATINGS_TASK = (
     "You are given a question and numbered passages, each an account of a larger part of a collection of documents. "
     "For each passage say, from 0 (not at all) to 5 (very much), how much the part that it stands for may help to "
     "answer the question."
@@ -68,7 +68,7 @@ class ModelDistiller:
         remaining = list(passages)
         found: list[list[Hit]] = []
         while remaining:
-            batch = self._fitting(question, remaining, _POINTS)
+            batch = self._select_fitting(question, remaining, _POINTS)
             if not batch:
                 remaining = remaining[1:]
                 continue
@@ -78,15 +78,15 @@ class ModelDistiller:
 
     def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> Reading:
         task = _POINTS + (_QUESTIONS.format(count=questions) if questions else "")
-        fitting = self._fitting(question, passages, task)
+        fitting = self._select_fitting(question, passages, task)
         empty = Reading([], [])
         if not fitting:
             return empty
         properties: dict[str, Any] = {
             "points": {
                 "type": "array",
-                "maxItems": _MOST_POINTS,
-                "items": object_of(
+                "maxItems": _MAX_POINTS,
+                "items": build_object_schema(
                     description={"type": "string", "minLength": 1},
                     score={"type": "integer", "minimum": 0, "maximum": HIGHEST},
                     sources={"type": "array", "items": {"type": "integer"}},
@@ -107,7 +107,7 @@ class ModelDistiller:
             return Reading(points, [text for text in asked if text][:questions])
 
         with self.trace.step("points of passages") as step:
-            reading = self._ask("points", question, fitting, task, object_of(**properties), check) or empty
+            reading = self._ask("points", question, fitting, task, build_object_schema(**properties), check) or empty
             step.detail = f"{self._model.model.name}: {len(fitting)} passages" + _next(reading.questions)
             step.count = len(reading.points)
         return reading
@@ -116,32 +116,34 @@ class ModelDistiller:
         ratings: list[int] = []
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
-                fitting = self._fitting(question, passages[len(ratings) :], _RATINGS, in_order=True)
-                ratings += self._ratings(question, fitting) if fitting else [0]
+                fitting = self._select_fitting(question, passages[len(ratings) :], _RATINGS_TASK, in_order=True)
+                ratings += self._ask_ratings(question, fitting) if fitting else [0]
             step.detail = f"{self._model.model.name}: {len(passages)} passages"
             step.count = sum(1 for rating in ratings if rating)
         return ratings
 
-    def _ratings(self, question: str, given: Sequence[Hit]) -> list[int]:
-        rating = object_of(
-            passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _BEST_RATING}
+    def _ask_ratings(self, question: str, given: Sequence[Hit]) -> list[int]:
+        rating = build_object_schema(
+            passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _MAX_RATING}
         )
-        schema = object_of(ratings={"type": "array", "items": rating})
+        schema = build_object_schema(ratings={"type": "array", "items": rating})
 
         def check(answer: Any) -> list[int]:
             said = {one["passage"]: one["rating"] for one in answer["ratings"]}
             return [said.get(number, 0) for number in range(1, len(given) + 1)]
 
-        return self._ask("ratings", question, given, _RATINGS, schema, check) or [0] * len(given)
+        return self._ask("ratings", question, given, _RATINGS_TASK, schema, check) or [0] * len(given)
 
-    def _fitting(self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False) -> list[Hit]:
+    def _select_fitting(
+        self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
+    ) -> list[Hit]:
         """The passages that fit a prompt, in order; ``in_order`` ends with the first that does not, unless it is the
         very first."""
         quotation = Quotation(())
         tokens_left = self._budget - 4 * token_estimate(task) - token_estimate(question) - 200
         fitting: list[Hit] = []
         for hit in passages:
-            tokens_after = tokens_left - token_estimate(quoted_passage(999, hit, quotation)) - 1
+            tokens_after = tokens_left - token_estimate(quote_passage(999, hit, quotation)) - 1
             if tokens_after >= 0:
                 fitting.append(hit)
                 tokens_left = tokens_after
@@ -159,9 +161,9 @@ class ModelDistiller:
         check: Callable[[Any], Result],
     ) -> Result | None:
         """What the model answers, or None where it was asked twice and its answers were of no use."""
-        quotation = quotation_of(given, question)
+        quotation = build_quotation(given, question)
         system = f"{task} {quotation.rule}"
-        quoted = "\n".join(quoted_passage(number, hit, quotation) for number, hit in enumerate(given, 1))
+        quoted = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(given, 1))
         user = f"Passages:\n{quoted}\n\nQuestion:\n{question.strip()}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:

@@ -16,11 +16,11 @@ from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import plain
-from ..text.words import count_written_words, is_unspaced, reference_numbers, terms
-from .citations import Citation, citation_of, without_citations
+from ..text.words import count_written_words, find_reference_numbers, is_unspaced, terms
+from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage, Snippet
 from .question_kinds import kind_of
-from .runs import Place, Run, chosen_runs
+from .runs import Place, Run, select_runs
 
 NOTHING = "Nothing in the store answers this."
 #: Chunks whose snippets are weighed, and those that are named where none answers.
@@ -31,7 +31,7 @@ _NAMED = 3
 #: Words of a snippet that are shown.
 _LONGEST = 90
 #: Words of a title or heading that is put before a run.
-_LABEL_WORDS = 12
+_MAX_LABEL_WORDS = 12
 #: What the parts of a snippet's score weigh: the cosine of its title, heading and text with the question, and with the
 #: question without its names; the share of the question's terms, by rarity, that it has, and that it has with the
 #: snippets beside it; the rank of its chunk, as 1 / (1 + rank); having something of the kind that is asked for; being
@@ -51,10 +51,10 @@ _WEIGHTS |= {"history": -3.0}
 _WEIGHTS |= {"asks": -1.0, "other": -12.0}
 
 #: Documents and parts of them that list changes or names, and questions that ask for such.
-_HISTORY = re.compile(
+_CHANGELOG_PATTERN = re.compile(
     r"change ?logs?|changes|history|news|release notes|index|what(?:'|’)?s new|(?:community )?updates", re.IGNORECASE
 )
-_OF_CHANGE = re.compile(
+_CHANGE_QUESTION_PATTERN = re.compile(
     r"\b(?:version|release|chang(?:e|ed|es|ing)|new|news|since|fix(?:ed|es)?|introduced|added|removed|renamed|deprecated"
     r"|history|when|who)\b",
     re.IGNORECASE,
@@ -85,8 +85,9 @@ class SnippetScores:
 class Relevance:
     """How much a snippet says about a question.
 
-    ``rarities`` are those of the question's terms, see :func:`~.confidence.question_rarities`; ``similarity`` gives the
-    cosines of some texts with the question and with the question without its names (all 0 without an embedder).
+    ``rarities`` are those of the question's terms, see :func:`~.confidence.compute_question_rarities`; ``similarity``
+    gives the cosines of some texts with the question and with the question without its names (all 0 without an
+    embedder).
     """
 
     question: str
@@ -114,12 +115,12 @@ class Relevance:
             for number, passage in enumerate(passages)
             for at, snippet in enumerate(passage.snippets)
         }
-        places = self._likeliest(passages, places, snippet_terms)
+        places = self._select_likeliest(passages, places, snippet_terms)
         kind = kind_of(self.question)
-        total = self._total
+        total = self._total_rarity
         tokens = frozenset(_tokens(self.question))
-        asks_for_changes = bool(_OF_CHANGE.search(self.question))
-        number_mismatches = _others(reference_numbers(self.question), passages)
+        asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
+        number_mismatches = _others(find_reference_numbers(self.question), passages)
         texts = [_told(passages[number].snippets[at]) for number, at in places]
         titles = [passages[number].title for number, _ in places]
         headings = [passages[number].snippets[at].heading for number, at in places]
@@ -140,9 +141,9 @@ class Relevance:
                 )
                 / total,
                 "rank": 1 / (1 + snippet.hit.rank),
-                "kind": float(kind.met_by(text)),
-                "token": _shared(tokens, text),
-                "term": _shared(tokens, snippet.term),
+                "kind": float(kind.is_met_by(text)),
+                "token": _compute_shared_tokens(tokens, text),
+                "term": _compute_shared_tokens(tokens, snippet.term),
                 "other": number_mismatches[place[0]],
                 "asks": float(snippet.asks),
                 "first": float(place[1] == 0 and passages[place[0]].whole),
@@ -151,13 +152,13 @@ class Relevance:
             scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
-    def _likeliest(
+    def _select_likeliest(
         self, passages: Sequence[Passage], places: list[Place], said: Mapping[Place, set[str]]
     ) -> list[Place]:
         """As many of some snippets as are worth comparing with the question, as that is what an answer costs."""
         if len(places) <= EMBEDDED:
             return places
-        total = self._total
+        total = self._total_rarity
 
         def promise(place: Place) -> float:
             hit = passages[place[0]].snippets[place[1]].hit
@@ -166,7 +167,7 @@ class Relevance:
         return sorted(sorted(places, key=lambda place: (-promise(place), place))[:EMBEDDED])
 
     @property
-    def _total(self) -> float:
+    def _total_rarity(self) -> float:
         return sum(self.rarities.values()) or 1.0
 
     def _share(self, terms: set[str]) -> float:
@@ -189,19 +190,19 @@ class ScoredPassages:
 def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]] | None:
     """Return the answer's text and its citations, or None if the passages have no sentence to quote."""
     passages, relevance, scores = scored.passages, scored.relevance, scored.snippets.scores
-    runs = _runs_of_groups(evidence, passages, scores) if evidence.groups else chosen_runs(passages, scores)
+    runs = _select_group_runs(evidence, passages, scores) if evidence.groups else select_runs(passages, scores)
     paragraphs, citations = [], []
     for number, run in enumerate(runs, 1):
         passage = passages[run.passage]
         text = _paragraph(passage, run, relevance)
         # Numbers that a document has in brackets itself would pass for citations.
-        paragraphs.append(f"{without_citations(text)} [{number}]")
-        citations.append(_citation(number, passage, run, text))
+        paragraphs.append(f"{neutralize_citations(text)} [{number}]")
+        citations.append(_build_citation(number, passage, run, text))
     paragraphs += [f"{line}." for line in evidence.context[:1]]
     return ("\n\n".join(paragraphs), citations) if paragraphs else None
 
 
-def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:
+def _select_group_runs(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:
     """The best run of each group of the hits, in the order of the groups."""
     runs: list[Run] = []
     remaining = dict(scores)
@@ -212,21 +213,21 @@ def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Map
             for (number, at), score in remaining.items()
             if passages[number].snippets[at].hit in hits
         }
-        for run in chosen_runs(passages, group_scores)[:1]:
+        for run in select_runs(passages, group_scores)[:1]:
             runs.append(run)
             for at in range(run.first, run.last + 1):
                 remaining.pop((run.passage, at), None)
     return runs
 
 
-def not_answered(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
+def describe_nearest(evidence: Evidence, unknown: Sequence[str], formless: str = "") -> tuple[str, list[Citation]]:
     """What is said where the store does not answer, with citations of the nearest passages; ``formless`` is what was
     asked for and none of them has."""
     hits: dict[tuple[str, str], Hit] = {}
     for hit in evidence.hits:
         hits.setdefault((hit.document, hit.heading), hit)
     nearest = list(hits.values())[:_NAMED]
-    citations = [citation_of(number, hit) for number, hit in enumerate(nearest, 1)]
+    citations = [cite_hit(number, hit) for number, hit in enumerate(nearest, 1)]
     text = NOTHING
     if unknown:
         text += f" No document of it names {' or '.join(unknown)}."
@@ -241,7 +242,7 @@ def not_answered(evidence: Evidence, unknown: Sequence[str], formless: str = "")
 def _about(hit: Hit) -> str:
     """The title of a chunk's document and the heading it stands under."""
     parts = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > ")[-1:])))
-    return without_citations(" > ".join(map(plain, parts)))
+    return neutralize_citations(" > ".join(map(plain, parts)))
 
 
 def _tokens(text: str) -> list[str]:
@@ -249,7 +250,7 @@ def _tokens(text: str) -> list[str]:
     return [match.group().rstrip(".,:;?!") for match in _TOKEN.finditer(text)]
 
 
-def _shared(tokens: frozenset[str], text: str) -> float:
+def _compute_shared_tokens(tokens: frozenset[str], text: str) -> float:
     """The share of some technical tokens that a text has."""
     return len(tokens.intersection(_tokens(text))) / len(tokens) if tokens and text else 0.0
 
@@ -259,14 +260,14 @@ def _others(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
     if not numbers:
         return [0.0] * len(passages)
     texts = [f"{PurePosixPath(one.document).stem} {one.title or ''} {one.heading} {one.text}" for one in passages]
-    num_missing = [sum(number not in text for number in numbers) for text in map(reference_numbers, texts)]
+    num_missing = [sum(number not in text for number in numbers) for text in map(find_reference_numbers, texts)]
     return [(count - min(num_missing)) / len(numbers) for count in num_missing]
 
 
 def _is_history(passage: Passage) -> bool:
     """Whether a passage stands in a list of changes or an index, by its document's name or title or its heading."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
-    return any(_HISTORY.fullmatch(plain(name).strip()) for name in names)
+    return any(_CHANGELOG_PATTERN.fullmatch(plain(name).strip()) for name in names)
 
 
 def _told(snippet: Snippet) -> str:
@@ -292,7 +293,7 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
         else:
             needs_line_break = previous is not None and previous.kind in ("code", "table")
             text += f"{chr(10) if needs_line_break else ' '}{piece}" if text else piece
-    subject = _subject(passage, snippets, relevance)
+    subject = _find_subject(passage, snippets, relevance)
     return f"{subject}: {text}" if subject else text
 
 
@@ -305,7 +306,7 @@ def _cut(text: str) -> str:
     return text if len(words) <= _LONGEST else " ".join(words[:_LONGEST]) + " …"
 
 
-def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
+def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
     """The title and heading that a run cannot be understood without."""
     first = snippets[0]
     run_terms = set(terms(" ".join(map(_told, snippets)), relevance.stem))
@@ -318,7 +319,7 @@ def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance
         is_asked_for = any(term in relevance.rarities for term in part_terms - run_terms)
         if (
             part
-            and count_written_words(part) <= _LABEL_WORDS
+            and count_written_words(part) <= _MAX_LABEL_WORDS
             and not part_terms <= run_terms
             and (needed or is_asked_for)
         ):
@@ -336,7 +337,7 @@ def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance
     return " > ".join(dict.fromkeys(parts))
 
 
-def _citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
+def _build_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = (passage.start + len(passage.text[:at].encode()) for at in (snippets[0].start, snippets[-1].end))
     kind, chunk = next((snippet.hit.kind, snippet.chunk) for snippet in snippets if snippet.hit is not None)

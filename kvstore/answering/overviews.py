@@ -11,23 +11,23 @@ from collections.abc import Sequence
 
 from ..retrieval.cover import CoverSentence, cover
 from ..retrieval.evidence import Hit
-from ..retrieval.overview import asks_overview
+from ..retrieval.overview import is_overview_question
 from ..structures.state import State
-from ..text.blocks import summary_sentence
-from ..text.greedy_cover import sentence_words
-from .citations import Citation, without_citations
+from ..text.blocks import format_summary_sentence
+from ..text.greedy_cover import extract_sentence_words
+from .citations import Citation, neutralize_citations
 from .passages import places_of
 
 #: Tokens of an answer, where the question does not limit what is found.
 _TOKENS = 300
 
 
-def sums_up(question: str, hits: Sequence[Hit]) -> bool:
+def is_overview(question: str, hits: Sequence[Hit]) -> bool:
     """Whether a question asks for an overview, and what was found is one."""
-    return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and asks_overview(question)
+    return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)
 
 
-def summed_up(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, list[Citation]]:
+def build_overview(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, list[Citation]]:
     """The answer's text and its citations, one a sentence; ``whole`` leaves none of them out."""
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
@@ -36,15 +36,15 @@ def summed_up(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, li
             document = view.chunks.get(chunk).document
             if (document, span.start, span.end) not in hits_by_span:
                 hits_by_span[document, span.start, span.end] = hit
-                text_shown = summary_sentence(view.documents.text_slice(document, span.start, span.end))
-                words = sentence_words(text_shown)
+                text_shown = format_summary_sentence(view.documents.text_slice(document, span.start, span.end))
+                words = extract_sentence_words(text_shown)
                 sentences.append(CoverSentence(document, chunk, span.start, span.end, text_shown, words))
     paragraphs: dict[int, list[str]] = {}
     citations = []
     for number, sentence in enumerate(sentences if whole else cover(sentences, _TOKENS), 1):
         hit = hits_by_span[sentence.document, sentence.start, sentence.end]
         # Numbers that a document has in brackets itself would pass for citations.
-        text = without_citations(sentence.text)
+        text = neutralize_citations(sentence.text)
         paragraphs.setdefault(hit.rank, []).append(f"{text} [{number}]")
         place = sentence.span(view)
         citations.append(Citation(number, place.document, place.ordinal, place.start, place.end, text, hit.kind))

@@ -18,42 +18,42 @@ from typing import NamedTuple
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
-from ..structures.documents.documents import heading_path
+from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
-from ..text.blocks import Block, blocks, is_lead_in, parts, plain, without_wiki_links
-from ..text.mail import is_mail_head, mail_fields
+from ..text.blocks import Block, blocks, is_lead_in, parts, plain, unwrap_wiki_links
+from ..text.mail import is_mail_header, mail_fields
 from ..text.sentences import sentences
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 
 _WORD = re.compile(r"\w+")
-_FENCE_LINE = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
-_MARKER = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
-_QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
+_FENCE_PATTERN = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
+_MARKER_PATTERN = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
+_QUOTE_PATTERN = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 #: The hyphen of a word that a formatter parted, at the end of a line.
-_PARTED = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
+_HYPHENATION_PATTERN = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 #: Code in a line, and a star outside it that emphasises nothing: between two things, or before a number.
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
-_STAR = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
+_CODE_SPAN_PATTERN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_LITERAL_STAR_PATTERN = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
 #: A term before its definition, as Markdown made from a definition list has it, or a speaker before a turn.
 _TERM = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
-_SPEAKER = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
+_SPEAKER_PATTERN = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line in plain text, where white space parts it from what it stands for.
-_HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+_HANGING_TERM_PATTERN = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _RULE = re.compile(r"[\s|:+=-]*")
 #: A column of a row and its value, which is no sentence.
-_FIELD = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
+_FIELD_PATTERN = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
 #: Characters of the longest line that is jotted down; those of sentences are longer where they break.
-_JOTTED = 60
+_MAX_NOTE_LINE = 60
 #: A line of a bill: what is paid for, and an amount.
 _ENTRY = re.compile(r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?")
-_ANYTHING = re.compile("")
+_ANY_LINE_PATTERN = re.compile("")
 #: The time that a message of a chat, an entry of a log or a line of a transcript begins with, behind a date or none.
-_STAMP = re.compile(
+_TIMESTAMP_PATTERN = re.compile(
     r"[\[(]?(?:[A-Z][a-z]{2},? )?(?:\d[\d./-]*\d\.?(?:T|,? +)|[A-Z][a-z]{2} {1,2}\d{1,2} +(?:\d{4} +)?)?"
     r"\d{1,2}:\d\d(?!\d)"
 )
 #: Behind its time, an entry that asks something: in a chat hardly anybody writes a question mark.
-_ASKING_ENTRY = re.compile(
+_QUESTION_ENTRY_PATTERN = re.compile(
     r".*\?\W*\Z"
     r"|[^:\n]{0,60}: (?:who|whose|what|which|where|when|why|how|(?:(?:has|does|did|is|can) )?any(?:one|body))\b",
     re.IGNORECASE | re.DOTALL,
@@ -61,7 +61,7 @@ _ASKING_ENTRY = re.compile(
 #: What stands before a command that is typed.
 _PROMPT = re.compile(r"[$#%>]\s+\S")
 #: Words that open a sentence which says something of the one before it.
-_CONNECTIVE = re.compile(
+_CONNECTIVE_PATTERN = re.compile(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
     |furthermore|instead|likewise|similarly|consequently|accordingly|nevertheless|nonetheless|still|yet|besides
     |conversely|both|here|again|finally|later|afterwards?|meanwhile|additionally|rather|indeed|neither|each
@@ -72,18 +72,18 @@ _CONNECTIVE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 #: Words in a sentence that count on a list in the one before it.
-_OF_THESE = re.compile(
+_BACK_REFERENCE_PATTERN = re.compile(
     r"\b(?:all|any|both|each|either|most|neither|none|one|some)(?: of)? (?:these|those)\b", re.IGNORECASE
 )
 #: Words that stand for somebody or something named before.
-_POINTER = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
+_PRONOUN_PATTERN = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
 _ENDS = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 #: Headings of parts that show how something is written.
-_SYNOPSES = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
+_SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: Words of the longest line of plain text that is a term over its definition, unless it is an option.
-_TERM_WORDS = 6
+_MAX_TERM_WORDS = 6
 #: Lines of code that are shown as one piece.
-_SHOWN_LINES = 8
+_MAX_CODE_LINES = 8
 
 
 @dataclass(slots=True)
@@ -131,9 +131,9 @@ class Passage:
     snippets: list[Snippet] = field(default_factory=list)
 
 
-def passages_of(hits: Sequence[Hit], view: State) -> list[Passage]:
+def build_passages(hits: Sequence[Hit], view: State) -> list[Passage]:
     """The passages around the places of some hits, in the order of the best hit of each."""
-    return [_passage(group, view) for group in _groups(hits, view)]
+    return [_build_passage(group, view) for group in _groups(hits, view)]
 
 
 def chunks_of(hit: Hit, view: State) -> list[int]:
@@ -151,7 +151,7 @@ def places_of(hit: Hit, view: State) -> Iterator[tuple[int, TextSpan]]:
         yield from ((ids[span.ordinal], span) for span in spans)
 
 
-class _FoundPlace(NamedTuple):
+class _HitSpan(NamedTuple):
     """A place that was found, and the hit that it is of."""
 
     hit: Hit
@@ -166,7 +166,7 @@ class _Group:
     section: int
     first: int
     last: int
-    found: list[_FoundPlace]
+    found: list[_HitSpan]
 
 
 def _groups(hits: Sequence[Hit], view: State) -> list[_Group]:
@@ -174,13 +174,13 @@ def _groups(hits: Sequence[Hit], view: State) -> list[_Group]:
     groups: list[_Group] = []
     for hit in hits:
         for chunk, span in places_of(hit, view):
-            _add(groups, _FoundPlace(hit, span), chunk, view)
+            _add(groups, _HitSpan(hit, span), chunk, view)
     for group in groups:
         group.found.sort(key=lambda found: found.hit.rank)
     return sorted(groups, key=lambda group: group.found[0].hit.rank)
 
 
-def _add(groups: list[_Group], found: _FoundPlace, chunk: int, view: State) -> None:
+def _add(groups: list[_Group], found: _HitSpan, chunk: int, view: State) -> None:
     """Add a place in a chunk to those that it stands beside."""
     record = view.chunks.get(chunk)
     first, last = (_beside(view, record, chunk, step) for step in (-1, 1))
@@ -203,7 +203,7 @@ def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
     return chunk + step if in_same_section else chunk
 
 
-def _passage(group: _Group, view: State) -> Passage:
+def _build_passage(group: _Group, view: State) -> Passage:
     start, end = view.chunks.get(group.first).start, view.chunks.get(group.last).end
     record = view.documents.get(group.document)
     previous = view.chunks.find(group.first - 1) if group.first else None
@@ -211,17 +211,17 @@ def _passage(group: _Group, view: State) -> Passage:
     context = view.documents.text_slice(group.document, context_start, end)
     text = context.encode()[start - context_start :].decode()
     cut = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
-    heading = " > ".join(heading_path(view.documents.outline(record.id), group.section))
+    heading = " > ".join(build_heading_path(view.documents.outline(record.id), group.section))
     whole = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, whole)
-    passage.snippets = list(_snippets(text, record.format, heading, cut=cut))
+    passage.snippets = list(_split_snippets(text, record.format, heading, cut=cut))
     if whole and not any(snippet.fit or snippet.kind == "code" for snippet in passage.snippets):
-        passage.snippets = list(_jotted(text, record.format))
-    _assign(passage, group.found)
+        passage.snippets = list(_split_notes(text, record.format))
+    _assign_hits(passage, group.found)
     return passage
 
 
-def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
+def _assign_hits(passage: Passage, places: Sequence[_HitSpan]) -> None:
     """Tell each snippet the hit that it stands in."""
     data = passage.text.encode()
     spans = []
@@ -234,12 +234,12 @@ def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
                 snippet.hit, snippet.chunk = hit, chunk
 
 
-def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
+def _split_snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
     """The snippets of a passage, in order; ``cut`` says that it begins within a line."""
-    parts = list(_of_markdown(text) if format == "markdown" else _of_text(text, cut))
+    parts = list(_split_markdown(text) if format == "markdown" else _split_text(text, cut))
     block_sizes = Counter(snippet.block for snippet in parts if isinstance(snippet, Snippet))
     above = plain(heading.rpartition(" > ")[2]).strip()
-    synopsis = above.lower() in _SYNOPSES
+    synopsis = above.lower() in _SYNOPSIS_HEADINGS
     at_section_start = True
     previous: Snippet | None = None
     section = 0
@@ -247,7 +247,7 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
     for snippet in parts:
         if isinstance(snippet, _TextHeading):
             above = snippet.title.strip()
-            synopsis = above.lower() in _SYNOPSES
+            synopsis = above.lower() in _SYNOPSIS_HEADINGS
             section, at_section_start, open_question = section + 1, True, None
             continue
         opens_block = previous is None or previous.block != snippet.block
@@ -264,9 +264,11 @@ def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Sn
         if snippet.kind in ("prose", "item"):
             opens_term = opens_block and bool(snippet.term)
             cut = snippet.text[:1].islower() and not opens_block
-            refers_back = cut or bool(_CONNECTIVE.match(snippet.text) or _OF_THESE.search(snippet.text))
+            refers_back = cut or bool(
+                _CONNECTIVE_PATTERN.match(snippet.text) or _BACK_REFERENCE_PATTERN.search(snippet.text)
+            )
             snippet.before = not at_section_start and not opens_term and refers_back
-            snippet.pointing = bool(_POINTER.match(snippet.text))
+            snippet.pointing = bool(_PRONOUN_PATTERN.match(snippet.text))
         if previous is not None and previous.section == section and previous.leads and previous.block != snippet.block:
             snippet.before = True
         # An answer is not understood without its question.
@@ -282,7 +284,7 @@ def _reads(snippet: Snippet, alone: bool) -> bool:
     # Without blanks, a sentence is one match.
     words = count_written_words(f"{snippet.label} {snippet.text}") if is_unspaced(snippet.text) else len(found)
     num_symbols = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
-    is_field = _FIELD.fullmatch(snippet.text) is not None
+    is_field = _FIELD_PATTERN.fullmatch(snippet.text) is not None
     has_number = snippet.kind == "table" and any(map(str.isdigit, snippet.text))
     if (
         words < (2 if is_field or has_number else 3)
@@ -302,9 +304,11 @@ def shown(piece: str) -> str:
     >>> shown("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     """
-    piece = without_wiki_links(_PARTED.sub("", _QUOTE.sub("", piece)))
+    piece = unwrap_wiki_links(_HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece)))
     if "*" in piece:
-        piece = _STAR.sub(r"\\*", _CODE_SPAN.sub(lambda code: code[2].replace("*", r"\*"), piece))
+        piece = _LITERAL_STAR_PATTERN.sub(
+            r"\\*", _CODE_SPAN_PATTERN.sub(lambda code: code[2].replace("*", r"\*"), piece)
+        )
     return plain(piece)
 
 
@@ -315,7 +319,7 @@ class _TextHeading:
     title: str
 
 
-def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
+def _split_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
     term, level = "", 0
     for number, part in enumerate(parts(text)):
         start, end = part.start, part.end
@@ -328,15 +332,15 @@ def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
             yield from _rows(text, start, end, number, headless=part.continues)
         elif part.kind == "prose" and _is_bill(text[start:end]):
             yield from _rows(text, start, end, number, headless=True)
-        elif part.kind == "prose" and _is_stamped(text[start:end]):
-            yield from _lines(text, start, end, number, _STAMP)
+        elif part.kind == "prose" and _is_timestamped(text[start:end]):
+            yield from _lines(text, start, end, number, _TIMESTAMP_PATTERN)
         elif part.kind == "prose" and is_record(text[start:end]):
             yield _record(text, start, end, number)
-        elif part.kind == "prose" and _is_lines(text[start:end]):
+        elif part.kind == "prose" and _is_line_list(text[start:end]):
             yield from _lines(text, start, end, number)
         else:
-            own_term = shown(_MARKER.sub("", text[start : part.term_end])) if part.term_end > start else ""
-            has_marker = _MARKER.match(text, start, end) is not None
+            own_term = shown(_MARKER_PATTERN.sub("", text[start : part.term_end])) if part.term_end > start else ""
+            has_marker = _MARKER_PATTERN.match(text, start, end) is not None
             if part.kind != "item" or own_term or (has_marker and part.level <= level):
                 term, level = own_term, part.level
             yield from _prose(text, start, end, number, part.kind, term, names_itself=bool(own_term), leads=part.leads)
@@ -348,7 +352,7 @@ def _prose(
     """The sentences of a paragraph or an item; ``term`` is what it defines, which its first one may name itself."""
     for index, (first, last) in enumerate(sentences(text[start:end])):
         piece = text[start + first : start + last]
-        text_shown = _MARKER.sub("", shown(piece))
+        text_shown = _MARKER_PATTERN.sub("", shown(piece))
         if not text_shown:
             continue
         label = "" if index == 0 and names_itself else term
@@ -362,8 +366,8 @@ def _code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     offset = begin if text[begin:start].isspace() else start
     lines = []
     for line in text[offset:end].splitlines(keepends=True):
-        if not _FENCE_LINE.fullmatch(line):
-            lines.append(_CodeLine(offset, offset + len(line.rstrip()), _QUOTE.sub("", line.rstrip())))
+        if not _FENCE_PATTERN.fullmatch(line):
+            lines.append(_CodeLine(offset, offset + len(line.rstrip()), _QUOTE_PATTERN.sub("", line.rstrip())))
         offset += len(line)
     nonblank_lines = [line for line in lines if line.text.strip()]
     margin = min((line.indent for line in nonblank_lines), default=0)
@@ -391,12 +395,12 @@ def _pieces(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
     piece: list[_CodeLine] = []
     for empty, group in groupby(lines, key=lambda line: not line.text.strip()):
         paragraph = [] if empty else list(group)
-        if piece and paragraph and len(piece) + len(paragraph) > _SHOWN_LINES:
+        if piece and paragraph and len(piece) + len(paragraph) > _MAX_CODE_LINES:
             yield piece
             piece = []
         piece += paragraph
-        while len(piece) > _SHOWN_LINES:
-            at = min(range(_SHOWN_LINES // 2, _SHOWN_LINES + 1), key=lambda at: (piece[at].indent, -at))
+        while len(piece) > _MAX_CODE_LINES:
+            at = min(range(_MAX_CODE_LINES // 2, _MAX_CODE_LINES + 1), key=lambda at: (piece[at].indent, -at))
             yield piece[:at]
             piece = piece[at:]
     if piece:
@@ -421,7 +425,7 @@ def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> It
         offset += len(line)
 
 
-def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
+def _split_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
     """The snippets of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
     announced_indent: int | None = None  # the indentation of what announced the next block
@@ -435,21 +439,21 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             yield from _code(text, start, block.end, number)
             continue
         announced_indent = None
-        if is_mail_head(text, start, block.end):
+        if is_mail_header(text, start, block.end):
             yield from _fields(text, start, block.end, number)
             continue
         if _is_bill(text[start : block.end]):
             term = ""
             yield from _rows(text, start, block.end, number, headless=True)
             continue
-        if _is_stamped(text[start : block.end]):
+        if _is_timestamped(text[start : block.end]):
             term = ""
-            yield from _lines(text, start, block.end, number, _STAMP)
+            yield from _lines(text, start, block.end, number, _TIMESTAMP_PATTERN)
             continue
         if is_record(text[start : block.end]):
             yield _record(text, start, block.end, number)
             continue
-        if _is_lines(text[start : block.end]) or _is_lone_field(text, text_blocks, number):
+        if _is_line_list(text[start : block.end]) or _is_lone_field(text, text_blocks, number):
             term = ""
             yield from _lines(text, start, block.end, number)
             continue
@@ -462,9 +466,9 @@ def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
             if part.heads:
                 term, depth = shown(piece), part.indent
                 continue
-            speaker = _SPEAKER.match(piece)
+            speaker = _SPEAKER_PATTERN.match(piece)
             own_term = speaker["term"] if speaker else ""
-            hanging = _HANGING.match(piece) if part.indent or part.hangs else None
+            hanging = _HANGING_TERM_PATTERN.match(piece) if part.indent or part.hangs else None
             if hanging and part.hangs:
                 term, depth, own_term = shown(hanging["term"]), part.indent, hanging["term"]
             label = own_term or (term if part.indent > depth else "")
@@ -482,26 +486,26 @@ def is_record(piece: str) -> bool:
     (True, False)
     """
     lines = piece.splitlines()
-    fields = [_FIELD.fullmatch(line) for line in lines]
+    fields = [_FIELD_PATTERN.fullmatch(line) for line in lines]
     names = {field["name"] for field in fields if field is not None}
     return len(lines) > 1 and len(names) == len(lines)
 
 
 def _record(text: str, start: int, end: int, number: int) -> Snippet:
-    text_shown = "; ".join(_MARKER.sub("", shown(line)) for line in text[start:end].splitlines())
+    text_shown = "; ".join(_MARKER_PATTERN.sub("", shown(line)) for line in text[start:end].splitlines())
     return Snippet(start, end, text_shown, "table", number)
 
 
-def _is_lines(piece: str) -> bool:
+def _is_line_list(piece: str) -> bool:
     """Whether a paragraph is jotted down line by line, and not a sentence that runs over several.
 
-    >>> _is_lines("Dentist 0171 55 23\\nBlue bins on Tuesday"), _is_lines("The port of\\nBergen is old.")
+    >>> _is_line_list("Dentist 0171 55 23\\nBlue bins on Tuesday"), _is_line_list("The port of\\nBergen is old.")
     (True, False)
     """
     lines = [line.rstrip() for line in piece.splitlines()]
     return (
         len(lines) > 1
-        and all(0 < len(line) <= _JOTTED and "  " not in line for line in lines)
+        and all(0 < len(line) <= _MAX_NOTE_LINE and "  " not in line for line in lines)
         and not any(
             line.endswith((".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")) or line[0].islower()
             for line in lines
@@ -509,29 +513,33 @@ def _is_lines(piece: str) -> bool:
     )
 
 
-def _lines(text: str, start: int, end: int, number: int, opening: re.Pattern[str] = _ANYTHING) -> Iterator[Snippet]:
+def _lines(
+    text: str, start: int, end: int, number: int, opening: re.Pattern[str] = _ANY_LINE_PATTERN
+) -> Iterator[Snippet]:
     """The lines of a paragraph, each by itself, or from one that begins with ``opening`` to the next."""
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:
         if offset > first and (not line or opening.match(line)):
             piece = text[first:offset]
-            if text_shown := _MARKER.sub("", shown(piece.strip())):
-                stamp = _STAMP.match(text_shown)
-                asks = stamp is not None and _ASKING_ENTRY.match(text_shown, stamp.end()) is not None
+            if text_shown := _MARKER_PATTERN.sub("", shown(piece.strip())):
+                stamp = _TIMESTAMP_PATTERN.match(text_shown)
+                asks = stamp is not None and _QUESTION_ENTRY_PATTERN.match(text_shown, stamp.end()) is not None
                 yield Snippet(first, first + len(piece.rstrip()), text_shown, "table", number, asks=asks)
             first = offset
         offset += len(line)
 
 
-def _is_stamped(piece: str) -> bool:
+def _is_timestamped(piece: str) -> bool:
     """Whether a paragraph consists of entries that begin with a time, each of a line, some of more; the first may begin
     before it.
 
-    >>> _is_stamped("[3.12.26, 18:22] Bo: Who has it?\\n[3.12.26, 18:24] Al: Me."), _is_stamped("At 9:30\\nor 10:00.")
-    (True, False)
+    >>> _is_timestamped("[3.12.26, 18:22] Bo: Who has it?\\n[3.12.26, 18:24] Al: Me.")
+    True
+    >>> _is_timestamped("At 9:30\\nor 10:00.")
+    False
     """
     lines = piece.splitlines()
-    num_timestamped = sum(_STAMP.match(line) is not None for line in lines)
+    num_timestamped = sum(_TIMESTAMP_PATTERN.match(line) is not None for line in lines)
     return num_timestamped > 1 and 2 * num_timestamped >= len(lines)
 
 
@@ -539,23 +547,23 @@ def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:
     """Whether a block is a line of a name and a value (``Alarm code: 4711``), and neither a term over what is indented
     below it nor, without a number, a title over what follows."""
 
-    def field_at(place: int) -> re.Match[str] | None:
-        return _FIELD.fullmatch(text, found[place].start, found[place].end)
+    def match_field(place: int) -> re.Match[str] | None:
+        return _FIELD_PATTERN.fullmatch(text, found[place].start, found[place].end)
 
-    if (field := field_at(number)) is None:
+    if (field := match_field(number)) is None:
         return False
     if number + 1 == len(found):
         return True
     below = found[number + 1].start
     is_indented_below = text[text.rfind("\n", 0, below) + 1 : below].isspace()
-    is_title = number == 0 and not any(map(str.isdigit, field["value"])) and field_at(1) is None
+    is_title = number == 0 and not any(map(str.isdigit, field["value"])) and match_field(1) is None
     return not is_indented_below and not is_title
 
 
-def _jotted(text: str, format: str) -> Iterator[Snippet]:
+def _split_notes(text: str, format: str) -> Iterator[Snippet]:
     """The paragraphs of a document that has no sentence, only lines of a few words, a shout aside."""
     for number, block in enumerate(blocks(text, format)):
-        text_shown = _MARKER.sub("", shown(text[block.start : block.end]))
+        text_shown = _MARKER_PATTERN.sub("", shown(text[block.start : block.end]))
         words = count_written_words(text_shown) if is_unspaced(text_shown) else len(_WORD.findall(text_shown))
         if block.kind != "heading" and words >= 3 and (text_shown.upper() != text_shown or is_unspaced(text_shown)):
             yield Snippet(block.start, block.end, text_shown, "table", number)
@@ -603,16 +611,16 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
     first, floor = 0, 0
     while first < len(lines):
         begin, stop, depth = lines[first]
-        if _heads(text, lines, first):
+        if _is_term_line(text, lines, first):
             yield _TextPart(begin + depth, stop, depth, heads=True)
             first, floor = first + 1, depth + 1
             continue
-        is_hanging = _hangs(text, lines, first)
+        is_hanging = _is_hanging_line(text, lines, first)
         last = first + 1
         while (
             last < len(lines)
             and lines[last][2] >= (depth + 1 if is_hanging else floor)
-            and not (_heads(text, lines, last) or _hangs(text, lines, last))
+            and not (_is_term_line(text, lines, last) or _is_hanging_line(text, lines, last))
         ):
             last += 1
         is_lone_line = len(lines) == 1 and len(text[begin:stop].split()) <= 8 and not _ENDS.search(text[begin:stop])
@@ -622,27 +630,27 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
         first = last
 
 
-def _heads(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
+def _is_term_line(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
     """Whether a line stands over what is indented under it, as a term stands over its definition."""
     begin, stop, depth = lines[index]
     told = text[begin + depth : stop]
     is_indented_below = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
-    is_short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _TERM_WORDS)
+    is_short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _MAX_TERM_WORDS)
     return (
         is_indented_below
         and is_short
         and not told.endswith((".", ",", ";", "。", "，", "、", "；"))
-        and not _hangs(text, lines, index)
+        and not _is_hanging_line(text, lines, index)
     )
 
 
-def _hangs(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
+def _is_hanging_line(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
     """Whether a line has a term in its first column and the beginning of what it means in the next."""
     begin, stop, depth = lines[index]
-    column = _HANGING.match(text[begin + depth : stop])
+    column = _HANGING_TERM_PATTERN.match(text[begin + depth : stop])
     if column is None or len(column["term"]) > 40:
         return False
     if index + 1 < len(lines) and lines[index + 1][2] > depth:
         return lines[index + 1][2] == depth + column.end()
     # Of a line alone only an option can be told from words that a formatter spread, and where a paragraph begins.
-    return column["term"].startswith("-") and (index == 0 or _hangs(text, lines, index - 1))
+    return column["term"].startswith("-") and (index == 0 or _is_hanging_line(text, lines, index - 1))

@@ -21,10 +21,10 @@ from ..models.quoting import Quotation as Quotation
 from ..models.quoting import replace_controls
 from ..models.token_estimate import MESSAGE, token_estimate
 from ..retrieval.evidence import Evidence, Hit
-from .citations import without_citations
+from .citations import neutralize_citations
 
 #: Tokens of context from which on the question is repeated.
-LONG_CONTEXT = 500
+MIN_REPEAT_TOKENS = 500
 #: What stands for a mark where two prompts are compared: no quoted text has that.
 _ANY_MARK = "\0"
 
@@ -70,17 +70,17 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     """The prompt for what was found, in at most ``budget`` tokens by :func:`token_estimate`."""
     notes = (note.text for note in evidence.abstracts)
     found = evidence.segments or evidence.hits
-    quotation = quotation_of(found, evidence.question, *evidence.points, *evidence.context, *notes)
+    quotation = build_quotation(found, evidence.question, *evidence.points, *evidence.context, *notes)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
     # The question stands twice, and the titles of the parts are there, and two of them with a quotation's marks.
     fixed_tokens = 2 * MESSAGE + token_estimate(system) + 2 * token_estimate(question) + 20
     sections = (evidence.points, evidence.context, evidence.abstracts)
     fixed_tokens += token_estimate(quotation.of("")) * sum(map(bool, sections))
-    token_budget = _Room(budget - fixed_tokens)
-    passages = [hit for hit in found if token_budget.take(quoted_passage(999, hit, quotation))]
+    token_budget = _TokenBudget(budget - fixed_tokens)
+    passages = [hit for hit in found if token_budget.take(quote_passage(999, hit, quotation))]
     if found and not passages:
-        min_tokens = fixed_tokens + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in found) + 1
+        min_tokens = fixed_tokens + min(token_estimate(quote_passage(999, hit, quotation)) for hit in found) + 1
         raise InputError(
             f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
         )
@@ -94,18 +94,18 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         if note.document in passage_documents and note.text.strip() and note.text not in passages_text
         if token_budget.take(text := quote_text(note.text))
     ]
-    parts = [_part("Information", (quoted_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
+    parts = [_part("Information", (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
     parts += [_part("Points", [quotation.of("\n".join(points))])] if points else []
     parts += [_part("Relations", [quotation.of("\n".join(relations))])] if relations else []
     parts += [_part("Abstracts", [quotation.of("\n".join(abstracts))])] if abstracts else []
     context = "\n\n".join(parts)
-    repeated = [question] if token_estimate(context) >= LONG_CONTEXT else []
+    repeated = [question] if token_estimate(context) >= MIN_REPEAT_TOKENS else []
     user = "\n\n".join([*repeated, context, question])
     tokens = 2 * MESSAGE + token_estimate(system) + token_estimate(user)
     return Prompt(evidence, system, user, passages, len(abstracts), tokens, quotation.mark)
 
 
-class _Room:
+class _TokenBudget:
     """Tokens that are left."""
 
     def __init__(self, tokens: int) -> None:
@@ -120,7 +120,7 @@ class _Room:
         return True
 
 
-def quotation_of(hits: Iterable[Hit], *texts: str) -> Quotation:
+def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
     """How a prompt quotes that holds these passages and other texts."""
     parts = list(texts)
     for hit in hits:
@@ -128,7 +128,7 @@ def quotation_of(hits: Iterable[Hit], *texts: str) -> Quotation:
     return Quotation(parts)
 
 
-def quoted_passage(number: int, hit: Hit, quotation: Quotation) -> str:
+def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
     """A passage with its number, and what it is about, as a prompt has it."""
     titles = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
     return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.of(quote_text(hit.text))}"
@@ -141,7 +141,7 @@ def quote_text(text: str) -> str:
 
 def quote_slice(text: str) -> str:
     """Return the same of a part of a text, with the white space at its ends."""
-    return without_citations(replace_controls(text))
+    return neutralize_citations(replace_controls(text))
 
 
 def to_one_line(text: str) -> str:

@@ -21,7 +21,7 @@ _NUMBERS = (
 )
 _CAPITALISED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
-_FORMS = {
+_KIND_PATTERNS = {
     "person": re.compile(_CAPITALISED),
     "place": re.compile(rf"{_CAPITALISED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
     "time": re.compile(
@@ -49,7 +49,7 @@ _FORMS = {
 }
 
 
-def _what(words: str) -> str:
+def _ask_for_nouns(words: str) -> str:
     """A question by "what" or "which" for one of some nouns."""
     return rf"\b(?:what|which) (?:{'|'.join(words.split())})s?\b"
 
@@ -69,21 +69,26 @@ _ASKED = (
         rf"{_WHAT_IS}(?: [\w-]+)? (?:web ?(?:site )?address|url)(?:es|s)?\b(?! of the| param| option| field)",
     ),
     ("number", r"\bhow (?:many|much|long|old|often|far|large|big|tall|high|fast|deep|wide)\b"),
-    ("number", _what("number percentage share amount size population proportion fraction age limit")),
+    ("number", _ask_for_nouns("number percentage share amount size population proportion fraction age limit")),
     ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
-    ("time", _what("year date day month time century decade")),
+    ("time", _ask_for_nouns("year date day month time century decade")),
     ("person", r"\b(?:who|whom|whose)\b"),
     ("place", r"\bwhere\b"),
     (
         "place",
-        _what("city country place state county town directory folder file path location continent region village"),
+        _ask_for_nouns(
+            "city country place state county town directory folder file path location continent region village"
+        ),
     ),
-    ("command", _what("command option flag switch setting parameter function variable statement pragma keyword")),
-    ("command", _what("directive key method tool program signal syntax")),
+    (
+        "command",
+        _ask_for_nouns("command option flag switch setting parameter function variable statement pragma keyword"),
+    ),
+    ("command", _ask_for_nouns("directive key method tool program signal syntax")),
     ("command", r"\bhow (?:do|can|could|should|would) (?:i|you|we|one)\b|\bhow to\b"),
-    ("reason", rf"\bwhy\b|{_what('reason cause')}"),
+    ("reason", rf"\bwhy\b|{_ask_for_nouns('reason cause')}"),
 )
-_ASKED_FOR = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ASKED)
+_COMPILED_QUESTION_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ASKED)
 _EXPLAINED = re.compile(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
     |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
@@ -91,7 +96,7 @@ _EXPLAINED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 #: Words of the longest subject that is explained, and words that may stand before and in it where it is.
-_SUBJECT_WORDS = 5
+_MAX_SUBJECT_WORDS = 5
 _OPENING = 3
 _WORD = re.compile(r"\w+")
 
@@ -107,11 +112,11 @@ class QuestionKind:
     words: frozenset[str]
     subject: frozenset[str] = frozenset()
 
-    def met_by(self, text: str) -> bool:
+    def is_met_by(self, text: str) -> bool:
         """Whether a text has something of the kind that the question did not have; never for ``thing``."""
         if self.name == "meaning":
             return self._explains(text)
-        form = _FORMS.get(self.name)
+        form = _KIND_PATTERNS.get(self.name)
         if form is None:
             return False
         return any(self._new(match.group()) for match in form.finditer(text))
@@ -131,15 +136,15 @@ def kind_of(question: str) -> QuestionKind:
 
     >>> [kind_of(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'number', 'meaning']
-    >>> kind_of("Who founded the Nobel Prize?").met_by("The Nobel Prize was founded by Alfred Nobel.")
+    >>> kind_of("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
     words = frozenset(_WORD.findall(question.lower()))
-    matches = [(found.start(), kind) for kind, form in _ASKED_FOR if (found := form.search(question))]
+    matches = [(found.start(), kind) for kind, form in _COMPILED_QUESTION_PATTERNS if (found := form.search(question))]
     if matches:
         return QuestionKind(min(matches)[1], words)
     definition = _EXPLAINED.match(question.strip())
     subject = definition and frozenset(_WORD.findall(definition["subject"].lower())) - FUNCTION_WORDS
-    if subject and len(subject) <= _SUBJECT_WORDS:
+    if subject and len(subject) <= _MAX_SUBJECT_WORDS:
         return QuestionKind("meaning", words, subject)
     return QuestionKind("thing", words)

@@ -15,10 +15,10 @@ from itertools import pairwise
 from ..text.everyday import is_everyday
 from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_case
-from ..text.words import FUNCTION_WORDS, function_words_of, informative_words, segments, space_unspaced, written
+from ..text.words import FUNCTION_WORDS, function_words_of, list_informative_words, segments, space_unspaced, written
 
-_PIECE = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
-_POSSESSIVE = re.compile(r"['’]s\Z")
+_PIECE_PATTERN = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
+_POSSESSIVE_PATTERN = re.compile(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
 _TOKEN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
 #: Words without a capital that join the parts of a name, and marks that part none.
@@ -63,11 +63,11 @@ class PassageWords:
         """Whether a name stands here as a whole, its words with capitals; of a token, as it is written."""
         if name.token:
             return name.shown.lower() in self.text.lower()
-        return self._stands(name, 0, function_words) or (
-            name.opens and len(name.words) > 1 and self._stands(name, 1, function_words)
+        return self._has_words(name, 0, function_words) or (
+            name.opens and len(name.words) > 1 and self._has_words(name, 1, function_words)
         )
 
-    def _stands(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
+    def _has_words(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
         words = list(zip(name.words[first:], name.forms[first:], strict=True))
         position = -1
         while True:
@@ -116,8 +116,8 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
     """
     function_words = function_words_of(language)
     is_named = _has_inner_mark if capitalizes_nouns(language) else _named
-    pieces = [match.group() for match in _PIECE.finditer(space_unspaced(question))]
-    is_title_case = _styled(pieces, function_words)
+    pieces = [match.group() for match in _PIECE_PATTERN.finditer(space_unspaced(question))]
+    is_title_case = _is_title_case(pieces, function_words)
     found: list[QuestionName] = []
     run: list[str] = []
     links: list[str] = []
@@ -134,7 +134,7 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
         links.clear()
 
     for piece in pieces:
-        bare = _POSSESSIVE.sub("", piece)
+        bare = _POSSESSIVE_PATTERN.sub("", piece)
         if _TOKEN.fullmatch(bare):
             close()
             found.append(QuestionName(bare, tuple(segments(bare)), tuple(written(bare)), token=True))
@@ -144,7 +144,7 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
         elif (
             not is_title_case
             and is_named(bare)
-            and not (at_sentence_start and not informative_words(bare, function_words))
+            and not (at_sentence_start and not list_informative_words(bare, function_words))
         ):
             if not run:
                 run_opens_sentence = at_sentence_start
@@ -171,7 +171,7 @@ def _has_inner_mark(piece: str) -> bool:
     return piece[0].isdigit() or any(letter.isupper() and before.isalnum() for before, letter in pairwise(piece))
 
 
-def _styled(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
+def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
     """Whether all words of a question have capitals, everyday ones as in a title: they say nothing then."""
     content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
     if len(content_pieces) < _STYLE or not all(piece[0].isupper() for piece in content_pieces):

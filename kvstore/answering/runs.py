@@ -18,15 +18,15 @@ WORDS = 118
 #: Runs of an answer, at most.
 RUNS = 3
 #: How much less than the best a snippet may score, and what standing beside a run adds to its score.
-_BELOW = 2.4
+_MAX_SCORE_GAP = 2.4
 #: Words up to which an answer is so short that a snippet may score less than the best by twice as much.
 _SHORT = 30
-_BESIDE = 1.5
+_ADJACENCY_BONUS = 1.5
 #: Sentences before a snippet that it can bring, and of the definition that it belongs to.
-_BEFORE, _OF_DEFINITION = 2, 4
+_BEFORE, _MAX_DEFINITION_SENTENCES = 2, 4
 #: Words of a block that an announcing sentence brings, or of a definition that its first sentence does, and of a
 #: sentence that does nothing but announce one.
-_ANNOUNCED, _LEAD_IN = 60, 4
+_MAX_ANNOUNCED_WORDS, _MAX_LEAD_IN_WORDS = 60, 4
 
 #: Number of a passage, and of a snippet in it.
 Place = tuple[int, int]
@@ -42,7 +42,7 @@ class Run:
     score: float
 
 
-def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], words: int = WORDS) -> list[Run]:
+def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], words: int = WORDS) -> list[Run]:
     """The runs that make the answer, best first."""
     if not scores:
         return []
@@ -52,15 +52,15 @@ def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
     num_words = 0
     candidates = dict(scores)
     while candidates:
-        place = max(candidates, key=lambda at: (_raised(passages, at, candidates[at], selected), -at[0], -at[1]))
-        score = _raised(passages, place, candidates.pop(place), selected)
-        if score < best - (_BELOW if num_words >= _SHORT else 2 * _BELOW):
+        place = max(candidates, key=lambda at: (_adjust_score(passages, at, candidates[at], selected), -at[0], -at[1]))
+        score = _adjust_score(passages, place, candidates.pop(place), selected)
+        if score < best - (_MAX_SCORE_GAP if num_words >= _SHORT else 2 * _MAX_SCORE_GAP):
             break
         if passages[place[0]].snippets[place[1]].text in used_texts:
             continue
-        required = _needed(passages[place[0]], place)
+        required = _list_required(passages[place[0]], place)
         if not selected:
-            required += _rest_of_definition(passages[place[0]], place, required)
+            required += _list_definition_rest(passages[place[0]], place, required)
         added = [at for at in required if at not in selected]
         size = sum(passages[at[0]].snippets[at[1]].words for at in added)
         if selected and (num_words + size > words or len(_spans(passages, [*selected, *added])) > RUNS):
@@ -77,13 +77,13 @@ def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
 
 
-def _raised(passages: Sequence[Passage], place: Place, score: float, taken: Mapping[Place, float]) -> float:
+def _adjust_score(passages: Sequence[Passage], place: Place, score: float, taken: Mapping[Place, float]) -> float:
     """A snippet's score, with what it gains beside a run; the next definition of a list is another matter."""
     number, at = place
     snippets = passages[number].snippets
     for adjacent in (at - 1, at + 1):
         if (number, adjacent) in taken and _together(snippets[at], snippets[adjacent]):
-            return score + _BESIDE
+            return score + _ADJACENCY_BONUS
     return score
 
 
@@ -91,7 +91,7 @@ def _together(one: Snippet, other: Snippet) -> bool:
     return one.section == other.section and one.term == other.term
 
 
-def _needed(passage: Passage, place: Place) -> list[Place]:
+def _list_required(passage: Passage, place: Place) -> list[Place]:
     """A snippet with those that it brings."""
     number, at = place
     snippets = passage.snippets
@@ -99,16 +99,16 @@ def _needed(passage: Passage, place: Place) -> list[Place]:
     while first > 0 and snippets[first - 1].section == snippets[at].section:
         # Of a definition, the first sentence says what all others are about.
         defines = bool(snippets[first].label) and snippets[first - 1].term == snippets[at].term
-        if at - first >= (_OF_DEFINITION if defines else _BEFORE) or not (defines or snippets[first].before):
+        if at - first >= (_MAX_DEFINITION_SENTENCES if defines else _BEFORE) or not (defines or snippets[first].before):
             break
         first -= 1
     last = at
-    if _only_announces(snippets, at + 1) and not snippets[at].leads:
+    if _is_bare_lead_in(snippets, at + 1) and not snippets[at].leads:
         last = at + 1
     if snippets[at].asks and at + 1 < len(snippets) and snippets[at + 1].section == snippets[at].section:
         last = max(last, at + 1)
     if snippets[last].leads:
-        room = _ANNOUNCED
+        room = _MAX_ANNOUNCED_WORDS
         while last + 1 < len(snippets) and snippets[last + 1].kind in ("code", "item", "table"):
             if snippets[last + 1].section != snippets[at].section:
                 break
@@ -124,14 +124,14 @@ def _needed(passage: Passage, place: Place) -> list[Place]:
     return [(number, index) for index in range(first, last + 1)]
 
 
-def _rest_of_definition(passage: Passage, place: Place, needed: Sequence[Place]) -> list[Place]:
+def _list_definition_rest(passage: Passage, place: Place, needed: Sequence[Place]) -> list[Place]:
     """Where the best snippet opens a definition: what else that says, as far as there is room."""
     number, at = place
     snippets = passage.snippets
     first_snippet = snippets[at]
     if not first_snippet.label or (at and _together(first_snippet, snippets[at - 1])):
         return []
-    places, room = [], _ANNOUNCED - sum(snippets[index].words for _, index in needed)
+    places, room = [], _MAX_ANNOUNCED_WORDS - sum(snippets[index].words for _, index in needed)
     for index in range(needed[-1][1] + 1, len(snippets)):
         room -= snippets[index].words
         if room < 0 or not _together(first_snippet, snippets[index]):
@@ -140,9 +140,9 @@ def _rest_of_definition(passage: Passage, place: Place, needed: Sequence[Place])
     return places
 
 
-def _only_announces(snippets: Sequence[Snippet], at: int) -> bool:
+def _is_bare_lead_in(snippets: Sequence[Snippet], at: int) -> bool:
     """Whether a snippet of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
-    if at >= len(snippets) or snippets[at].words > _LEAD_IN:
+    if at >= len(snippets) or snippets[at].words > _MAX_LEAD_IN_WORDS:
         return False
     return snippets[at].leads and snippets[at].block == snippets[at - 1].block
 

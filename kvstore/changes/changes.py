@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from ..collection_pause import collection_paused
+from ..collection_pause import pause_collection
 from ..extraction.extraction import Extracted
-from ..extraction.own_chunks import packed_chunks
+from ..extraction.own_chunks import pack_chunks
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
 from ..structures.derived_parts import DerivedPartWriter
 from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
-from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
+from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, build_heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import Assertion
@@ -37,12 +37,12 @@ from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
 from ..systems import structures
 from ..systems.contract import RELATION_LINK
 from ..systems.fact import DocumentFact, StatedFact, Work
-from ..systems.kept_derivations import stored_derivations
+from ..systems.kept_derivations import list_stored_derivations
 from ..systems.versions import require_maintained
-from ..text.normalize import entity_key
-from ..text.words import chunk_terms, stemmer
-from .everything import derived_parts_of, portions
-from .facts import stated_of
+from ..text.normalize import to_entity_key
+from ..text.words import count_chunk_terms, stemmer
+from .everything import make_parts_reader, portions
+from .facts import iter_document_facts
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
@@ -51,7 +51,7 @@ from .trace_cache import TraceCache
 #: Documents that are taken out together: what is read of them is in memory then.
 _TOGETHER = 512
 #: Chunks that are linked together, of documents that have waited for that.
-_LINKED_TOGETHER = 2048
+_MAX_LINKED_CHUNKS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,18 @@ class _UnlinkedDocuments:
     linker: Linker
     documents: list[list[int]] = field(default_factory=list)
     #: Of the last portion, and how many portions there were when that was asked for last.
-    _chunks: int = _LINKED_TOGETHER
+    _chunks: int = _MAX_LINKED_CHUNKS
     _begun: int = 0
 
     def add(self, document: int, chunks: int) -> None:
         """Have one more document wait."""
-        if self._chunks >= _LINKED_TOGETHER:
+        if self._chunks >= _MAX_LINKED_CHUNKS:
             self.documents.append([])
             self._chunks = 0
         self.documents[-1].append(document)
         self._chunks += chunks
 
-    def is_portion_begun(self) -> bool:
+    def has_new_portion(self) -> bool:
         """Whether a portion has begun since this was asked for last."""
         previous, self._begun = self._begun, len(self.documents)
         return self._begun > previous
@@ -114,9 +114,9 @@ class Changes:
         state.vectors = self._vectors
         self._derived = [
             (kept_derivation, DerivedPartWriter(view, kept_derivation.derivation, settings.dimension))
-            for kept_derivation in stored_derivations(view)
+            for kept_derivation in list_stored_derivations(view)
         ]
-        state.read_derived({kept_derivation.name: parts for kept_derivation, parts in self._derived})
+        state.use_derived_parts({kept_derivation.name: parts for kept_derivation, parts in self._derived})
         self._waiting: _UnlinkedDocuments | None = None
         self._followers = [structure.follower(state, view) for structure in structures()]
 
@@ -126,17 +126,17 @@ class Changes:
         The first documents of a store wait for their links where there is ``more`` to come: with all names known at
         last, none is looked for in older texts.
         """
-        with collection_paused():
+        with pause_collection():
             self._apply(pending, more)
 
     def _apply(self, pending: Pending, more: bool) -> None:
         documents = pending.prepared
-        if not self._may_wait(pending):
-            self._link_waiting()
+        if not self._only_adds_documents(pending):
+            self._link_unlinked()
             more = False
         if more and self._waiting is None:
-            self._waiting = _UnlinkedDocuments(self._linker())
-        linker = self._linker() if self._waiting is None else self._waiting.linker
+            self._waiting = _UnlinkedDocuments(self._make_linker())
+        linker = self._make_linker() if self._waiting is None else self._waiting.linker
         work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         removed_records = (record for key in pending.documents if (record := self.documents.find(key)) is not None)
@@ -147,14 +147,14 @@ class Changes:
         for fact, key, value in pending.stated:
             self._withdraw(fact, key, fact.stored(self.state, key), work, names)
             for form, kind in () if value is None else fact.introductions(value):
-                names.introduce(entity_key(form), form, kind)
+                names.introduce(to_entity_key(form), form, kind)
                 self.counters.introductions += 1
         for item in documents:
             for introduction in item.extracted.introductions:
                 names.introduce(introduction.key, introduction.form, introduction.kind)
-        ids = self._settle_names(names, linker)
+        ids = self._write_names(names, linker)
         for item in documents:
-            record, outline = self._put_in(item, ids, names, linker)
+            record, outline = self._store_document(item, ids, names, linker)
             if self._waiting is not None:
                 self._waiting.add(record.id, record.chunk_count)
             else:
@@ -165,7 +165,7 @@ class Changes:
                 fact.put(work, ids, key, value)
                 self._link(fact, key, value, work, 1)
         for key, parts in pending.parts.items():
-            self._put_parts(key, parts)
+            self._replace_parts(key, parts)
         for (first_entity, second_entity), change in self.forest.settle().items():
             linker.change_link(first_entity, second_entity, RELATION_LINK, change)
         for file, digests in pending.files:
@@ -175,40 +175,40 @@ class Changes:
         else:
             linker.flush()
             if not more:
-                self._link_waiting()
-        if self._waiting is None or self._waiting.is_portion_begun():
+                self._link_unlinked()
+        if self._waiting is None or self._waiting.has_new_portion():
             self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived)):
             vectors.flush()
 
     @property
-    def links_later(self) -> bool:
+    def can_defer_linking(self) -> bool:
         """Whether documents that come now may wait to be linked until all have come."""
         return self._waiting is not None or not self.counters.documents
 
-    def _linker(self) -> Linker:
+    def _make_linker(self) -> Linker:
         return Linker(self.state, self._mentions, self._traces)
 
-    def _may_wait(self, pending: Pending) -> bool:
+    def _only_adds_documents(self, pending: Pending) -> bool:
         """Whether changes are documents alone that come to no others but those that wait to be linked."""
         return (
-            self.links_later
+            self.can_defer_linking
             and len(pending.prepared) == len(pending.documents)
             and not any(pending.stated)
             and all(self.documents.find(key) is None for key in pending.documents)
         )
 
-    def _link_waiting(self) -> None:
+    def _link_unlinked(self) -> None:
         """Link the documents that wait for it; their texts are read again."""
         unlinked, self._waiting = self._waiting, None
         if unlinked is None:
             return
         self._follow(unlinked.linker)
         portions_left = unlinked.documents
-        read_derived_parts = derived_parts_of(self.state)
+        read_derived_parts = make_parts_reader(self.state)
         del unlinked  # with it go the names
         for documents in portions_left:
-            linker = self._linker()
+            linker = self._make_linker()
             records, outlines = self.documents.get_many(documents), self.documents.outlines(documents)
             stored_chunks = iter(
                 self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()])
@@ -246,8 +246,8 @@ class Changes:
 
     def write_back(self) -> None:
         """Put what is held privately into the transaction, so that reading through its view sees everything."""
-        with collection_paused():
-            self._link_waiting()
+        with pause_collection():
+            self._link_unlinked()
         self.filter.flush()
         self.counters.save(self._view)
 
@@ -258,16 +258,16 @@ class Changes:
         for record in documents:
             for follower in self._followers:
                 follower.leaving(record)
-            for fact, value in stated_of(self.state, record):
+            for fact, value in iter_document_facts(self.state, record):
                 self._withdraw(fact, record.key, value, work, names)
         introductions = self._entities.introductions(*ids)
-        work.linker.learn(names.withdraw_places(introductions))
+        work.linker.learn(names.withdraw_slots(introductions))
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
         work.linker.unlink_documents(documents)
-        self._take_out_chunks(documents)
+        self._remove_chunks(documents)
         for document in ids:
-            work.linker.unlink_nodes(self.forest.withdraw_document(document))
+            work.linker.unlink_nodes(self.forest.remove_document_edges(document))
             for kept_derivation, parts in self._derived:
                 if kept_derivation.covers(document) or parts.find(document) is not None:
                     parts.remove(document)
@@ -278,7 +278,7 @@ class Changes:
         self.counters.text_bytes -= sum(record.size for record in documents)
         self.counters.abstracts -= sum(len(record.groups) + len(record.uppers) for record in documents)
 
-    def _take_out_chunks(self, documents: Sequence[DocumentRecord]) -> None:
+    def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove the chunks of some documents with their postings and vectors."""
         stem = stemmer(self._settings.stemmer)
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
@@ -287,8 +287,8 @@ class Changes:
             outline, text = self.documents.outline(record.id), self.documents.text(record.id)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
                 piece = text[chunk_record.start : chunk_record.end].decode()
-                path = heading_path(outline, chunk_record.section)
-                self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
+                path = build_heading_path(outline, chunk_record.section)
+                self._postings.remove(chunk, count_chunk_terms(record.title, path, piece, stem).keys())
                 self._vectors.remove(chunk_record.block, chunk_record.row)
                 self.counters.words -= chunk_record.words
         self._chunks.remove(chunks)
@@ -301,7 +301,7 @@ class Changes:
         if value is None:
             return
         introduced_names = list(fact.introductions(value))
-        entities = self.filter.find_many([entity_key(form) for form, _ in introduced_names])
+        entities = self.filter.find_many([to_entity_key(form) for form, _ in introduced_names])
         for entity, (form, kind) in zip(entities, introduced_names, strict=True):
             names.withdraw(int(entity), form, kind)
         self.counters.introductions -= len(introduced_names)
@@ -317,27 +317,27 @@ class Changes:
             if fact.followed:
                 work.linker.touch(record.id, record.chunk_ids())
 
-    def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
+    def _store_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.tree(extracted.key, extracted.meta)
-            child, parent = (ids[entity_key(form)] for form in (relation.child, relation.parent))
+            child, parent = (ids[to_entity_key(form)] for form in (relation.child, relation.parent))
             assertion = Assertion(document, relation.kind, relation.confidence, relation.start, relation.end)
             edges.setdefault((tree, child, parent), []).append(assertion)
-        linker.link_nodes(self.forest.state_document(document, edges))
+        linker.link_nodes(self.forest.add_document_edges(document, edges))
 
-    def _settle_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
+    def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older
         chunks."""
         linker.flush()
-        removed = dict(names.without_introduction())
+        removed = dict(names.list_unintroduced())
         linker.unlink_entities(removed)
         for key in removed.values():
             self.filter.delete(key)
         self._entities.remove(removed)
         self.counters.entities -= len(removed)
-        new = names.new_keys()
+        new = names.list_new_keys()
         new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
         self.counters.next_entity += len(new)
         self.counters.entities += len(new)
@@ -350,7 +350,7 @@ class Changes:
             linker.link_older(ids_by_key)
         return ids
 
-    def _put_in(
+    def _store_document(
         self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document, not yet linked with the names it mentions; ``ids`` are those of the names
@@ -379,7 +379,7 @@ class Changes:
             own_vectors=item.own_vectors,
             origin=item.origin,
             left_out=extracted.left_out,
-            own_chunks=packed_chunks(extracted.own_chunks),
+            own_chunks=pack_chunks(extracted.own_chunks),
         )
         outline = [
             Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline
@@ -400,7 +400,7 @@ class Changes:
         for kept_derivation, parts in self._derived:
             if kept_derivation.maintained:
                 parts.put(document, extracted.parts[kept_derivation.label], item.vectors[kept_derivation.label])
-        self._state_relations(extracted, document, ids, linker)
+        self._store_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
         counters.text_bytes += record.size
@@ -408,7 +408,7 @@ class Changes:
         counters.introductions += len(extracted.introductions)
         return record, outline
 
-    def _put_parts(self, key: str, made: Mapping[str, tuple[Any, Matrix]]) -> None:
+    def _replace_parts(self, key: str, made: Mapping[str, tuple[Any, Matrix]]) -> None:
         """Put what follows from other facts of a stored document in place of what followed from those before."""
         record = self.documents.find(key)
         for kept_derivation, parts in self._derived:

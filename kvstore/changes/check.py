@@ -20,7 +20,7 @@ from ..storage.view import View
 from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, ChunkRecord
-from ..structures.documents.documents import DocumentRecord, Section, heading_path
+from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 from ..structures.filter import addresses
 from ..structures.indexes.generations import check_generation
 from ..structures.indexes.indexes import Indexes
@@ -29,16 +29,16 @@ from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK
 from ..structures.names.mention_addresses import mention_addresses
-from ..structures.names.mention_recognition import headed_abstracts, mentions_in
+from ..structures.names.mention_recognition import iter_headed_abstracts, mentions_in
 from ..structures.names.mentions import Occurrence
-from ..structures.postings import term_bytes
+from ..structures.postings import encode_term
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE, Ids, Vectors
-from ..systems import INDEXES, buffered_tables, generation_kinds
+from ..systems import INDEXES, get_buffered_tables, list_generation_kinds
 from ..systems.fact import DocumentFact, StatedFact
 from ..systems.versions import unmaintained
-from ..text.normalize import entity_key, fold
-from ..text.words import chunk_terms, stemmer
+from ..text.normalize import fold, to_entity_key
+from ..text.words import count_chunk_terms, stemmer
 from .facts import stated
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, differing
@@ -46,7 +46,7 @@ from .structure_check import check_structures
 from .vector_check import check_blocks, check_derived
 
 #: Normal forms that are kept while texts are read.
-_MOST_KEYS = 1 << 16
+_MAX_KEYS = 1 << 16
 
 
 def check(view: State) -> Iterator[str]:
@@ -68,10 +68,10 @@ class _Checker:
         # What would not fit into memory is summed: of each chunk the postings and the place of its vector, of each
         # entity its introductions and addresses.
         chunks, entities = (_room(view.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
-        self._posted = HashSums(chunks)
+        self._posting_sums = HashSums(chunks)
         self._rows = HashSums(chunks)
         self._introduced = HashSums(BLOCK * entities)
-        self._addresses = HashSums(BLOCK * entities)
+        self._address_sums = HashSums(BLOCK * entities)
 
     def run(self) -> Iterator[str]:
         checks: list[Callable[[], Iterator[str]]] = [
@@ -101,7 +101,7 @@ class _Checker:
 
     def _check_change_buffer(self) -> Iterator[str]:
         if unmaintained(self._view.lmdb) is None:  # else there are changes of tables that are not known here
-            yield from check_change_buffer(self._view.lmdb.scan(tables.RECENT), buffered_tables())
+            yield from check_change_buffer(self._view.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
         for record in self._view.documents.scan():
@@ -128,7 +128,7 @@ class _Checker:
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
-                self._posted.add(chunk, (prefix, frequency, length))
+                self._posting_sums.add(chunk, (prefix, frequency, length))
         for term, size in self._view.postings.counted():
             if size != (postings.pop(term, 0), blocks.pop(term, 0)):
                 yield f"term {term!r} is counted wrongly: {size.postings} postings in {size.blocks} blocks"
@@ -174,28 +174,28 @@ class _Checker:
             end = chunk_record.end
             piece = text[chunk_record.start : chunk_record.end].decode()
             yield from self._check_chunk(
-                record, chunk, chunk_record, piece, heading_path(outline, chunk_record.section), rows[chunk]
+                record, chunk, chunk_record, piece, build_heading_path(outline, chunk_record.section), rows[chunk]
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         heading_rows = state.mentions.in_headings(record.id)
         expected_mentions = {
             headed.occurrence(mention.entity, mention.key)
-            for headed in headed_abstracts(record, outline)
+            for headed in iter_headed_abstracts(record, outline)
             for mention in mentions_in(state.filter, fold(headed.text), state.settings.name_words)
         }
         if expected_mentions != set(heading_rows) or len(expected_mentions) != len(heading_rows):
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
         for entity, pairs in mention_addresses(rows, heading_rows).items():
             for address in addresses.best(pairs):
-                self._addresses.add(entity, (address,))
+                self._address_sums.add(entity, (address,))
         yield from self._check_abstracts(record, outline)
         for introduction in state.entities.introductions(record.id):
-            self._introduce(*introduction)
+            self._count_introduction(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
-    def _introduce(self, entity: int, place: int) -> None:
+    def _count_introduction(self, entity: int, place: int) -> None:
         self._introduced.add(entity, (place,))
         self._totals["introductions"] += 1
 
@@ -208,17 +208,17 @@ class _Checker:
         path: list[str],
         rows: list[Occurrence],
     ) -> Iterator[str]:
-        terms = chunk_terms(record.title, path, piece, self._stem)
+        terms = count_chunk_terms(record.title, path, piece, self._stem)
         length = min(sum(terms.values()), 65535)
-        expected = sum(hash((term_bytes(term), min(count, 255), length)) for term, count in terms.items())
-        if self._posted.take(chunk) != expected & MASK:
+        expected = sum(hash((encode_term(term), min(count, 255), length)) for term, count in terms.items())
+        if self._posting_sums.take(chunk) != expected & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
         if stored.words != sum(terms.values()):
             yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {stored.words} recorded"
         self._totals["words"] += stored.words
         if self._rows.take(chunk) != hash((stored.block, stored.row)) & MASK:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
-        if len(self._keys) > _MOST_KEYS:
+        if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
         if rows != self._view.filter.mentions(fold(piece), self._view.settings.name_words, self._keys, Occurrence):
             yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
@@ -245,7 +245,7 @@ class _Checker:
 
     def _check_orphans(self) -> Iterator[str]:
         documents = self._sizes
-        for chunk in self._posted.left():
+        for chunk in self._posting_sums.left():
             yield f"postings name chunk {chunk}, which no document owns"
         for chunk in self._rows.left():
             yield f"a vector is kept for chunk {chunk}, which no document owns"
@@ -267,11 +267,11 @@ class _Checker:
                     yield f"{fact.plural} are kept for document {document}, which is not stored"
         for key, value in fact.scan(self._view):
             for form, kind in fact.introductions(value):
-                entity = self._view.entities.identify(entity_key(form))
+                entity = self._view.entities.identify(to_entity_key(form))
                 if entity is None:
                     yield f"{fact.name} {key!r}: {form!r}, which it makes known, is not known as a name"
                 else:
-                    self._introduce(entity, self._view.entities.get(entity).place(form, kind))
+                    self._count_introduction(entity, self._view.entities.get(entity).place(form, kind))
 
     def _check_files(self) -> Iterator[str]:
         for file in self._view.ingested_files.scan():
@@ -284,7 +284,7 @@ class _Checker:
         forest = self._view.forest
         self._totals["edges"] = sum(1 for _ in forest.edges())
         for node, node_record in forest.nodes():
-            self._addresses.add(node_record.entity, (addresses.address(addresses.NODE, node),))
+            self._address_sums.add(node_record.entity, (addresses.address(addresses.NODE, node),))
         yield from check_forest(self._view, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
@@ -320,7 +320,7 @@ class _Checker:
             if not stored_addresses and not stated_kinds.issuperset(slot.kind for slot in slots):
                 yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
             address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
-            if self._addresses[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
+            if self._address_sums[entity] != address_sum or stored_addresses != sorted(set(stored_addresses)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
             self._totals["entities"] += 1
 
@@ -333,7 +333,7 @@ class _Checker:
             unknown_options = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
             if unknown_options:
                 yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown_options)}"
-        for generation_kind in generation_kinds():
+        for generation_kind in list_generation_kinds():
             yield from check_generation(self._view, generation_kind)
         written_texts = WrittenTexts(self._view.lmdb)
         for content in written_texts.contents():

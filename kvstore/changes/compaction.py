@@ -37,7 +37,7 @@ def compact(environment: Environment, dimension: int) -> CompactReport:
     before = environment.statistics().bytes
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
-    while environment.write_with_growth(_forget_quoted):
+    while environment.write_with_growth(_remove_stale_quotes):
         pass
     environment.write_with_growth(WriteTransaction.merge_buffer)
     return replace(environment.compact(), bytes_before=before)
@@ -56,7 +56,7 @@ class Growth:
         As :func:`compact_if_sparse`, however little is free: the pages in use are half full.
         """
         has_grown = self._environment.statistics().used_bytes > max(2 * self._before, WORTHWHILE)
-        if has_grown and _compact_unasked(self._environment, sparse=False):
+        if has_grown and _try_compact(self._environment, sparse=False):
             self._before = self._environment.statistics().used_bytes
 
 
@@ -66,16 +66,16 @@ def compact_if_sparse(environment: Environment) -> None:
     Whatever stands in the way, such as another process that has the store open, leaves the file as it is, and a large
     store is not compacted unasked.
     """
-    _compact_unasked(environment, sparse=True)
+    _try_compact(environment, sparse=True)
 
 
-def _compact_unasked(environment: Environment, *, sparse: bool) -> bool:
+def _try_compact(environment: Environment, *, sparse: bool) -> bool:
     """Compact the file unless it is large, with ``sparse`` where much of it is free; says whether that was done."""
     with suppress(KvstoreError):
-        if _occupied(environment) > SOON_COPIED:
+        if _count_occupied_bytes(environment) > SOON_COPIED:
             return False  # before the change buffer is merged, which may change most of the pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
-        used, occupied_bytes = environment.statistics().used_bytes, _occupied(environment)
+        used, occupied_bytes = environment.statistics().used_bytes, _count_occupied_bytes(environment)
         if sparse and used - occupied_bytes <= max(used // 4, WORTHWHILE):
             return False
         environment.compact(timeout=0)
@@ -83,19 +83,19 @@ def _compact_unasked(environment: Environment, *, sparse: bool) -> bool:
     return False
 
 
-def _occupied(environment: Environment) -> int:
+def _count_occupied_bytes(environment: Environment) -> int:
     """Bytes of the pages that hold records."""
     kinds = ("branch_pages", "leaf_pages", "overflow_pages")
     with environment.snapshot() as snapshot:
         return sum(table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.tables().values())
 
 
-def _forget_quoted(view: WriteView) -> bool:
+def _remove_stale_quotes(view: WriteView) -> bool:
     """Remove some of what indexes quote of documents that have changed; False when there was none to remove."""
-    from ..structures.indexes.generation_building import forget_quoted
-    from ..systems import generation_kinds
+    from ..structures.indexes.generation_building import remove_stale_quotes
+    from ..systems import list_generation_kinds
 
-    return forget_quoted(view, generation_kinds())
+    return remove_stale_quotes(view, list_generation_kinds())
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
@@ -103,10 +103,11 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
     from ..structures.derived_parts import DerivedPartWriter
     from ..structures.documents.chunks import ChunkWriter
     from ..structures.vectors.vectors import VectorWriter
-    from ..systems.kept_derivations import stored_derivations
+    from ..systems.kept_derivations import list_stored_derivations
 
     derived = [
-        DerivedPartWriter(view, kept_derivation.derivation, dimension) for kept_derivation in stored_derivations(view)
+        DerivedPartWriter(view, kept_derivation.derivation, dimension)
+        for kept_derivation in list_stored_derivations(view)
     ]
     spaces: list[tuple[VectorWriter, ChunkWriter | DerivedPartWriter]]
     spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]

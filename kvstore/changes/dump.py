@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..structures.indexes.generations import generation_rows
+from ..structures.indexes.generations import dump_generation
 from ..structures.logical import Logical
 from ..structures.state import State
-from ..systems import generation_kinds, structures
+from ..systems import list_generation_kinds, structures
 from ..systems.kept_derivations import kept_derivations
 from .facts import stated
 
@@ -113,6 +113,6 @@ def dump(view: State) -> dict[str, DumpRows]:
         tables[f"{kept_derivation.name}_parts"] = [
             (logical.document(document), derived_part.part) for document, derived_part in parts
         ]
-    for kind in generation_kinds():
-        tables.update((name, list(rows)) for name, rows in generation_rows(view, kind, logical).items())
+    for kind in list_generation_kinds():
+        tables.update((name, list(rows)) for name, rows in dump_generation(view, kind, logical).items())
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

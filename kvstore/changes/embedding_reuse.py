@@ -9,30 +9,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 
 from ..extraction.extraction import ANY_SPACE
-from ..structures.derived_parts import vector_id
+from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, Vectors
-from ..systems.chunk_texts import chunk_texts, context_facts
-from ..systems.chunked_text import ChunkedText, stored_text
+from ..systems.chunk_texts import chunk_texts, list_context_facts
+from ..systems.chunked_text import ChunkedText, load_chunked_text
 from ..systems.kept_derivations import kept_derivations
-from .facts import stated_of
+from .facts import iter_document_facts
 
 
-def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
+def find_reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
     """The vectors, by space and text, that documents (keys and texts) can take over from those they take the place
     of."""
     embeddings: dict[tuple[str, str], Matrix] = {}
     for key, texts in documents:
         record = view.documents.find(key)
         if record is not None:
-            chunk_vectors = {} if record.own_vectors else _chunk_vectors(view, record, texts)
+            chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(view, record, texts)
             embeddings.update({(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()})
-            embeddings.update(derived_vectors(view, record, texts))
+            embeddings.update(read_derived_vectors(view, record, texts))
     return embeddings
 
 
-def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+def read_derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
     """The vectors, by space and text, of those of some texts that are in the parts of a stored document."""
     kept: dict[tuple[str, str], Matrix] = {}
     for kept_derivation in kept_derivations(view.lmdb):
@@ -40,28 +40,32 @@ def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dic
             continue
         parts = view.derived_parts(kept_derivation.derivation)
         part, vector_places = parts.get(record.id)
-        if parts.vectors.ids_at(vector_places) != [vector_id(record.id, text) for text in range(len(vector_places))]:
+        if parts.vectors.get_ids(vector_places) != [
+            to_vector_id(record.id, text) for text in range(len(vector_places))
+        ]:
             continue  # damaged: other vectors stand there
         part_texts = kept_derivation.derivation.texts(part, text_of(view, record, kept_derivation.derivation.facts))
-        matching = _vectors_at(parts.vectors, dict(zip(part_texts, vector_places, strict=False)), texts)
+        matching = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_places, strict=False)), texts)
         kept.update({(kept_derivation.label, text): vector for text, vector in matching.items()})
     return kept
 
 
 def text_of(state: State, record: DocumentRecord, names: Collection[str]) -> ChunkedText:
     """A stored document as a derivation reads it, with the facts of these names that are stated of it."""
-    facts = {fact.name: value for fact, value in (stated_of(state, record) if names else ()) if fact.name in names}
-    return stored_text(state, record, facts)
+    facts = {
+        fact.name: value for fact, value in (iter_document_facts(state, record) if names else ()) if fact.name in names
+    }
+    return load_chunked_text(state, record, facts)
 
 
-def _chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
-    chunked_text = text_of(view, record, [fact.name for fact in context_facts(view.settings)])
+def _read_chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
+    chunked_text = text_of(view, record, [fact.name for fact in list_context_facts(view.settings)])
     chunks = view.chunks.get_many(record.chunk_ids())
     texts_with_chunks = zip(chunk_texts(chunked_text, view.settings), chunks, strict=True)
     vector_places = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
-    return _vectors_at(view.vectors, vector_places, texts)
+    return _gather_vectors(view.vectors, vector_places, texts)
 
 
-def _vectors_at(vectors: Vectors, places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
+def _gather_vectors(vectors: Vectors, places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
     wanted_places = {text: vector_place for text, vector_place in places.items() if text in texts}
     return dict(zip(wanted_places, vectors.gather(list(wanted_places.values())), strict=True))

@@ -16,11 +16,11 @@ from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
 from ..systems import SYSTEMS
 from ..systems.contract import RELATION_LINK, Added, Delta, stored_chunks
-from .facts import stated_of
+from .facts import iter_document_facts
 
 #: Chunks and bytes of their texts, and names or edges, of one delta at most (a document is never divided). What many
 #: chunks name is written at each delta, so there had better be few.
-_CHUNKS, _BYTES = 1 << 14, 1 << 25
+_MAX_CHUNKS, _MAX_BYTES = 1 << 14, 1 << 25
 _ITEMS = 1 << 16
 
 Item = TypeVar("Item")
@@ -32,7 +32,7 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         yield Delta(names_added=dict(names))
     added: list[Added] = []
     chunks = size = 0
-    read_parts = derived_parts_of(state)
+    read_parts = make_parts_reader(state)
     links: Counter[tuple[int, int, int]] = Counter()
     for record in documents:
         added.append(
@@ -43,11 +43,11 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
                 read_parts(record.id),
             )
         )
-        for fact, value in stated_of(state, record):
+        for fact, value in iter_document_facts(state, record):
             links.update(fact.links(state, value))
         chunks += max(1, record.chunk_count)
         size += record.size
-        if chunks >= _CHUNKS or size >= _BYTES:
+        if chunks >= _MAX_CHUNKS or size >= _MAX_BYTES:
             yield Delta(added, links=links)
             added, chunks, size, links = [], 0, 0, Counter()
     yield Delta(added, links=links)
@@ -59,7 +59,7 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         )
 
 
-def derived_parts_of(state: State) -> Callable[[int], dict[str, Any]]:
+def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
     """What every store keeps derived of a stored document, by derivation: a function of its id."""
     derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     parts = {one.name: state.derived_parts(one) for one in derivations}

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from .. import systems
 from ..errors import InputError
-from ..extraction.own_chunks import unpacked_chunks
+from ..extraction.own_chunks import unpack_chunks
 from ..storage import records
 from ..structures import tables
-from ..structures.documents.document_triples import KIND, DocumentTriples, joined, stated_triples
+from ..structures.documents.document_triples import KIND, DocumentTriples, joined, parse_triples
 from ..structures.documents.document_triples import Triple as Triple
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.forest import EdgeKey, StatedEdge
@@ -30,9 +30,9 @@ from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter
 from ..structures.state import State
 from ..systems.contract import TRIPLE_LINK
 from ..systems.fact import DocumentFact, Fact, Fields, Line, Said, StatedFact, Work
-from ..text.stated_names import stated_name, stated_tree
+from ..text.stated_names import check_tree_name, clean_name
 
-_MAYBE_TEXT = (str, type(None))
+_OPTIONAL_TEXT = (str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class _StatedDocuments(Fact[str, Given]):
     plural = "documents"
     fields: ClassVar[Fields] = {
         "document": str,
-        "title": _MAYBE_TEXT,
-        "source": _MAYBE_TEXT,
+        "title": _OPTIONAL_TEXT,
+        "source": _OPTIONAL_TEXT,
         "meta": (dict, type(None)),
         "format": str,
         "text": str,
@@ -77,7 +77,7 @@ class _StatedDocuments(Fact[str, Given]):
         vectors = None
         if record.own_vectors and record.chunk_count:
             vectors = state.vectors_of(record)
-        own = unpacked_chunks(record.own_chunks)
+        own = unpack_chunks(record.own_chunks)
         given = Given(record.format, text, record.title, record.source, record.meta, record.left_out, vectors, own)
         return record.key, given
 
@@ -118,7 +118,8 @@ class _StatedDocuments(Fact[str, Given]):
         )
         if num_own_vectors:
             yield (
-                f"the vectors of {_documents(num_own_vectors)} are the user's own and in no statement; EXPORT TO keeps them",
+                f"the vectors of {_documents(num_own_vectors)} are the user's own and in no statement; EXPORT TO "
+                "keeps them",
                 (),
             )
         if num_partial:
@@ -143,7 +144,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
 
     def value(self, *parts: Any) -> DocumentTriples:
         names, triples = parts
-        return stated_triples(triples, names)
+        return parse_triples(triples, names)
 
     def parts(self, value: DocumentTriples) -> Sequence[Any]:
         return value.names, value.triples
@@ -186,7 +187,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
     def stated(self, child: str, parent: str, tree: str) -> StatedEdge:
         """An edge as typed; raises InputError where a name or the tree is none, and for a name above itself."""
-        edge = StatedEdge(stated_name(child), stated_name(parent), stated_tree(tree))
+        edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
         _, lower, upper = edge.key
         if lower == upper:
             raise InputError(f"{edge.child!r} cannot stand under itself; name another parent")
@@ -208,7 +209,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return f"the user's edge between tree nodes {child} and {parent}"
 
     def read(self, state: State, row: bytes) -> tuple[EdgeKey, StatedEdge]:
-        edge = state.forest.stated_edge(*records.U64_PAIR.unpack(row))
+        edge = state.forest.find_stated_edge(*records.U64_PAIR.unpack(row))
         assert edge is not None  # the state has just named it
         return edge.key, edge
 
@@ -227,7 +228,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
 
     def stored(self, state: State, key: EdgeKey) -> StatedEdge | None:
         nodes = self.nodes(state, key)
-        return None if nodes is None else state.forest.stated_edge(*nodes)
+        return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
     def introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
         return (value.child, "tree"), (value.parent, "tree")
@@ -253,7 +254,7 @@ class _StatedAliases(StatedFact[str, Alias]):
 
     def stated(self, name: str, entity: str, kind: str) -> Alias:
         """An alias or a merge as typed; raises InputError where a name is none, and for another kind."""
-        alias = Alias(stated_name(name), stated_name(entity), kind)
+        alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
             raise InputError(f"what is stated of a name is an {ALIAS} or a {MERGE}, not {kind!r}")
         return alias
@@ -278,7 +279,7 @@ class _StatedAliases(StatedFact[str, Alias]):
 
     def said(self, state: State) -> Iterator[Said]:
         # An alias after those that make its entity known.
-        remaining = {key: alias for key, alias in self.scan(state) if self._can_be_said(state, alias)}
+        remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
         while remaining:
             for key, alias in list(remaining.items()):
                 if alias.target not in remaining:
@@ -288,10 +289,10 @@ class _StatedAliases(StatedFact[str, Alias]):
 
     def unsaid(self, state: State) -> Iterator[Said]:
         for _, alias in self.scan(state):
-            if not self._can_be_said(state, alias):
+            if not self._is_expressible(state, alias):
                 yield "? stands for ?, of which one is not known now; EXPORT TO keeps that", (alias.name, alias.entity)
 
-    def _can_be_said(self, state: State, alias: Alias) -> bool:
+    def _is_expressible(self, state: State, alias: Alias) -> bool:
         """Whether the names that the statement needs are known."""
         required_names = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in required_names)
@@ -329,7 +330,7 @@ def all_facts() -> list[Fact[Any, Any]]:
     return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.facts()]
 
 
-def of_line(line: Line) -> Fact[Any, Any]:
+def find_line_kind(line: Line) -> Fact[Any, Any]:
     """The kind of fact that a line of an export says; raises InputError for none."""
     for fact in all_facts():
         if fact.name in line:
@@ -342,15 +343,15 @@ def stated() -> Iterator[StatedFact[Any, Any]]:
     return (fact for fact in all_facts() if isinstance(fact, StatedFact))
 
 
-def of_documents() -> Iterator[DocumentFact[Any]]:
+def iter_document_kinds() -> Iterator[DocumentFact[Any]]:
     """The kinds of facts that belong to documents."""
     return (fact for fact in all_facts() if isinstance(fact, DocumentFact))
 
 
-def stated_of(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
+def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
     """What is stated of a document beside its text: kinds of facts and values."""
     row = records.u64(record.id)
-    for fact in of_documents():
+    for fact in iter_document_kinds():
         if state.lmdb.get(fact.tables[0], row) is not None:
             yield fact, fact.read(state, row)[1]
 

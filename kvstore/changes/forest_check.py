@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..storage.records import U64_PAIR
 from ..structures import tables
-from ..structures.forest.edge_filter import ACCEPTED, Edge, judge, on_cycles
+from ..structures.forest.edge_filter import ACCEPTED, Edge, find_cycle_edges, judge
 from ..structures.forest.forest import USER
 from ..structures.state import State
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 
 
 def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _check_assertions(view: State, sizes: Mapping[int, int], edges: Sequence[Edg
         for document, _, _, start, end in forest.assertions(child, parent):
             if not 0 <= start <= end <= sizes.get(document, -1):
                 yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
-        for document in forest.stated_by(child, parent):
+        for document in forest.list_stating_documents(child, parent):
             edges_by_document.setdefault(document, []).append((child, parent))
     for document, stated in edges_by_document.items():
         if document == USER:
@@ -62,7 +62,7 @@ def _check_assertions(view: State, sizes: Mapping[int, int], edges: Sequence[Edg
         if forest.tree_name(forest.node(child).tree) != edge.tree:
             yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
         for node, form in ((child, edge.child), (parent, edge.parent)):
-            if forest.key(node) != entity_key(form):
+            if forest.key(node) != to_entity_key(form):
                 yield f"tree node {node} is not that of {form!r}, as the user states"
 
 
@@ -70,15 +70,18 @@ def _check_verdicts(view: State, by_tree: dict[int, list[Edge]]) -> Iterator[str
     forest = view.forest
     num_looped = 0
     for tree, edges in by_tree.items():
-        looped = on_cycles(edges)
+        looped = find_cycle_edges(edges)
         num_looped += len(looped)
-        wrong = [edge for edge in looped if forest.strength(*edge) != forest.stated_strength(*edge)]
+        wrong = [edge for edge in looped if forest.strength(*edge) != forest.compute_strength(*edge)]
         for child, parent in sorted(wrong):
             yield f"edge {child} under {parent}: its strength is not that of its statements"
-        for (child, parent), verdict in judge(edges, forest.strongest_first(looped)).items():
+        for (child, parent), verdict in judge(edges, forest.sort_by_strength(looped)).items():
             if forest.verdict(child, parent) != verdict:
                 verdict_text = "accepted" if verdict != ACCEPTED else "not accepted"
-                yield f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree {tree}"
+                yield (
+                    f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree "
+                    f"{tree}"
+                )
     if num_looped != view.lmdb.count(tables.LOOPED_EDGES):
         yield "edges are said to lie on cycles that do not"
 

@@ -13,28 +13,28 @@ from itertools import islice
 from typing import Any
 
 from ..errors import CorruptionError
-from ..extraction.extraction import vectors_for
+from ..extraction.extraction import collect_vectors
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
-from ..structures.derived_parts import DerivedPartWriter, derived_tables
+from ..structures.derived_parts import DerivedPartWriter, list_derivation_tables
 from ..structures.indexes.index import IndexRecord
 from ..structures.indexes.index_building import IndexProgress, ReportProgress
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from ..systems.contract import MaintainedIndex, unbuilt
-from ..systems.kept_derivations import KeptDerivation, stored_derivations
-from ..systems.versions import put_versions, require_maintained
+from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
+from ..systems.versions import require_maintained, write_versions
 from .embedding_reuse import text_of
 
 #: Texts and documents of one batch: as soon as there are so many, it is embedded and committed.
-_TEXTS, _DOCUMENTS = 1024, 256
+_MAX_BATCH_TEXTS, _DOCUMENTS = 1024, 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _DerivedDocument:
     """What follows from a stored document, and of which facts."""
 
     document: int
@@ -74,12 +74,12 @@ class MaintainedIndexBuilder:
                 batch = self._made(kind, record, snapshot)
             # Embedding takes most of the time: other writers need not wait for it.
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
-            vectors = [vectors_by_space[kind.name] for vectors_by_space in vectors_for(spaces, self._embed, {})]
+            vectors = [vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, {})]
 
             def put(
                 view: WriteTransaction,
                 record: IndexRecord = record,
-                batch: Sequence[_Made] = batch,
+                batch: Sequence[_DerivedDocument] = batch,
                 vectors: Sequence[Matrix] = vectors,
             ) -> None:
                 self._put(kind, record, batch, vectors, view)
@@ -91,7 +91,7 @@ class MaintainedIndexBuilder:
 
     def drop(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> None:
         """Empty an index and take it away."""
-        self._environment.write_with_growth(lambda view: _begin_to_drop(kind, view))
+        self._environment.write_with_growth(lambda view: _mark_dropping(kind, view))
         while True:
             try:
                 num_left = self._environment.write_with_growth(lambda view: self._remove(kind, view))
@@ -103,18 +103,20 @@ class MaintainedIndexBuilder:
                 break
         self._environment.write_with_growth(lambda view: _end(kind, view))
 
-    def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_Made]:
+    def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
         """What follows from the documents of the next batch."""
         kept_derivation = _kept(kind, snapshot)
-        batch: list[_Made] = []
+        batch: list[_DerivedDocument] = []
         texts = 0
         with State(snapshot, self._settings) as state:
             for document in islice(unbuilt(record, snapshot), _DOCUMENTS):
                 text = text_of(state, state.documents.get(document), kind.derivation.facts)
                 part = kept_derivation.derive(text, self._settings)
-                batch.append(_Made(document, text.facts, part, kept_derivation.texts(part, text, self._settings)))
+                batch.append(
+                    _DerivedDocument(document, text.facts, part, kept_derivation.texts(part, text, self._settings))
+                )
                 texts += len(batch[-1].texts)
-                if texts >= _TEXTS:
+                if texts >= _MAX_BATCH_TEXTS:
                     break
         return batch
 
@@ -122,7 +124,7 @@ class MaintainedIndexBuilder:
         self,
         kind: MaintainedIndex,
         record: IndexRecord,
-        batch: Sequence[_Made],
+        batch: Sequence[_DerivedDocument],
         vectors: Sequence[Matrix],
         view: WriteTransaction,
     ) -> None:
@@ -156,20 +158,22 @@ class MaintainedIndexBuilder:
         return parts.documents
 
 
-def _kept(kind: MaintainedIndex, view: View) -> KeptDerivation:
+def _kept(kind: MaintainedIndex, view: View) -> StoredDerivation:
     return next(
-        kept_derivation for kept_derivation in stored_derivations(view) if kept_derivation.derivation is kind.derivation
+        kept_derivation
+        for kept_derivation in list_stored_derivations(view)
+        if kept_derivation.derivation is kind.derivation
     )
 
 
-def _begin_to_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:
+def _mark_dropping(kind: MaintainedIndex, view: WriteTransaction) -> None:
     record = Indexes(view).get(kind)
     if record is not None:
         IndexWriter(view).put(replace(record, created=False, state={"dropping": True}))
 
 
 def _end(kind: MaintainedIndex, view: WriteTransaction) -> None:
-    for table in derived_tables(kind.derivation):
+    for table in list_derivation_tables(kind.derivation):
         view.clear(table.name)
     IndexWriter(view).drop(kind)
-    put_versions(view)
+    write_versions(view)

@@ -32,14 +32,14 @@ class NameChanges:
         record = self._known[entity]
         record.remove(record.place(form, kind))
 
-    def withdraw_places(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
+    def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
         """Take back introductions, each an entity and the place of its slot; returns the normal forms of the names."""
         self._read([entity for entity, _ in introductions])
         for entity, place in introductions:
             self._known[entity].remove(place)
         return {entity: self._keys[entity] for entity, _ in introductions}
 
-    def without_introduction(self) -> list[tuple[int, str]]:
+    def list_unintroduced(self) -> list[tuple[int, str]]:
         """Known names (their ids and normal forms) that nothing introduces any more, in this apply or before."""
         return [
             (entity, key)
@@ -47,7 +47,7 @@ class NameChanges:
             if not self._known[entity].introduced and key not in self._introduced
         ]
 
-    def new_keys(self) -> list[str]:
+    def list_new_keys(self) -> list[str]:
         """Names introduced that the store does not know yet, in order."""
         unknown = [key for key in self._introduced if key not in self._ids]
         for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):

@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..structures.documents.chunks import FIRST_UPPER, GROUP, ChunkRecord
+from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import SoughtKeys
 from ..structures.forest.forest_writer import NodePairs
-from ..structures.names.mention_addresses import RankedPlaces, mention_addresses
-from ..structures.names.mention_recognition import Mention, headed_abstracts, mentions_in
+from ..structures.names.mention_addresses import RankedTargets, mention_addresses
+from ..structures.names.mention_recognition import Mention, iter_headed_abstracts, mentions_in
 from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
 from ..systems.contract import Added, AddedChunk, Delta
 from ..text.blocks import plain
-from ..text.normalize import Folded, fold, folded_data
+from ..text.normalize import Folded, fold, fold_to_bytes
 from ..text.words import stemmer, terms, words
 from .everything import portions
 from .trace_cache import TraceCache
@@ -52,7 +52,7 @@ class _NewNames:
         self.entities = list(new.values())
         self._keys = SoughtKeys([key.encode() for key in new], most_words)
 
-    def in_text(self, folded: Folded, names: list[int]) -> list[Occurrence]:
+    def find_in_text(self, folded: Folded, names: list[int]) -> list[Occurrence]:
         """Where some of them are mentioned in a text."""
         return [
             Occurrence(self.entities[name], folded.original(start), folded.original(end) - folded.original(start))
@@ -62,10 +62,10 @@ class _NewNames:
     def in_headings(self, record: DocumentRecord, outline: list[Section], names: list[int]) -> set[HeadingOccurrence]:
         """Those of some of them that the title and headings of a document mention."""
         occurrences: set[HeadingOccurrence] = set()
-        if not outline and not (record.title and self._keys.places(folded_data(plain(record.title)), names)):
+        if not outline and not (record.title and self._keys.places(fold_to_bytes(plain(record.title)), names)):
             return occurrences  # as of most
-        for headed in headed_abstracts(record, outline):
-            data = folded_data(headed.text)
+        for headed in iter_headed_abstracts(record, outline):
+            data = fold_to_bytes(headed.text)
             for name, start, end in self._keys.places(data, names):
                 occurrences.add(headed.occurrence(self.entities[name], " ".join(data[start:end].decode().split())))
         return occurrences
@@ -81,12 +81,12 @@ class Linker:
         self._mentions = mentions
         self._traces = traces
         self._name_words = state.settings.name_words
-        self._added: dict[int, RankedPlaces] = {}
-        self._removed: dict[int, RankedPlaces] = {}
+        self._added: dict[int, RankedTargets] = {}
+        self._removed: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}
         self._new: dict[int, Added] = {}
-        self._touched: dict[int, set[int]] = {}
-        self._unnamed: dict[int, set[int]] = {}
+        self._touched_chunks: dict[int, set[int]] = {}
+        self._unnamed_chunks: dict[int, set[int]] = {}
         self._mentioned: dict[int, list[AddedChunk]] = {}
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
@@ -98,7 +98,7 @@ class Linker:
             (self._removed, self._filter.remove_many),
             (self._added, self._filter.add_many),
         ):
-            self._learn_keys(addresses_by_entity)
+            self._load_keys(addresses_by_entity)
             entities = {self._keys[entity]: entity for entity in addresses_by_entity}
             keys = sorted(entities)
             if keys:
@@ -107,14 +107,14 @@ class Linker:
 
     def delta(self) -> Delta:
         """What has changed for those who follow the spine; to be called when all of it is written."""
-        for document in self._touched.keys() & self._mentioned.keys():
-            self._touched[document].update(chunk.id for chunk in self._mentioned.pop(document))
-        touched = set(chain.from_iterable(self._touched.values()))
+        for document in self._touched_chunks.keys() & self._mentioned.keys():
+            self._touched_chunks[document].update(chunk.id for chunk in self._mentioned.pop(document))
+        touched = set(chain.from_iterable(self._touched_chunks.values()))
         return Delta(
             list(self._new.values()),
-            self._touched,
+            self._touched_chunks,
             self._mentioned,
-            {chunk: entities for chunk, entities in self._unnamed.items() if chunk not in touched},
+            {chunk: entities for chunk, entities in self._unnamed_chunks.items() if chunk not in touched},
             self._names_added,
             self._names_removed,
             self._links,
@@ -165,7 +165,7 @@ class Linker:
         self._new[record.id] = Added(record, outline, added_chunks, parts)
         heading_rows: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
-        for headed in headed_abstracts(record, outline):
+        for headed in iter_headed_abstracts(record, outline):
             folded = fold(headed.text)
             folded_headings.append(folded.data)
             heading_rows.update(headed.occurrence(mention.entity, mention.key) for mention in self._mentions_in(folded))
@@ -180,12 +180,12 @@ class Linker:
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         rows = dict(zip(chunks, self._mentions.in_chunks(chunks), strict=True))
-        addresses_by_entity = mention_addresses(rows, chain.from_iterable(self._mentions.in_headings_of(ids)))
-        self._learn_keys(addresses_by_entity)
+        addresses_by_entity = mention_addresses(rows, chain.from_iterable(self._mentions.get_in_headings_many(ids)))
+        self._load_keys(addresses_by_entity)
         for entity, pairs in addresses_by_entity.items():
             self._removed.setdefault(entity, []).extend(pairs)
         for document in ids:
-            self._touched.pop(document, None)
+            self._touched_chunks.pop(document, None)
         self._mentions.remove(chunks, ids)
 
     def unlink_entities(self, gone: Mapping[int, str]) -> None:
@@ -201,12 +201,12 @@ class Linker:
         )
         owners = {abstract_id: abstract.document for abstract_id, abstract in abstracts_by_id.items()}
         documents = list(dict.fromkeys(owners.values()))
-        for document, heading_rows in zip(documents, self._mentions.in_headings_of(documents), strict=True):
+        for document, heading_rows in zip(documents, self._mentions.get_in_headings_many(documents), strict=True):
             remaining = [row for row in heading_rows if row.entity not in gone]
             if len(remaining) < len(heading_rows):
                 self._mentions.put_headings(document, remaining)
                 self.touch(document, self._state.documents.get(document).chunk_ids())
-        leaves = [abstract_id for abstract_id in entities_by_abstract if abstract_id < FIRST_UPPER]
+        leaves = [abstract_id for abstract_id in entities_by_abstract if abstract_id < FIRST_UPPER_ABSTRACT]
         chunks = [chunk for abstract_id in leaves for chunk in range(GROUP * abstract_id, GROUP * abstract_id + GROUP)]
         for chunk, rows in zip(chunks, self._mentions.in_chunks(chunks), strict=True):
             removed_rows = [row for row in rows if row.entity in gone]
@@ -215,12 +215,12 @@ class Linker:
                 if any(_inside(row, removed_row) for removed_row in removed_rows for row in remaining_rows):
                     self.touch(owners[chunk // GROUP], [chunk])
                 else:
-                    self._unnamed[chunk] = {row.entity for row in removed_rows}
+                    self._unnamed_chunks[chunk] = {row.entity for row in removed_rows}
 
     def touch(self, document: int, chunks: Iterable[int]) -> None:
         """Say that of chunks of a document something has changed besides their texts."""
         if document not in self._new:
-            self._touched.setdefault(document, set()).update(chunks)
+            self._touched_chunks.setdefault(document, set()).update(chunks)
 
     def link_older(self, new: Mapping[str, int]) -> None:
         """Find names that have just become known in the documents already stored, through the postings."""
@@ -262,7 +262,7 @@ class Linker:
         mentioned: dict[int, list[AddedChunk]] = {}
         for document, some in candidates.items():
             for (chunk, record, name_numbers), text in zip(some, texts[document], strict=True):
-                occurrences = names.in_text(fold(text), name_numbers)
+                occurrences = names.find_in_text(fold(text), name_numbers)
                 if occurrences:  # else the words of a name stand apart, or in a heading
                     mentioned.setdefault(document, []).append(
                         AddedChunk(chunk, text.encode(), record.section, occurrences)
@@ -297,7 +297,7 @@ class Linker:
         self._keys.update((mention.entity, mention.key) for mention in mentions)
         return mentions
 
-    def _learn_keys(self, entities: Iterable[int]) -> None:
+    def _load_keys(self, entities: Iterable[int]) -> None:
         """Have the normal forms of some entities at hand."""
         missing = [entity for entity in entities if entity not in self._keys]
         if missing:

@@ -15,18 +15,25 @@ from typing import Any
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..extraction.extraction import ChunkedDocument, Extracted, cut, derive_chunked, vectors_for, with_vectors
+from ..extraction.extraction import (
+    ChunkedDocument,
+    Extracted,
+    add_vectors_to_digest,
+    collect_vectors,
+    cut,
+    derive_chunked,
+)
 from ..extraction.validation import ValidDocument
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, unit_rows
-from ..systems.chunk_texts import context_facts, has_context
-from ..systems.derivation import texts_without_vectors, with_parts
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, normalize_rows
+from ..systems.chunk_texts import has_context, list_context_facts
+from ..systems.derivation import derive_parts, list_missing_texts
 from ..systems.fact import Key, StatedFact, Value
 from ..systems.kept_derivations import kept_derivations
 from . import facts
-from .embedding_reuse import derived_vectors, reusable_embeddings, text_of
+from .embedding_reuse import find_reusable_embeddings, read_derived_vectors, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Pending:
     _of_documents: list[dict[Any, Any]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._of_documents = [self.facts[fact.name] for fact in facts.of_documents()]
+        self._of_documents = [self.facts[fact.name] for fact in facts.iter_document_kinds()]
 
     def __bool__(self) -> bool:
         return any((self.documents, *self.facts.values(), self.origins, self.files))
@@ -125,7 +132,7 @@ class Pending:
         pending_documents = [document for document in self.documents.values() if isinstance(document, Waiting)]
         self.documents.update(
             (derived_document.given.key, derived_document)
-            for derived_document in derived_together(pending_documents, settings)
+            for derived_document in derive_documents(pending_documents, settings)
         )
 
     def release(self) -> None:
@@ -162,18 +169,18 @@ def begin(
     if vectors is None:
         return Waiting(given, chunked, origin=origin)
     try:
-        rows = unit_rows(vectors, settings.dimension, len(chunked.chunks))
+        rows = normalize_rows(vectors, settings.dimension, len(chunked.chunks))
     except InputError as error:
         raise InputError(f"document {given.key!r}: {error}") from None
     if isinstance(chunked, Extracted):
-        given, chunked = with_vectors(given, rows), with_vectors(chunked, rows)
+        given, chunked = add_vectors_to_digest(given, rows), add_vectors_to_digest(chunked, rows)
     else:
-        chunked = chunked.with_vectors(rows)
+        chunked = chunked.add_vectors_to_digest(rows)
         given = chunked.given
     return Waiting(given, chunked, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
 
 
-def derived_together(documents: Sequence[Waiting], settings: FixedSettings) -> list[Prepared]:
+def derive_documents(documents: Sequence[Waiting], settings: FixedSettings) -> list[Prepared]:
     """Some documents with all that follows from each alone; their prose is parsed together. Raises LanguageError."""
     chunked_documents = [document.cut or cut(document.given, settings) for document in documents]
     derived = iter(derive_chunked([item for item in chunked_documents if isinstance(item, ChunkedDocument)], settings))
@@ -196,7 +203,7 @@ def prepare(
 
     Raises InputError for vectors that do not fit, and what :func:`~kvstore.extraction.extraction.derive` raises.
     """
-    return derived_together([begin(given, settings, vectors, origin)], settings)[0]
+    return derive_documents([begin(given, settings, vectors, origin)], settings)[0]
 
 
 def embedded(
@@ -217,7 +224,7 @@ def embedded(
         derived_documents, missing = [], []
         for document in documents:
             document_facts = facts_of.get(document.extracted.key, {})
-            extracted = with_parts(document.extracted, settings, derivations, document_facts)
+            extracted = derive_parts(document.extracted, settings, derivations, document_facts)
             parts, previous_parts = extracted.parts, document.extracted.parts
             reusable_vectors = {
                 name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
@@ -229,7 +236,7 @@ def embedded(
                 updated = replace(document, extracted=extracted, vectors=reusable_vectors)
             derived_documents.append(updated)
             missing.append(
-                texts_without_vectors(updated.extracted, updated.vectors, settings, derivations, document_facts)
+                list_missing_texts(updated.extracted, updated.vectors, settings, derivations, document_facts)
             )
         if not any(missing):
             return derived_documents
@@ -237,8 +244,8 @@ def embedded(
             (derived_document.extracted.key, set(chain(*missing_texts.values())))
             for derived_document, missing_texts in zip(derived_documents, missing, strict=True)
         )
-        kept = reusable_embeddings(stored, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts))
-    vectors = vectors_for(missing, embed, kept)
+        kept = find_reusable_embeddings(stored, ((key, wanted_texts) for key, wanted_texts in texts if wanted_texts))
+    vectors = collect_vectors(missing, embed, kept)
     return [
         replace(document, vectors={**document.vectors, **updated})
         for document, updated in zip(derived_documents, vectors, strict=True)
@@ -261,7 +268,7 @@ def complete(
     followed_facts = {
         name for kept_derivation in derivations for name in kept_derivation.derivation.facts
     } & pending.facts.keys()
-    followed_facts |= {fact.name for fact in context_facts(state.settings)}
+    followed_facts |= {fact.name for fact in list_context_facts(state.settings)}
     facts_by_key: dict[str, dict[str, Any]] = {}
     for name in followed_facts:
         for key, value in pending.facts[name].items():
@@ -290,8 +297,10 @@ def complete(
             document_text = replace(previous_text, facts=current_facts)
             part = kept_derivation.derive(document_text, state.settings)
             texts = kept_derivation.texts(part, document_text, state.settings)
-            known_vectors.update(derived_vectors(state, record, set(texts)) | (reuse(key, set(texts)) if reuse else {}))
+            known_vectors.update(
+                read_derived_vectors(state, record, set(texts)) | (reuse(key, set(texts)) if reuse else {})
+            )
             part_labels.append((key, kept_derivation.label, part))
             missing.append({kept_derivation.label: texts})
-    for (key, label, part), vectors in zip(part_labels, vectors_for(missing, embed, known_vectors), strict=True):
+    for (key, label, part), vectors in zip(part_labels, collect_vectors(missing, embed, known_vectors), strict=True):
         pending.parts.setdefault(key, {})[label] = (part, vectors[label])

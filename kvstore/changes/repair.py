@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import CorruptionError, InputError, KvstoreError
-from ..extraction.extraction import Extracted, extract, vectors_for, with_vectors
-from ..extraction.own_chunks import unpacked_chunks
+from ..extraction.extraction import Extracted, add_vectors_to_digest, collect_vectors, extract
+from ..extraction.own_chunks import unpack_chunks
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, ReadTransaction, WriteTransaction
@@ -38,14 +38,14 @@ from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from ..systems import INDEXES, store_tables
-from ..systems.chunk_texts import context_facts
-from ..systems.derivation import texts_without_vectors, with_parts
+from ..systems.chunk_texts import list_context_facts
+from ..systems.derivation import derive_parts, list_missing_texts
 from ..systems.fact import DocumentFact, StatedFact
 from ..systems.kept_derivations import kept_derivations
-from ..systems.versions import put_versions
+from ..systems.versions import write_versions
 from . import facts
 from .changes import Changes
-from .embedding_reuse import derived_vectors
+from .embedding_reuse import read_derived_vectors
 from .pending import Pending, Prepared, complete
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -92,7 +92,7 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
         lost = before.pass_over_damage()
         lost += _describe_lost_pages(before)
         with State(before, settings) as state:
-            rebuilt = _Rebuild(state, view, embed).run()
+            rebuilt = _Rebuilder(state, view, embed).run()
         rebuilt.lost[:0] = lost
         return rebuilt
 
@@ -114,7 +114,7 @@ def _describe_lost_pages(before: ReadTransaction) -> Iterator[str]:
             yield f"records of table {table}: {damage}; restore a backup, or put again what is missing"
 
 
-class _Rebuild:
+class _Rebuilder:
     def __init__(self, before: State, view: WriteTransaction, embed: Embed) -> None:
         self._before = before
         self._view = view
@@ -135,10 +135,10 @@ class _Rebuild:
         put_settings(self._view, self._settings)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
-        self._report.lost += IndexWriter(self._view).carry_over(Indexes(self._before.lmdb), INDEXES.values())
-        put_versions(self._view)
+        self._report.lost += IndexWriter(self._view).carry_over_all(Indexes(self._before.lmdb), INDEXES.values())
+        write_versions(self._view)
         self._kept = kept_derivations(self._view)
-        self._carry_written()
+        self._carry_written_texts()
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
@@ -148,17 +148,17 @@ class _Rebuild:
                 pending = Pending()
                 for key, value in batch:
                     pending.state(fact, key, value)
-                complete(pending, changes.state, self._embed, self._derived_before)
+                complete(pending, changes.state, self._embed, self._read_old_vectors)
                 changes.apply(pending)
-        changes.filter.fold_temperatures(self._temperatures())
+        changes.filter.fold_temperatures(self._read_temperatures())
         changes.finish()
         return self._report
 
-    def _carry_written(self) -> None:
+    def _carry_written_texts(self) -> None:
         """Take over what language models have written: kept by content, it is as right as it was, and costs money."""
         old_texts, new_texts = WrittenTexts(self._before.lmdb), WrittenTextWriter(self._view)
         for content in old_texts.contents():
-            written = self._attempt("a text that a model wrote", old_texts.get, content)
+            written = self._try_read("a text that a model wrote", old_texts.get, content)
             if written is not None:
                 new_texts.carry(content, written)
 
@@ -167,13 +167,13 @@ class _Rebuild:
         try:
             old = Counters.load(self._before.lmdb)
         except KvstoreError:
-            old = self._counters_from_keys()
+            old = self._derive_counters()
         next_ids = {
             field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")
         }
         return Counters(change=old.change, hits=old.hits, **next_ids)
 
-    def _counters_from_keys(self) -> Counters:
+    def _derive_counters(self) -> Counters:
         """Ids beyond all that are in use, and a change beyond all, where the counters themselves are damaged."""
 
         def beyond(table: str) -> int:
@@ -201,15 +201,15 @@ class _Rebuild:
         rows: set[bytes] = set()
         for row, _ in self._before.lmdb.scan(tables.DOCUMENTS):
             rows.add(row)
-            read = self._attempt(facts.DOCUMENTS.place(row), self._extracted, records.U64.unpack(row)[0])
+            read = self._try_read(facts.DOCUMENTS.place(row), self._extracted, records.U64.unpack(row)[0])
             if read is None:
                 continue
             batch.append(read)
             size += max(1, len(read[1].chunks))
             if size >= _PORTION:
-                yield self._prepared(batch)
+                yield self._prepare_documents(batch)
                 batch, size = [], 0
-        yield self._prepared(batch)
+        yield self._prepare_documents(batch)
         with suppress(KvstoreError):  # where the keys are damaged too, the damaged pages are named
             for key in list(self._before.documents.keys()):
                 number = self._before.documents.identify(key)
@@ -228,7 +228,7 @@ class _Rebuild:
             meta=record.meta,
             format=record.format,
             left_out=record.left_out,
-            chunks=unpacked_chunks(record.own_chunks),
+            chunks=unpack_chunks(record.own_chunks),
         )
         vectors = self._vectors(record, extracted)
         if record.own_vectors:
@@ -237,8 +237,8 @@ class _Rebuild:
                     f"document {record.key!r}: the vectors it was put with; put it again with them"
                 )
             else:
-                extracted = with_vectors(extracted, vectors)
-        return record, with_parts(extracted, self._settings, self._kept), vectors
+                extracted = add_vectors_to_digest(extracted, vectors)
+        return record, derive_parts(extracted, self._settings, self._kept), vectors
 
     def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
         """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
@@ -248,38 +248,38 @@ class _Rebuild:
             if spans != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
                 return None
             rows = [(chunk.block, chunk.row) for chunk in chunk_records]
-            if self._before.vectors.ids_at(rows) != list(record.chunk_ids()):
+            if self._before.vectors.get_ids(rows) != list(record.chunk_ids()):
                 return None
             vectors = self._before.vectors.gather(rows)
         except KvstoreError:
             return None
         return vectors if np.isfinite(vectors).all() else None
 
-    def _context_of(self, record: DocumentRecord) -> dict[str, Any]:
+    def _read_context(self, record: DocumentRecord) -> dict[str, Any]:
         """What is stated of a document that the vectors of its chunks are made with, as far as it can be read."""
-        names = {fact.name for fact in context_facts(self._settings)}
+        names = {fact.name for fact in list_context_facts(self._settings)}
         with suppress(KvstoreError):
-            document_facts = facts.stated_of(self._before, record) if names else ()
+            document_facts = facts.iter_document_facts(self._before, record) if names else ()
             return {fact.name: value for fact, value in document_facts if fact.name in names}
         return {}
 
-    def _derived_before(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+    def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
         """The stored vectors of those of some texts that are derived of a document."""
         with suppress(KvstoreError):  # what cannot be read is embedded anew
             record = self._before.documents.find(key)
-            return {} if record is None else derived_vectors(self._before, record, texts)
+            return {} if record is None else read_derived_vectors(self._before, record, texts)
         return {}
 
-    def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
+    def _prepare_documents(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
         old_vectors: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in waiting:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
-            context = self._context_of(record) if vectors is None else {}
-            missing.append(texts_without_vectors(extracted, old_vectors[-1], self._settings, self._kept, context))
-            carried_vectors.update(self._derived_before(record.key, set(chain(*missing[-1].values()))))
-        new_vectors = vectors_for(missing, self._embed, carried_vectors)
+            context = self._read_context(record) if vectors is None else {}
+            missing.append(list_missing_texts(extracted, old_vectors[-1], self._settings, self._kept, context))
+            carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing[-1].values()))))
+        new_vectors = collect_vectors(missing, self._embed, carried_vectors)
         prepared: list[Prepared] = []
         for (record, extracted, _), old, new in zip(waiting, old_vectors, new_vectors, strict=True):
             has_vectors = bool(old)
@@ -293,7 +293,7 @@ class _Rebuild:
     def _facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """The facts of a kind that can be read, of those of documents the ones of which the document can."""
         for row, _ in self._before.lmdb.scan(fact.tables[0]):
-            entry = self._attempt(fact.place(row), fact.read, self._before, row)
+            entry = self._try_read(fact.place(row), fact.read, self._before, row)
             if entry is None:
                 continue
             if isinstance(fact, DocumentFact) and documents.find(entry[0]) is None:
@@ -301,14 +301,14 @@ class _Rebuild:
             else:
                 yield entry
 
-    def _temperatures(self) -> Mapping[str, int]:
+    def _read_temperatures(self) -> Mapping[str, int]:
         try:
             entries = self._before.filter.keys()
             return {key: entry.temperature for key, entry in entries if entry.temperature}
         except KvstoreError:
             return {}  # counts may be lost, data never
 
-    def _attempt(self, what: str, read: Callable[..., Read], *place: Any) -> Read | None:
+    def _try_read(self, what: str, read: Callable[..., Read], *place: Any) -> Read | None:
         try:
             return read(*place)
         except (CorruptionError, InputError, ValueError) as error:

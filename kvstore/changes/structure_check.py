@@ -42,10 +42,10 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
             for structure in structures():
                 for table in structure.tables:
                     try:
-                        if not _same_records(state.lmdb, snapshot, table.name):
+                        if not _has_same_records(state.lmdb, snapshot, table.name):
                             # Anew: nothing that other views have kept is what is on disk.
                             with State(state.lmdb, state.settings) as stored_state:
-                                yield from _differences(structure, table.name, stored_state, expected_state)
+                                yield from _describe_differences(structure, table.name, stored_state, expected_state)
                     except KvstoreError as error:
                         yield str(error)
 
@@ -64,7 +64,7 @@ def _follow(state: State, write: Any, delta: Delta) -> None:
         structure.follower(state, write).follow(delta)
 
 
-def _same_records(stored: View, made: View, table: str) -> bool:
+def _has_same_records(stored: View, made: View, table: str) -> bool:
     if stored.count(table) != made.count(table):
         return False
     return all(
@@ -73,7 +73,7 @@ def _same_records(stored: View, made: View, table: str) -> bool:
     )
 
 
-def _differences(structure: Structure[Any], table: str, stored: State, made: State) -> Iterator[str]:
+def _describe_differences(structure: Structure[Any], table: str, stored: State, made: State) -> Iterator[str]:
     def rows(state: State) -> Iterable[DumpRow]:
         return structure.dump(state.part(structure), Internal())[table]
 

@@ -12,13 +12,13 @@ from ..settings import FixedSettings
 from ..storage.environment import Environment, WriteTransaction
 from ..structures.state import State
 from ..systems import structures
-from ..systems.versions import outdated, put_versions
+from ..systems.versions import outdated, write_versions
 from .everything import everything
 
 _log = logging.getLogger("kvstore")
 
 
-def make_outdated(environment: Environment, settings: FixedSettings) -> None:
+def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
     """Make every structure that the store has not as this kvstore maintains it; raises LockTimeoutError and
     StoreFullError, and the store is as before then."""
 
@@ -33,7 +33,7 @@ def make_outdated(environment: Environment, settings: FixedSettings) -> None:
             for delta in everything(state, state.documents.scan()):
                 for follower in followers:
                     follower.follow(delta)
-        put_versions(view)
+        write_versions(view)
         _log.info("%s: made anew: %s", environment.path, ", ".join(sorted(names)))
 
     environment.write_with_growth(run)

@@ -18,7 +18,7 @@ from ..structures.filter.entity_filter import TextTraces
 #: Bytes of traces that are kept at most: those of some 80,000 chunks of 80 words.
 MOST_BYTES = 24 << 20
 #: A change number grows by more than this where REPAIR has made the counters anew, and ids perhaps come again.
-_JUMP = 1 << 32
+_MAX_CHANGE_STEP = 1 << 32
 
 
 class TraceCache:
@@ -31,7 +31,7 @@ class TraceCache:
 
     def begin(self, counters: Counters) -> None:
         """Forget what a transaction has noted that did not commit; ``counters`` are those that the next begins with."""
-        is_reset = counters.change > self._change + _JUMP
+        is_reset = counters.change > self._change + _MAX_CHANGE_STEP
         self._traces.forget_from(0 if is_reset else min(self._committed, counters.next_document))
         self._change = counters.change
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from ..errors import KvstoreError
-from ..structures.derived_parts import vector_id
+from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE, Ids, Vectors
-from ..systems.kept_derivations import KeptDerivation, stored_derivations
+from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
 from .embedding_reuse import text_of
 
 
@@ -33,7 +33,7 @@ def check_blocks(state: State, vectors: Vectors, take: Callable[[int, Ids], obje
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """What is wrong with the parts of documents and their vectors; ``documents`` are all that are stored."""
-    for kept_derivation in stored_derivations(state.lmdb):
+    for kept_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.derived_parts(kept_derivation.derivation), kept_derivation.name
         used_rows: list[int] = []
         yield from check_blocks(state, parts.vectors, partial(_count, used_rows))
@@ -43,7 +43,9 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
             if document not in documents:
                 yield f"{name}: something is kept of document {document}, which is not stored"
                 continue
-            if parts.vectors.ids_at(vector_places) != [vector_id(document, text) for text in range(len(vector_places))]:
+            if parts.vectors.get_ids(vector_places) != [
+                to_vector_id(document, text) for text in range(len(vector_places))
+            ]:
                 yield f"{name}: the vectors of document {document} are not where it says"
             if not kept_derivation.maintained:
                 continue
@@ -58,7 +60,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
             yield f"{name}: {sum(used_rows)} vectors are stored, the documents have {texts}"
 
 
-def _check_part(state: State, one: KeptDerivation, document: int, part: Any, vectors: int) -> Iterator[str]:
+def _check_part(state: State, one: StoredDerivation, document: int, part: Any, vectors: int) -> Iterator[str]:
     try:
         text = text_of(state, state.documents.get(document), one.derivation.facts)
         faults = list(one.derivation.faults(part, text))

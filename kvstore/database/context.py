@@ -66,9 +66,9 @@ class Context:
         return self.store.trace_cache
 
     @property
-    def embedder_given(self) -> bool:
+    def has_own_embedder(self) -> bool:
         """Whether the embedder is an object of the program's own, which no other process has."""
-        return self.store.embedder_given
+        return self.store.has_own_embedder
 
     def state(self) -> AbstractContextManager[State]:
         """The structures of the last commit, while the context is open."""
@@ -88,9 +88,9 @@ class Context:
             return None
         cached = self._reranker
         if cached is None or cached[0] != reranker_name:
-            from ..retrieval.reranking import reranker_named
+            from ..retrieval.reranking import make_reranker
 
-            self._reranker = cached = reranker_name, reranker_named(reranker_name)
+            self._reranker = cached = reranker_name, make_reranker(reranker_name)
         return cached[1]
 
     def count_hits(self, keys: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class Context:
             self.hits.add(keys)
 
     @contextmanager
-    def record_nothing(self) -> Iterator[None]:
+    def pause_recording(self) -> Iterator[None]:
         """Record nothing of what this thread looks up within the block: no temperatures and no last LOOKUP."""
         last_lookup = self.last_lookup
         try:

@@ -24,10 +24,10 @@ import numpy.typing as npt
 from ..arguments import (
     MAX_DIGITS,
     check_clauses,
+    check_integer,
     check_options,
     check_path,
     check_text,
-    check_whole,
     checked,
     is_representable,
     shown,
@@ -63,13 +63,13 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class _AsInTransaction:
+class _OneShotMethod:
     """A method of a database that is called, and documented, as one of a transaction is; made when it is first asked
     for, because whoever only reads needs no transaction."""
 
     def __init__(self, of: Callable[[type[Transaction]], Callable[..., Any]], does: Callable[..., Any]) -> None:
         self._of = of
-        self._does = does
+        self._run = does
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
@@ -77,13 +77,13 @@ class _AsInTransaction:
     def __get__(self, database: Database | None, owner: type | None = None) -> Callable[..., Any]:
         from .transaction import Transaction
 
-        method = checked(_declared_as(self._of(Transaction), self._does))
+        method = checked(_build_method(self._of(Transaction), self._run))
         setattr(self._owner, self._name, method)
         bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
         return bound_method
 
 
-def _declared_as(method: Callable[..., Any], does: Callable[..., Any]) -> Callable[..., Any]:
+def _build_method(method: Callable[..., Any], does: Callable[..., Any]) -> Callable[..., Any]:
     """What a function does, called as a method of a transaction, which it is given first."""
     signature = inspect.signature(method)
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
@@ -101,18 +101,18 @@ def _declared_as(method: Callable[..., Any], does: Callable[..., Any]) -> Callab
     return call
 
 
-def as_in(
+def copy_signature(
     of: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
 ) -> Callable[[Callable[..., Result]], Callable[Concatenate[Database, Parameters], Result]]:
     """A method of a database is called, and documented, as this one of a transaction is."""
 
     def declared(function: Callable[..., Result]) -> Any:
-        return _AsInTransaction(of, lambda method, self, *args, **named: function(self, *args, **named))
+        return _OneShotMethod(of, lambda method, self, *args, **named: function(self, *args, **named))
 
     return declared
 
 
-def one_shot(
+def make_one_shot(
     of: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]], *, models: bool = False
 ) -> Callable[Concatenate[Database, Parameters], Result]:
     """A method of a transaction as one of a database, which begins a transaction for it and commits that."""
@@ -121,7 +121,7 @@ def one_shot(
         with self.transaction(models=models) as transaction:
             return method(transaction, *args, **named)
 
-    descriptor: Any = _AsInTransaction(of, call)
+    descriptor: Any = _OneShotMethod(of, call)
     return descriptor  # type: ignore[no-any-return]
 
 
@@ -135,7 +135,7 @@ class Database(Queryable):
         #: The transaction that was begun last; its thread alone may use it.
         self._last_transaction: weakref.ref[Transaction] | None = None
         #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
-        self._begun_by = threading.local()
+        self._open_transactions = threading.local()
         self._closing = False
         with store.lock:
             store.environment.require_open()
@@ -303,21 +303,21 @@ class Database(Queryable):
     @property
     def _begun(self) -> Transaction | None:
         """The transaction that BEGIN opened in this thread."""
-        return getattr(self._begun_by, "transaction", None)
+        return getattr(self._open_transactions, "transaction", None)
 
     @_begun.setter
     def _begun(self, transaction: Transaction | None) -> None:
-        self._begun_by.transaction = transaction
+        self._open_transactions.transaction = transaction
 
     @property
-    def _begun_elsewhere(self) -> str | None:
+    def _other_transaction_thread(self) -> str | None:
         """The name of the other thread that has a transaction open, where one has."""
         transaction = None if self._last_transaction is None else self._last_transaction()
-        return None if transaction is None else transaction._other_owner()
+        return None if transaction is None else transaction._get_other_owner()
 
     # Changes, each in a transaction of its own
 
-    @as_in(lambda transaction: transaction.put)
+    @copy_signature(lambda transaction: transaction.put)
     def put(
         self,
         key: str,
@@ -343,9 +343,9 @@ class Database(Queryable):
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
 
-    @as_in(lambda transaction: transaction.put_many)
+    @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
-        from ..changes.pending import begin, derived_together, embedded
+        from ..changes.pending import begin, derive_documents, embedded
         from .given_documents import given_documents
         from .transaction import Transaction
 
@@ -369,7 +369,7 @@ class Database(Queryable):
                     pending_documents[index] = begin(
                         checked_document.document, self.settings, checked_document.vectors, checked_document.origin
                     )
-        prepared = derived_together(list(pending_documents.values()), self.settings)
+        prepared = derive_documents(list(pending_documents.values()), self.settings)
         embedded_documents = embedded(prepared, self.settings, self._context.state, self._context.embed)
         changes = [False] * len(checked_documents)
         if embedded_documents:
@@ -378,18 +378,18 @@ class Database(Queryable):
                     changes[index] = transaction._put(document)
         return changes
 
-    update = one_shot(lambda transaction: transaction.update, models=True)
-    delete = one_shot(lambda transaction: transaction.delete)
-    delete_many = one_shot(lambda transaction: transaction.delete_many)
-    delete_where = one_shot(lambda transaction: transaction.delete_where)
-    set_origins = one_shot(lambda transaction: transaction.set_origins)
-    put_triples = one_shot(lambda transaction: transaction.put_triples)
-    put_edge = one_shot(lambda transaction: transaction.put_edge)
-    delete_edge = one_shot(lambda transaction: transaction.delete_edge)
-    alias = one_shot(lambda transaction: transaction.alias)
-    drop_alias = one_shot(lambda transaction: transaction.drop_alias)
-    merge = one_shot(lambda transaction: transaction.merge)
-    unmerge = one_shot(lambda transaction: transaction.unmerge)
+    update = make_one_shot(lambda transaction: transaction.update, models=True)
+    delete = make_one_shot(lambda transaction: transaction.delete)
+    delete_many = make_one_shot(lambda transaction: transaction.delete_many)
+    delete_where = make_one_shot(lambda transaction: transaction.delete_where)
+    set_origins = make_one_shot(lambda transaction: transaction.set_origins)
+    put_triples = make_one_shot(lambda transaction: transaction.put_triples)
+    put_edge = make_one_shot(lambda transaction: transaction.put_edge)
+    delete_edge = make_one_shot(lambda transaction: transaction.delete_edge)
+    alias = make_one_shot(lambda transaction: transaction.alias)
+    drop_alias = make_one_shot(lambda transaction: transaction.drop_alias)
+    merge = make_one_shot(lambda transaction: transaction.merge)
+    unmerge = make_one_shot(lambda transaction: transaction.unmerge)
 
     # Files in and out
 
@@ -471,7 +471,7 @@ class Database(Queryable):
         check_options("options", options.get("options"))
         destination = IngestDestination(self._context, self._begin)
         settle = self._context.store.growth.settle
-        return ingestion(destination, _given(paths), include=_patterns(include), then=settle, **options)
+        return ingestion(destination, _given(paths), include=_list_patterns(include), then=settle, **options)
 
     def forecast_ingest(
         self,
@@ -494,7 +494,7 @@ class Database(Queryable):
 
         check_options("options", options)
         return forecast(
-            IngestDestination(self._context, self._begin), _given(paths), format, options or {}, _patterns(include)
+            IngestDestination(self._context, self._begin), _given(paths), format, options or {}, _list_patterns(include)
         )
 
     def extract(
@@ -525,7 +525,7 @@ class Database(Queryable):
         asked = self._context.language_model(model)
         if asked is None:
             raise InputError("EXTRACT needs a language model; name one with MODEL (model=), or SET model")
-        extraction = self._extraction(kind, share, within, by, where, parameters)
+        extraction = self._prepare_extraction(kind, share, within, by, where, parameters)
         return extraction.run(asked, self._begin, progress)
 
     def forecast_extract(
@@ -544,9 +544,9 @@ class Database(Queryable):
         >>> forecast.passages, forecast.calls
         (2, 2)
         """
-        return self._extraction(kind, share, within, by, where, parameters).forecast()
+        return self._prepare_extraction(kind, share, within, by, where, parameters).forecast()
 
-    def _extraction(
+    def _prepare_extraction(
         self,
         kind: str,
         share: float | None,
@@ -555,14 +555,14 @@ class Database(Queryable):
         where: str | Mapping[str, Any] | None,
         parameters: Sequence[Any] | Mapping[str, Any],
     ) -> ModelExtraction:
-        from ..sql.document_filter import documents_where
-        from ..systems import written_fact_named
+        from ..sql.document_filter import filter_documents
+        from ..systems import get_written_fact
         from .model_extraction import ModelExtraction
 
         def allowed(state: State) -> Allowed | None:
-            return None if where is None else documents_where(state, where, parameters).allowed
+            return None if where is None else filter_documents(state, where, parameters).allowed
 
-        return ModelExtraction(self._context, written_fact_named(kind), allowed, share=share, within=within, by=by)
+        return ModelExtraction(self._context, get_written_fact(kind), allowed, share=share, within=within, by=by)
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
@@ -748,7 +748,7 @@ class Database(Queryable):
         self._require_writable("open it without readonly to refresh its indexes")
         writer = None
         if within is not None:
-            check_whole("within", within, 1)
+            check_integer("within", within, 1)
         if model is not None or within is not None:
             from ..models.structured import StructuredModel
 
@@ -788,10 +788,10 @@ class Database(Queryable):
         >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
         [('strategy', 'adaptive'), ('top', 8)]
         """
-        from ..structures.language_version import fixed_settings
+        from ..structures.language_version import list_fixed_settings
 
         with self.state() as view:
-            fixed = fixed_settings(view)
+            fixed = list_fixed_settings(view)
         return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
 
     def strategies(self) -> list[Strategy]:
@@ -810,9 +810,9 @@ class Database(Queryable):
         >>> store.describe_strategy("lexical").name
         'lexical'
         """
-        from ..systems import strategy_named
+        from ..systems import get_strategy
 
-        return strategy_named(name)
+        return get_strategy(name)
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting of this session; raises InputError for an unknown name or a bad value.
@@ -824,13 +824,13 @@ class Database(Queryable):
         if isinstance(value, int) and not is_representable(value):
             raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {shown(value)}")
         if name == "strategy":
-            from ..systems import strategy_named
+            from ..systems import get_strategy
 
-            value = strategy_named(str(value)).name
+            value = get_strategy(str(value)).name
         if name == "reranker":
-            from ..retrieval.reranking import reranker_named
+            from ..retrieval.reranking import make_reranker
 
-            reranker_named(str(value))
+            make_reranker(str(value))
         if name == "base_url" and value:
             from ..models.endpoint import check_address
 
@@ -838,7 +838,7 @@ class Database(Queryable):
         self._context.session = self._context.session.changed(name, value)
 
 
-def _patterns(include: str | Sequence[str]) -> list[str]:
+def _list_patterns(include: str | Sequence[str]) -> list[str]:
     patterns = [include] if isinstance(include, str) else list(include)
     if not all(isinstance(pattern, str) and pattern for pattern in patterns):
         raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {shown(include)}")

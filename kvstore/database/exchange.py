@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from ..changes import facts
 from ..changes.facts import ExportReport, Given, ImportReport, report
-from ..changes.pending import Waiting, begin, derived_together, embedded
+from ..changes.pending import Waiting, begin, derive_documents, embedded
 from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
 from ..storage.new_file import new_file
@@ -132,7 +132,7 @@ class _Importer:
     def _read_line(self, file: BinaryIO, number: int) -> bytes:
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
-            raise self._failure(
+            raise self._make_error(
                 number, f"has more than {_MAX_LINE:,} bytes, the limit of a line; name a file that EXPORT wrote"
             )
         return line
@@ -140,11 +140,11 @@ class _Importer:
     def _check_header(self, line: bytes) -> None:
         header = self._parsed(1, line)
         if header.get("format") != FORMAT:
-            raise self._failure(
+            raise self._make_error(
                 1, f'an export begins with {{"format": "{FORMAT}", ...}}; name a file that EXPORT wrote'
             )
         if header.get("version") != VERSION:
-            raise self._failure(
+            raise self._make_error(
                 1,
                 f"this export is of version {header.get('version')!r}, this kvstore reads {VERSION}; update kvstore",
             )
@@ -153,20 +153,20 @@ class _Importer:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise self._failure(number, f"not JSON: {error}") from None
+            raise self._make_error(number, f"not JSON: {error}") from None
         if not isinstance(value, dict):
-            raise self._failure(number, "a line is one JSON object")
+            raise self._make_error(number, "a line is one JSON object")
         return value
 
     def _take(self, number: int, line: dict[str, Any]) -> None:
         with self._naming(number):
-            fact = facts.of_line(line)
+            fact = facts.find_line_kind(line)
         self._batch.lines += 1
         for name in [*fact.fields, *line]:
             if name not in fact.fields or not isinstance(line.get(name), fact.fields[name]):
                 names = ", ".join(fact.fields)
                 reason = f"the field {name!r} is missing or wrong; the line of {fact.name} has {names}"
-                raise self._failure(number, reason)
+                raise self._make_error(number, reason)
         with self._naming(number):
             key, value = fact.parse(line)
             if fact is facts.DOCUMENTS:
@@ -194,7 +194,7 @@ class _Importer:
         batch, self._batch = self._batch, _Batch()
         # Embedding takes most of the time: other writers need not wait for it.
         settings = self._context.settings
-        derived_documents = derived_together(self._changed(batch), settings)
+        derived_documents = derive_documents(self._changed(batch), settings)
         documents = embedded(derived_documents, settings, self._context.state, self._context.embed)
         counts = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
@@ -225,8 +225,8 @@ class _Importer:
         try:
             yield
         except (InputError, DocumentNotFoundError) as error:
-            raise self._failure(number, str(error)) from None
+            raise self._make_error(number, str(error)) from None
 
-    def _failure(self, number: int, reason: str) -> InputError:
+    def _make_error(self, number: int, reason: str) -> InputError:
         progress = f"lines 2 to {self._committed} are imported" if self._committed > 1 else "nothing is imported"
         return InputError(f"{self._path}, line {number}: {reason} ({progress})")

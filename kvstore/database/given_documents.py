@@ -15,7 +15,7 @@ from ..extraction.validation import ValidDocument, validate
 
 
 @dataclass(frozen=True, slots=True)
-class GivenDocument:
+class CheckedDocument:
     """One of many documents: checked, with the user's vectors, if any, and where it came from."""
 
     document: ValidDocument
@@ -31,7 +31,7 @@ class GivenDocument:
             yield
 
 
-def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[GivenDocument]:
+def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
     """Documents, each a mapping of the arguments of the method ``put`` by their names.
 
     Raises TypeError for arguments that it does not have, or that are missing, InputError for what cannot be a document;
@@ -50,7 +50,9 @@ def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
                 raise ArgumentError(f"put() is missing {missing[0]!r}")
             properties = {name: value for name, value in named.items() if name not in ("vectors", "origin")}
             checked_documents.append(
-                GivenDocument(validate(**properties), named.get("vectors"), named.get("origin"), number, len(mappings))
+                CheckedDocument(
+                    validate(**properties), named.get("vectors"), named.get("origin"), number, len(mappings)
+                )
             )
     return checked_documents
 

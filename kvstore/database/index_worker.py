@@ -18,19 +18,19 @@ from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
-from ..storage.index_file import files_of, path_of
-from ..storage.writer_lock import UpkeepThread
+from ..storage.index_file import list_files, path_of
+from ..storage.writer_lock import MaintenanceThread
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast
 from ..structures.indexes.generations import GenerationIndex
-from ..structures.indexes.index import FileIndex, Index, IndexRecord, checked_options
+from ..structures.indexes.index import FileIndex, Index, IndexRecord, validate_options
 from ..structures.indexes.index_building import IndexBuilder, ReportProgress
 from ..structures.indexes.index_reading import file_of
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
-from ..systems import INDEXES, generation_kinds, index_named
+from ..systems import INDEXES, get_index_kind, list_generation_kinds
 from ..systems.contract import MaintainedIndex
-from ..systems.versions import put_versions, require_maintained
+from ..systems.versions import require_maintained, write_versions
 
 if TYPE_CHECKING:
     from ..models.structured import StructuredModel
@@ -70,12 +70,12 @@ class Indexing:
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         #: By kind: before new chunks are numbered from here on, there cannot be enough of them outside the file.
-        self._enough_at: dict[str, int] = {}
+        self._next_due_chunk: dict[str, int] = {}
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
         index = _stated(kind)
-        options_by_kind = _shared_out([index, *_beside(index)], options)
+        options_by_kind = _split_options([index, *_beside(index)], options)
 
         def create(view: WriteView) -> None:
             require_maintained(view)
@@ -89,10 +89,10 @@ class Indexing:
             IndexWriter(view).put(index.begun(record, view))
             for companion in _beside(index):
                 IndexWriter(view).put(companion.begun(IndexRecord(companion, options_by_kind[companion.name]), view))
-            put_versions(view)
+            write_versions(view)
 
         self._environment.write_with_growth(create)
-        self._enough_at.pop(index.name, None)
+        self._next_due_chunk.pop(index.name, None)
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
@@ -100,9 +100,9 @@ class Indexing:
         index = _stated(kind)
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
-                raise _missing(index)
+                raise _make_missing_error(index)
         for part in (*_beside(index), index):
-            self._builder_of(part).drop(part, progress)
+            self._find_builder(part).drop(part, progress)
 
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
@@ -117,7 +117,7 @@ class Indexing:
             existing_indexes = [index for index in self._wanted(kind) if Indexes(snapshot).get(index) is not None]
         changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
-            for missing_index in (index for index in generation_kinds() if index not in existing_indexes):
+            for missing_index in (index for index in list_generation_kinds() if index not in existing_indexes):
                 self._generations.sweep(missing_index)
         if writer is not None:
             for generation_index in (index for index in existing_indexes if isinstance(index, GenerationIndex)):
@@ -144,7 +144,7 @@ class Indexing:
             named_indexes = [_stated(kind)]
             with self._environment.snapshot() as snapshot:
                 if Indexes(snapshot).get(named_indexes[0]) is None:
-                    raise _missing(named_indexes[0])
+                    raise _make_missing_error(named_indexes[0])
         return [part for index in named_indexes for part in (index, *_beside(index))]
 
     def sizes(self) -> dict[str, int]:
@@ -152,7 +152,7 @@ class Indexing:
         files = (name for name, kind in INDEXES.items() if isinstance(kind, FileIndex))
         paths = {kind: path_of(self._environment.path, kind) for kind in files}
         return {
-            f"index_{kind}_bytes": sum(file.stat().st_size for file in files_of(path))
+            f"index_{kind}_bytes": sum(file.stat().st_size for file in list_files(path))
             for kind, path in paths.items()
             if path.exists()
         }
@@ -164,10 +164,10 @@ class Indexing:
         index.
         """
         files = (kind for kind in INDEXES.values() if isinstance(kind, FileIndex))
-        due_kinds = [kind for kind in files if self._may_be_due(kind, next_chunk)]
+        due_kinds = [kind for kind in files if self._can_be_due(kind, next_chunk)]
         with self._lock:
             if due_kinds and self._thread is None and not self._stopped.is_set():
-                self._thread = UpkeepThread(target=self._extend, args=(due_kinds,), name="kvstore index")
+                self._thread = MaintenanceThread(target=self._extend, args=(due_kinds,), name="kvstore index")
                 self._thread.start()
 
     def stop(self) -> None:
@@ -178,8 +178,8 @@ class Indexing:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _may_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
-        if not kind.automatic or next_chunk < self._enough_at.get(kind.name, 0):
+    def _can_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
+        if not kind.automatic or next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:
             return self._builder.needed(kind) is not None
@@ -191,7 +191,7 @@ class Indexing:
             for kind in kinds:
                 _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)
                 try:
-                    while not self._cancelled() and self._extended(kind):
+                    while not self._is_cancelled() and self._extended(kind):
                         pass
                 except KvstoreError as error:
                     self._failed(kind, error)
@@ -204,16 +204,16 @@ class Indexing:
         record = self._builder.needed(kind)
         if record is None:
             return False
-        next_chunk, self._enough_at[kind.name] = self._builder.extension(kind, record)
-        is_due = self._enough_at[kind.name] <= next_chunk
-        return is_due and self._builder.refresh(kind, cancelled=self._cancelled)
+        next_chunk, self._next_due_chunk[kind.name] = self._builder.extension(kind, record)
+        is_due = self._next_due_chunk[kind.name] <= next_chunk
+        return is_due and self._builder.refresh(kind, cancelled=self._is_cancelled)
 
     def _failed(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
         file_of(self._open_indexes, kind).problem = str(error)
         return False
 
-    def _cancelled(self) -> bool:
+    def _is_cancelled(self) -> bool:
         # A program that ends without closing its store does not wait for an index.
         return self._stopped.is_set() or not threading.main_thread().is_alive()
 
@@ -221,9 +221,9 @@ class Indexing:
         if kind.automatic:
             self.stop()  # what is done here need not be done there
             self._stopped.clear()
-        return self._builder_of(kind).refresh(kind, progress)
+        return self._find_builder(kind).refresh(kind, progress)
 
-    def _builder_of(self, kind: Index) -> IndexFiller:
+    def _find_builder(self, kind: Index) -> IndexFiller:
         return next(builder for kind_class, builder in self._builders if isinstance(kind, kind_class))
 
 
@@ -232,7 +232,7 @@ def _beside(kind: Index) -> list[FileIndex[Any, Any]]:
     return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
 
 
-def _shared_out(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
+def _split_options(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
     """The options of each of some kinds that are made together, the first of them stated; raises InputError for one
     that none has, or out of range."""
     kinds_by_option: dict[str, Index] = {}
@@ -242,16 +242,16 @@ def _shared_out(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str,
     options_by_kind: dict[str, dict[str, Any]] = {kind.name: {} for kind in kinds}
     for name, value in options.items():
         options_by_kind[kinds_by_option.get(str(name).lower(), kinds[0]).name][name] = value
-    return {kind.name: checked_options(kind, options_by_kind[kind.name], kinds_by_option) for kind in kinds}
+    return {kind.name: validate_options(kind, options_by_kind[kind.name], kinds_by_option) for kind in kinds}
 
 
 def _stated(kind: str) -> Index:
     """The kind that a statement names; raises InputError."""
-    index = index_named(kind)
+    index = get_index_kind(kind)
     if isinstance(index, FileIndex) and index.beside:
         raise InputError(f"index {index.name} is made, refreshed and dropped with {index.beside}; name that one")
     return index
 
 
-def _missing(kind: Index) -> InputError:
+def _make_missing_error(kind: Index) -> InputError:
     return InputError(f"there is no index {kind.name}; CREATE INDEX makes it")

@@ -57,7 +57,7 @@ class IngestDestination:
     def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         from ..ingest.worker import Job
 
-        embedder = self.settings.embedder if embed and not self._context.embedder_given else None
+        embedder = self.settings.embedder if embed and not self._context.has_own_embedder else None
         environment = self._context.environment
         buffered = sorted(environment.buffer_reader.buffered.names)
         return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
@@ -79,7 +79,7 @@ class IngestDestination:
             for document in documents:
                 transaction._put(document)
             transaction.delete_many(deleted)
-            transaction._settle_files(files)
+            transaction._record_files(files)
         self._context.environment.release_pages()
 
     def join(self, found: Mapping[str, Sequence[RawFact]], more: Set[str]) -> tuple[dict[str, bool], list[Failure]]:
@@ -91,7 +91,7 @@ class IngestDestination:
             for key, raw_facts in found.items():
                 values_by_fact: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:
-                    fact = facts.of_line(raw_fact.line)
+                    fact = facts.find_line_kind(raw_fact.line)
                     assert isinstance(fact, StatedFact)  # readers of documents yield those
                     try:
                         _, value = fact.parse(raw_fact.line)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..arguments import check_whole
+from ..arguments import check_integer
 from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, ModelError, TokenLimitError
 from ..extraction.validation import PAIRS
 from ..models.llm import LanguageModel
@@ -21,8 +21,8 @@ from ..models.structured import StructuredModel
 from ..models.token_estimate import token_estimate
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
-from ..systems.chunk_choice import CHOOSERS, choose, worths_of
-from ..systems.chunked_text import stored_text
+from ..systems.chunk_choice import CHOOSERS, choose, score_chunks
+from ..systems.chunked_text import load_chunked_text
 from ..systems.written_passages import SourcePassage, WrittenFact, WrittenPassages
 from .context import Context
 from .transaction import Transaction
@@ -32,7 +32,7 @@ _FRAME = 20
 #: Documents of which the passages are kept at hand.
 _MOST_READ = 16
 #: Answers one after another that cannot be used, after which a model is not asked further.
-_MOST_INVALID = 10
+_MAX_INVALID_ANSWERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class ModelExtraction:
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
             raise InputError(f"SHARE is more than 0 and at most 1, not {share!r}")
         if within is not None:
-            check_whole("within", within, 1)
+            check_integer("within", within, 1)
         if by is not None and by.lower() not in CHOOSERS:
             raise InputError(f"there is no chooser {by!r}; BY takes {', '.join(CHOOSERS)}")
         self._context = context
@@ -184,7 +184,7 @@ class ModelExtraction:
             except InvalidAnswerError as problem:
                 failures.append(f"document {request.document!r}: {problem}")
                 num_invalid += 1
-                if num_invalid == _MOST_INVALID:
+                if num_invalid == _MAX_INVALID_ANSWERS:
                     raise _kept(problem, num_passages) from None
                 continue
             except ModelError as problem:
@@ -236,7 +236,7 @@ class ModelExtraction:
             if record is None or record.format == PAIRS:
                 return []
             if record.id not in self._read:
-                passages = self._fact.passages(stored_text(state, record, {}))
+                passages = self._fact.passages(load_chunked_text(state, record, {}))
                 self._read[record.id] = {passage.digest: passage for passage in passages}
                 if len(self._read) > _MOST_READ:
                     del self._read[next(iter(self._read))]
@@ -251,7 +251,7 @@ class ModelExtraction:
             overhead = self._fact.prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
             token_budget = self._room(items, overhead)
             open_items = [item for item in items if not item.written]
-            worths = self._worths(state, open_items, token_budget, overhead)
+            worths = self._compute_worths(state, open_items, token_budget, overhead)
         selected = _within(open_items, worths, token_budget, overhead)
         requests: dict[int, _Request] = {}
         for item, worth in sorted(selected, key=lambda pair: pair[0].window):
@@ -292,7 +292,7 @@ class ModelExtraction:
             num_documents += 1
             ids, window_tokens = list(record.chunk_ids()), math.inf
             own_passages = self._fact.stored(state, key) or WrittenPassages()
-            for passage in self._fact.passages(stored_text(state, record, {})):
+            for passage in self._fact.passages(load_chunked_text(state, record, {})):
                 tokens = _FRAME + sum(
                     token_estimate(printable(part)) + 1
                     for part in (passage.title or "", *passage.headings, passage.text)
@@ -322,19 +322,21 @@ class ModelExtraction:
         """How many tokens may be sent: of a share what was sent already is taken off."""
         if self._share is None:
             return self._within
-        total_cost = _cost(items, overhead)
-        return max(0, int(self._share * total_cost) - _cost([item for item in items if item.written], overhead))
+        total_cost = _estimate_cost(items, overhead)
+        return max(
+            0, int(self._share * total_cost) - _estimate_cost([item for item in items if item.written], overhead)
+        )
 
-    def _worths(self, state: State, items: Sequence[_Item], room: int | None, overhead: int) -> Sequence[float]:
+    def _compute_worths(self, state: State, items: Sequence[_Item], room: int | None, overhead: int) -> Sequence[float]:
         """What each passage is worth, which need not be known where all have room."""
-        if self._by is None and (room is None or _cost(items, overhead) <= room):
+        if self._by is None and (room is None or _estimate_cost(items, overhead) <= room):
             return [0.0] * len(items)
-        chunks, worths = worths_of(self._by or "confusability", state)
+        chunks, worths = score_chunks(self._by or "confusability", state)
         worth_by_chunk = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
         return [sum(worth_by_chunk[chunk] for chunk in item.chunks) for item in items]
 
 
-def _cost(items: Sequence[_Item], overhead: int) -> int:
+def _estimate_cost(items: Sequence[_Item], overhead: int) -> int:
     """About how many tokens it sends to have passages written."""
     return sum(item.tokens for item in items) + overhead * len({item.window for item in items})
 
@@ -344,7 +346,7 @@ def _within(
 ) -> list[tuple[_Item, float]]:
     """The passages to be written, with what they are worth: in the order of the documents, within ``room`` tokens."""
     pairs = list(zip(items, worths, strict=True))
-    if room is None or _cost(items, overhead) <= room:
+    if room is None or _estimate_cost(items, overhead) <= room:
         return pairs
     # A passage weighs its own tokens and its share of what its request would have around it, were it whole.
     window_sizes: dict[int, int] = {}

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..changes.compaction import Growth
 from ..errors import EmbedderError, KvstoreError, LockTimeoutError, TransactionError
-from ..storage.change_buffer import SOON_READ
+from ..storage.change_buffer import QUICK_READ_BYTES
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
 from ..structures.filter.filter_cache import FilterCache
@@ -156,7 +156,7 @@ class OpenStore:
         """Merge a change buffer so large that whoever opens the store next would notice."""
         with self.state() as view:
             buffered_bytes = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
-        if buffered_bytes > SOON_READ:
+        if buffered_bytes > QUICK_READ_BYTES:
             _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
@@ -235,11 +235,11 @@ class OpenStore:
         return self._embedder.load()
 
     @property
-    def embedder_given(self) -> bool:
+    def has_own_embedder(self) -> bool:
         """Whether the embedder is an object of the program's own, which no other process has."""
         return self._embedder.is_given
 
-    def give_embedder(self, embedder: Embedder) -> None:
+    def set_embedder(self, embedder: Embedder) -> None:
         """Use an embedder of the program's own from now on, unless there is one in use."""
         self._embedder.give(embedder)
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses, check_methods, check_text, check_whole, is_text
+from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import ArgumentError, InputError, ModelUnavailableError
 from ..retrieval.query import RERANKER, SEARCH_TOP, Clauses, Query, Strategy, check_options, get_reranker, split_options
 from ..structures.counters import Counters
-from ..structures.vectors.vectors import cosines, unit_rows
-from ..systems import INDEXES, index_named, overview_strategies, strategy_named
+from ..structures.vectors.vectors import cosines, normalize_rows
+from ..systems import INDEXES, get_index_kind, get_strategy, list_overview_strategies
 
 #: Rows that a method can be asked for at most.
-MOST_ROWS = 2**31 - 1
-_LARGEST_ID = 2**63 - 1
+MAX_ROWS = 2**31 - 1
+_MAX_ID = 2**63 - 1
 #: Chunks that a prompt has to have room for, lest segments take what others need.
-_LEAST_CHUNKS = 4
+_MIN_PROMPT_CHUNKS = 4
 
 if TYPE_CHECKING:
     from ..answering.answer import Answer, AnswerPieces
@@ -83,14 +83,14 @@ def _document(view: State, key: str) -> Document | None:
     )
 
 
-def _chunk_id(view: State, chunk: int | tuple[str, int]) -> int:
+def _find_chunk_id(view: State, chunk: int | tuple[str, int]) -> int:
     """The id of a chunk that is named in either way; one that no chunk has, where there is none."""
     if not isinstance(chunk, tuple):
         return chunk
     key, ordinal = chunk
     record = view.documents.find(key)
     chunk_id = None if record is None else next(islice(record.chunk_ids(), ordinal, None), None)
-    return _LARGEST_ID if chunk_id is None else chunk_id
+    return _MAX_ID if chunk_id is None else chunk_id
 
 
 class Queryable(ABC):
@@ -152,12 +152,12 @@ class Queryable(ABC):
         >>> store.count(), store.count("meta ->> 'year' >= ?", (2024,)), store.count({"year": {"$gte": 2024}})
         (2, 1, 1)
         """
-        from ..sql.document_filter import documents_where
+        from ..sql.document_filter import filter_documents
 
         with self.state() as view:
             if where is None:
                 return Counters.load(view.lmdb).documents
-            return len(documents_where(view, where, parameters).allowed)
+            return len(filter_documents(view, where, parameters).allowed)
 
     def vectors(self, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
         """The stored unit vectors of some chunks, in their order; shape (chunks, dimension).
@@ -171,14 +171,14 @@ class Queryable(ABC):
         """
         for chunk in chunks:
             if not isinstance(chunk, tuple):
-                check_whole("the id of a chunk", chunk, 0, _LARGEST_ID)
+                check_integer("the id of a chunk", chunk, 0, _MAX_ID)
                 continue
             if len(chunk) != 2:
                 raise ArgumentError(f"a chunk is its id, or (key of its document, number), not {chunk!r:.60}")
             check_text("the key of a chunk's document", chunk[0])
-            check_whole("the number of a chunk in its document", chunk[1], 0, _LARGEST_ID)
+            check_integer("the number of a chunk in its document", chunk[1], 0, _MAX_ID)
         with self.state() as view:
-            records = [view.chunks.find(_chunk_id(view, chunk)) for chunk in chunks]
+            records = [view.chunks.find(_find_chunk_id(view, chunk)) for chunk in chunks]
             missing = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
             if missing:
                 raise InputError(f"there is no chunk {missing[0]}; SELECT id, document, ordinal FROM chunks lists them")
@@ -213,14 +213,14 @@ class Queryable(ABC):
         (['coffee', 'tea'], ['tea'], ['coffee'], ['coffee'])
         """
         if limit is not None:
-            check_whole("limit", limit, 0, MOST_ROWS)
+            check_integer("limit", limit, 0, MAX_ROWS)
         with self.state() as view:
             if where is None:
                 return list(islice(view.documents.keys(prefix), limit))
-            from ..sql.document_filter import documents_where
+            from ..sql.document_filter import filter_documents
 
-            document_ids = documents_where(view, where, parameters).allowed.documents.tolist()
-            keys = view.documents.keys_of(document_ids)
+            document_ids = filter_documents(view, where, parameters).allowed.documents.tolist()
+            keys = view.documents.get_keys(document_ids)
             # In the order of their bytes, as those of all documents are.
             matching_keys = sorted(
                 (key for key in map(keys.__getitem__, document_ids) if key.startswith(prefix)), key=str.encode
@@ -233,11 +233,11 @@ class Queryable(ABC):
         >>> store.names("ind"), store.names("dar")
         (['India'], ['Darjeeling'])
         """
-        from ..text.normalize import entity_key
+        from ..text.normalize import to_entity_key
 
-        check_whole("limit", limit, 0, MOST_ROWS)
+        check_integer("limit", limit, 0, MAX_ROWS)
         with self.state() as view:
-            return [record.name for record in islice(view.entities.beginning(entity_key(prefix)), limit)]
+            return [record.name for record in islice(view.entities.beginning(to_entity_key(prefix)), limit)]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Where entities are found, the most telling places first; a name that is not known has none.
@@ -248,17 +248,17 @@ class Queryable(ABC):
         [('places', 'India')]
         """
         from ..retrieval.lookup import lookup
-        from ..text.normalize import entity_key
+        from ..text.normalize import to_entity_key
 
         if not names:
             raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
-        check_whole("limit", limit, 1)
+        check_integer("limit", limit, 1)
         with self.state() as view:
             locations: list[Location] = []
             for name in names:
                 rows = list(lookup(view, name, limit))
                 if rows:
-                    self._context.count_hits([entity_key(rows[0].entity)])
+                    self._context.count_hits([to_entity_key(rows[0].entity)])
                 locations += rows
         self._context.last_lookup = names
         return locations
@@ -291,20 +291,20 @@ class Queryable(ABC):
         """
         from ..retrieval.evidence import Relatives
         from ..retrieval.expansion import expand
-        from ..sql.nearby import no_entity
-        from ..text.normalize import entity_key
+        from ..sql.nearby import make_entity_error
+        from ..text.normalize import to_entity_key
 
         names = (entity,) if entity is not None else self._context.last_lookup
         if not names:
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
-        check_whole("depth", depth, 0)
-        check_whole("limit", limit, 1)
+        check_integer("depth", depth, 0)
+        check_integer("limit", limit, 1)
         with self.state() as view:
             rows = Relatives()
             for name in names:
                 rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
-            if not rows and entity is not None and not view.filter.find(entity_key(entity)):
-                raise no_entity(view, entity)
+            if not rows and entity is not None and not view.filter.find(to_entity_key(entity)):
+                raise make_entity_error(view, entity)
         return rows
 
     def neighbours(self, name: str, limit: int = 50) -> Neighbours:
@@ -316,16 +316,16 @@ class Queryable(ABC):
         >>> store.neighbours("Darjeeling")[0].name, store.neighbours("Darjeeling")[0].above
         ('India', ('places',))
         """
-        from ..sql.nearby import no_entity
+        from ..sql.nearby import make_entity_error
         from ..systems.passage_graph.neighbours import neighbours
-        from ..text.normalize import entity_key
+        from ..text.normalize import to_entity_key
 
-        check_whole("limit", limit, 1, MOST_ROWS)
+        check_integer("limit", limit, 1, MAX_ROWS)
         with self.state() as view:
-            key = entity_key(name)
+            key = to_entity_key(name)
             identity = view.resolve(key) if key else None
             if identity is None:
-                raise no_entity(view, name)
+                raise make_entity_error(view, name)
             return neighbours(view, identity, limit)
 
     def describe_document(self, key: str) -> dict[str, Any]:
@@ -384,17 +384,17 @@ class Queryable(ABC):
         >>> [(row.level, row.count) for row in store.outline("topics")]
         [(0, 2)]
         """
-        from ..structures.indexes.generations import GenerationIndex, Outline, bound_generation, outline_rows
+        from ..structures.indexes.generations import GenerationIndex, Outline, bind_generation, iter_outline_rows
 
-        check_whole("depth", depth, 1, MOST_ROWS)
-        index = index_named(kind)
+        check_integer("depth", depth, 1, MAX_ROWS)
+        index = get_index_kind(kind)
         if not isinstance(index, GenerationIndex) or not index.outlined:
             raise InputError(f"index {index.name} is no tree of groups")
         with self.state() as view:
-            bound = bound_generation(view, index)
+            bound = bind_generation(view, index)
             if bound is None:
                 raise InputError(f"there is no index {index.name} that is built; CREATE INDEX or REFRESH makes it")
-            return Outline(outline_rows(index.outline(bound), depth))
+            return Outline(iter_outline_rows(index.outline(bound), depth))
 
     def dump(self) -> Iterator[str]:
         """The statements that make these documents, edges and aliases again in a new store of the same settings.
@@ -427,7 +427,7 @@ class Queryable(ABC):
         >>> store.nearest_names("Darjeling")
         ['Darjeeling']
         """
-        check_whole("limit", limit, 1, MOST_ROWS)
+        check_integer("limit", limit, 1, MAX_ROWS)
         from ..sql.nearby import near_names
 
         with self.state() as view:
@@ -495,7 +495,7 @@ class Queryable(ABC):
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = self._evidence(strategy, query)
-            return evidence, self._confidence(query, evidence, self._scored(query, evidence))
+            return evidence, self._weigh_confidence(query, evidence, self._scored(query, evidence))
 
     def ask(
         self,
@@ -522,7 +522,7 @@ class Queryable(ABC):
         from ..models.text_pieces import heard
 
         check_clauses("ask", clauses, Clauses.__annotations__)
-        return heard(self._asking(question, model, clauses)[1], on_text)
+        return heard(self._stream_answer(question, model, clauses)[1], on_text)
 
     def ask_pieces(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> AnswerPieces:
         """The answer of :meth:`ask` as an iterator of its text in pieces, as they come; then the whole is its
@@ -540,32 +540,32 @@ class Queryable(ABC):
         from ..answering.answer import AnswerPieces
 
         check_clauses("ask_pieces", clauses, Clauses.__annotations__)
-        return AnswerPieces(*self._asking(question, model, clauses))
+        return AnswerPieces(*self._stream_answer(question, model, clauses))
 
-    def _asking(
+    def _stream_answer(
         self, question: str, model: str | None, clauses: Clauses
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """What is found for a question, and the answer to come, with the pieces that a model writes."""
         # What answers is loaded by the first who wants an answer: to find needs none of it.
         from ..answering.answer import Answer, settled
-        from ..answering.extractive import not_answered
-        from ..answering.overviews import summed_up, sums_up
+        from ..answering.extractive import describe_nearest
+        from ..answering.overviews import build_overview, is_overview
 
         chosen = self._context.language_model(model)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             if chosen is not None:
-                self._for_prompt(query)
+                self._request_segments(query)
             evidence = self._evidence(strategy, query)
             scored = self._scored(query, evidence)
-            confidence = self._confidence(query, evidence, scored)
+            confidence = self._weigh_confidence(query, evidence, scored)
             if confidence.value < self._context.session.least_confidence:
-                text, citations = not_answered(evidence, confidence.unknown, confidence.formless)
+                text, citations = describe_nearest(evidence, confidence.unknown, confidence.formless)
                 abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
                 return evidence, settled(abstained)
             overview = None
-            if sums_up(question, evidence.hits):
-                overview = summed_up(evidence.hits, query.view, whole=query.within is not None)
+            if is_overview(question, evidence.hits):
+                overview = build_overview(evidence.hits, query.view, whole=query.within is not None)
 
         def answering() -> Generator[str, None, Answer]:
             # The state need not stay: a model may write for minutes.
@@ -576,7 +576,7 @@ class Queryable(ABC):
             if chosen is not None and evidence.hits:
                 use_cache = self._context.session.answer_cache
                 try:
-                    distilled = self._distilled(question, strategy, evidence, chosen, clauses)
+                    distilled = self._distill_evidence(question, strategy, evidence, chosen, clauses)
                     if distilled.hits:
                         prompt = self._prompt(distilled, query)
                         answer = yield from writing(distilled, prompt, chosen, kept=use_cache, trace=query.trace)
@@ -587,7 +587,7 @@ class Queryable(ABC):
                 problem += " This answer is extractive."
             with query.trace.step("choose sentences") as step:
                 extracted_answer = overview or extracted(evidence, scored)
-                text, citations = extracted_answer or not_answered(evidence, confidence.unknown)
+                text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
                 reason = "no language model is configured" if problem is None else "the language model did not answer"
                 step.detail, step.count = f"extractive: {reason}", len(citations)
             final_confidence = confidence if extracted_answer else replace(confidence, value=0.0)
@@ -613,17 +613,17 @@ class Queryable(ABC):
         check_clauses("prompt", clauses, Clauses.__annotations__)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
-            self._for_prompt(query)
+            self._request_segments(query)
             return self._prompt(self._evidence(strategy, query), query)
 
-    def _for_prompt(self, query: Query) -> None:
+    def _request_segments(self, query: Query) -> None:
         """Have segments beside the chunks, of about as many tokens as a prompt has room for."""
         # A word or a mark of a text is about two of a model's tokens, by the estimate that is on the safe side.
         tokens = self._context.session.prompt_tokens // 2
-        if query.segments == "no" and tokens >= _LEAST_CHUNKS * query.view.settings.chunk_tokens:
+        if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.view.settings.chunk_tokens:
             query.segments, query.segment_tokens = "beside", tokens
 
-    def _distilled(
+    def _distill_evidence(
         self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
     ) -> Evidence:
         """The evidence that an answer is written from: what the model made of it, where the strategy has it read."""
@@ -665,7 +665,7 @@ class Queryable(ABC):
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
         do."""
         from ..retrieval.evidence import Step
-        from ..retrieval.overview import asks_overview
+        from ..retrieval.overview import is_overview_question
 
         evidence = strategy.retrieve(query)
         if query.written is not None:
@@ -673,11 +673,13 @@ class Queryable(ABC):
         if query.fill != "none" and len(evidence.hits) < query.top:
             from ..retrieval.filling import filled
 
-            evidence = filled(evidence, query, strategy_named(query.fill))
-        if getattr(strategy, "overview", False) or not asks_overview(query.question):
+            evidence = filled(evidence, query, get_strategy(query.fill))
+        if getattr(strategy, "overview", False) or not is_overview_question(query.question):
             return evidence
         overview_names = [
-            name for name in overview_strategies() if self._lacking_index(query.view, strategy_named(name)) is None
+            name
+            for name in list_overview_strategies()
+            if self._find_missing_index(query.view, get_strategy(name)) is None
         ]
         if not overview_names:
             return evidence
@@ -701,12 +703,12 @@ class Queryable(ABC):
             )
         return prompt
 
-    def _confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
+    def _weigh_confidence(self, query: Query, evidence: Evidence, scored: ScoredPassages) -> Confidence:
         """How likely it is that the evidence answers the question, as a step of the query."""
-        from ..answering.confidence import confidence_of
+        from ..answering.confidence import estimate_confidence
 
         with query.trace.step("weigh confidence") as step:
-            confidence = confidence_of(query, evidence.hits, evidence.context, lambda: scored.snippets.nearest)
+            confidence = estimate_confidence(query, evidence.hits, evidence.context, lambda: scored.snippets.nearest)
             threshold = self._context.session.least_confidence
             verdict = "answers" if confidence.value >= threshold else "does not answer"
             step.detail, step.count = f"{confidence}; {verdict} from {threshold:g} on", len(evidence.hits)
@@ -715,13 +717,13 @@ class Queryable(ABC):
     def _scored(self, query: Query, evidence: Evidence) -> ScoredPassages:
         """What an answer is made of: the passages around the evidence, to be scored."""
         from ..answering.extractive import CHUNKS, ScoredPassages
-        from ..answering.passages import passages_of
+        from ..answering.passages import build_passages
 
-        return ScoredPassages(passages_of(evidence.hits[:CHUNKS], query.view), self._relevance(query))
+        return ScoredPassages(build_passages(evidence.hits[:CHUNKS], query.view), self._relevance(query))
 
     def _relevance(self, query: Query) -> Relevance:
         """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
-        from ..answering.confidence import question_rarities
+        from ..answering.confidence import compute_question_rarities
         from ..answering.extractive import Relevance
         from ..retrieval.decomposition import decompose
         from ..retrieval.recognition import recognise
@@ -729,11 +731,11 @@ class Queryable(ABC):
 
         state = query.view
         stem = stemmer(state.settings.stemmer)
-        rarities = question_rarities(query.question, state)
+        rarities = compute_question_rarities(query.question, state)
         if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)
-        rest_vector = query.vector_of(decompose(query.question, recognise(uncounted_query, as_written=True)).rest)
+        rest_vector = query.vector_of(decompose(query.question, recognise(uncounted_query, capitalized_only=True)).rest)
 
         def similarity(texts: Sequence[str]) -> list[tuple[float, float]]:
             vectors = self._context.embed(texts)
@@ -744,14 +746,14 @@ class Queryable(ABC):
         return Relevance(query.question, rarities, stem, similarity)
 
     @staticmethod
-    def _lacking_index(view: State, strategy: Strategy) -> str | None:
+    def _find_missing_index(view: State, strategy: Strategy) -> str | None:
         """The kind of index that a strategy needs and a store has not."""
         index_name: str | None = getattr(strategy, "needs", None)
         if index_name is None:
             return None
         from ..structures.indexes.indexes import Indexes
 
-        return index_name if Indexes(view.lmdb).get(index_named(index_name)) is None else None
+        return index_name if Indexes(view.lmdb).get(get_index_kind(index_name)) is None else None
 
     def _asked(
         self,
@@ -773,12 +775,12 @@ class Queryable(ABC):
         """The strategy to ask, and the question as it takes it; ``wordless``: a vector may stand for one that is
         empty."""
         session = self._context.session
-        strategy = strategy_named(using or session.strategy)
+        strategy = get_strategy(using or session.strategy)
         check_options(strategy, options or {}, as_segments=bool(as_segments))
         own_options, fill, reranker_option = split_options(options)
         if reranker is not None and reranker_option not in (None, reranker):
             raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
-        if (missing_index := self._lacking_index(view, strategy)) is not None:
+        if (missing_index := self._find_missing_index(view, strategy)) is not None:
             raise InputError(
                 f"strategy {strategy.name} needs the index {missing_index}: CREATE INDEX {missing_index}; makes it"
             )
@@ -787,10 +789,10 @@ class Queryable(ABC):
         if not question.strip() and not (wordless and vector is not None and strategy.name != "lexical"):
             remedy = " or give a vector" if wordless and strategy.name != "lexical" else ""
             raise InputError(f"the question is empty; ask something{remedy}")
-        check_whole("top", top, 1, 10_000)
-        check_whole("depth", depth, 0, 64)
+        check_integer("top", top, 1, 10_000)
+        check_integer("depth", depth, 0, 64)
         if within is not None:
-            check_whole("within", within, 1)
+            check_integer("within", within, 1)
         from ..retrieval.respelling import respelled
 
         query = Query(
@@ -805,13 +807,13 @@ class Queryable(ABC):
             rerank=self._context.reranker(reranker or reranker_option),
             segments="instead" if as_segments else "no",
             fill=fill,
-            given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
+            given=None if vector is None else normalize_rows(vector, view.settings.dimension, 1)[0],
         )
         if where is not None:
-            from ..sql.document_filter import documents_where
+            from ..sql.document_filter import filter_documents
 
             with query.trace.step("filter documents") as step:
-                allowed, step.detail = documents_where(view, where, parameters)
+                allowed, step.detail = filter_documents(view, where, parameters)
                 step.count = len(allowed)
             query.restrict(allowed)
         query.question, respellings = respelled(question, query.view)

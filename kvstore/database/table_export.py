@@ -19,7 +19,7 @@ from ..columnar import ARROW_TYPES, plain_text
 from ..errors import InputError
 from ..extras import required
 from ..sql.document_tables import CHUNKS
-from ..sql.store_tables import named_table
+from ..sql.store_tables import get_sql_table
 from ..storage.new_file import new_file
 from ..structures.state import State
 from ..systems.reader import Reader
@@ -30,7 +30,7 @@ VECTOR = "vector"
 #: Rows that are written at once: a row group of Parquet, a record batch of Arrow.
 _BATCH_ROWS = 8192
 
-_CONVERTED: dict[str, Callable[[Any], Any]] = {
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "string": plain_text,
     "int64": lambda value: None if value is None else int(value),
 }
@@ -46,19 +46,19 @@ def export_table(reader: Reader, name: str, path: str | os.PathLike[str]) -> int
     suffix = target.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise InputError(f"{target}: a table is written to a file that ends in {' or '.join(TABLE_SUFFIXES)}")
-    table = named_table(name)
+    table = get_sql_table(name)
     pa = required("pyarrow", "arrow", f"a {suffix} file")
     schema = _schema(pa, table, reader.view)
     rows = 0
-    with new_file(target) as partial, partial.open("wb") as file, _writer(suffix, file, schema) as writer:
-        for batch in _batches(pa, reader, table, schema):
+    with new_file(target) as partial, partial.open("wb") as file, _open_writer(suffix, file, schema) as writer:
+        for batch in _iter_batches(pa, reader, table, schema):
             writer.write_batch(batch)
             rows += batch.num_rows
     return rows
 
 
 @contextmanager
-def _writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
+def _open_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
     if suffix == ".parquet":
         parquet = required("pyarrow.parquet", "arrow", "a .parquet file")
         with parquet.ParquetWriter(file, schema) as writer:
@@ -76,13 +76,13 @@ def _schema(pa: Any, table: SqlTable, view: State) -> Any:
     return pa.schema([*fields, vectors], metadata={"embedder": view.settings.embedder})
 
 
-def _batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
+def _iter_batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
     rows = table.scan(reader)
     while batch := list(islice(rows, _BATCH_ROWS)):
         records = [table.load(reader, row) for row in batch]
         arrays = []
         for field, (_, read_value) in zip(schema, table.columns.values(), strict=False):
-            convert: Callable[[SqlValue], Any] = _CONVERTED.get(str(field.type), lambda value: value)
+            convert: Callable[[SqlValue], Any] = _CONVERTERS.get(str(field.type), lambda value: value)
             values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
             arrays.append(pa.array(values, type=field.type))
         if table is CHUNKS:

@@ -22,23 +22,23 @@ import numpy.typing as npt
 from ..arguments import check_text
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.pending import Pending, Prepared, Waiting, begin, complete, derived_together
+from ..changes.pending import Pending, Prepared, Waiting, begin, complete, derive_documents
 from ..errors import ArgumentError, ClosedError, InputError, TransactionError
-from ..extraction.own_chunks import unpacked_chunks
+from ..extraction.own_chunks import unpack_chunks
 from ..extraction.validation import PAIRS, ValidDocument, validate
-from ..sql.nearby import no_document, no_entity
+from ..sql.nearby import make_document_error, make_entity_error
 from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
-from ..structures.documents.document_triples import stated_triples
+from ..structures.documents.document_triples import parse_triples
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
-from ..systems.chunk_texts import context_facts
-from ..systems.chunked_text import ChunkedText, stored_text, text_to_store
+from ..systems.chunk_texts import list_context_facts
+from ..systems.chunked_text import ChunkedText, build_chunked_text, load_chunked_text
 from ..systems.fact import DocumentFact, Key, StatedFact, Value
-from ..text.normalize import entity_key
-from ..text.stated_names import stated_name
+from ..text.normalize import to_entity_key
+from ..text.stated_names import clean_name
 from .context import Context
 from .queryable import Queryable
 
@@ -60,7 +60,7 @@ def working(
     @wraps(method)
     def checked(self: Transaction, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
         self._require_thread()
-        with self._at_work:
+        with self._method_lock:
             self._require_open()
             return method(self, *args, **named)
 
@@ -83,18 +83,18 @@ class Transaction(Queryable):
         self._timeout = timeout
         self._thread = threading.current_thread()
         #: Held by the thread while it is in a method.
-        self._at_work = threading.RLock()
-        self._why_over = "this transaction is over; begin another with store.transaction()"
+        self._method_lock = threading.RLock()
+        self._closed_message = "this transaction is over; begin another with store.transaction()"
         self._view: WriteTransaction = context.environment.write(timeout)
         try:
-            self._changes = self._changes_of(self._view)
+            self._changes = self._open_changes(self._view)
         except BaseException:
             self._view.abort()
             raise
         self._pending = Pending()
         #: What was applied, to be applied once more in a larger map; nothing where this one takes all.
         self._applied: list[Pending] = []
-        self._replays = not context.environment.has_room
+        self._can_replay = not context.environment.has_room
         self._changed = False
         self._open = True
 
@@ -106,7 +106,7 @@ class Transaction(Queryable):
     @contextmanager
     def state(self) -> Iterator[State]:
         self._require_thread()
-        with self._at_work:
+        with self._method_lock:
             self._require_open()
             self._apply()
             self._changes.write_back()
@@ -191,40 +191,41 @@ class Transaction(Queryable):
         existing = self._document(key)
         if existing is not None and existing.digest == document.given.digest:
             return False
-        kept_facts = self._fitting_facts(existing, document)
+        kept_facts = self._select_fitting_facts(existing, document)
         self._pending.put(document)
         for fact, value in kept_facts:
             self._pending.state(fact, key, value)
-        self._apply_many()
+        self._apply_if_large()
         return True
 
-    def _fitting_facts(
+    def _select_fitting_facts(
         self, stands: ValidDocument | DocumentRecord | None, document: Prepared | Waiting
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """What is stated of a document that is true of another put in its place."""
         valid_document = document.given
         if stands is None or PAIRS in (stands.format, valid_document.format):
             return []
-        stated_facts = [(fact, self._fact(fact, valid_document.key)) for fact in facts.of_documents()]
+        stated_facts = [(fact, self._fact(fact, valid_document.key)) for fact in facts.iter_document_kinds()]
         stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
         if not stated_facts:
             return []
-        is_same_text = self._same_text(stands, valid_document)
+        is_same_text = self._has_same_text(stands, valid_document)
         fitted_facts = [
-            (fact, fact.fitted(value, lambda: self._to_store(document), is_same_text)) for fact, value in stated_facts
+            (fact, fact.fitted(value, lambda: self._chunk_document(document), is_same_text))
+            for fact, value in stated_facts
         ]
         return [(fact, value) for fact, value in fitted_facts if value]
 
-    def _same_text(self, stands: ValidDocument | DocumentRecord, given: ValidDocument) -> bool:
+    def _has_same_text(self, stands: ValidDocument | DocumentRecord, given: ValidDocument) -> bool:
         if isinstance(stands, ValidDocument):
             return stands.text == given.text
         return stands.size == len(given.text) and self._changes.documents.text(stands.id) == given.text
 
-    def _to_store(self, document: Prepared | Waiting) -> ChunkedText:
+    def _chunk_document(self, document: Prepared | Waiting) -> ChunkedText:
         """A document that is to be stored, cut into chunks."""
         if isinstance(document, Waiting):
-            (document,) = derived_together([document], self._context.settings)
-        return text_to_store(document.extracted, {})
+            (document,) = derive_documents([document], self._context.settings)
+        return build_chunked_text(document.extracted, {})
 
     @working
     def set_origins(self, origins: Mapping[str, str | None]) -> int:
@@ -259,7 +260,7 @@ class Transaction(Queryable):
         return True
 
     @working
-    def _settle_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
+    def _record_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
         """Say which files have been ingested whole, each with the digests of its documents."""
         self._pending.files.extend(files)
 
@@ -285,14 +286,14 @@ class Transaction(Queryable):
         record = self._changes.documents.find(key) if key else None
         if record is None:
             with self.state() as view:
-                raise no_document(view, key)
+                raise make_document_error(view, key)
         current_text = self._changes.documents.text(record.id).decode()
         vectors = None
         if record.own_vectors:
             if text is not None and text != current_text:
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
             vectors = self._changes.state.vectors_of(record)
-        own_chunks = unpacked_chunks(record.own_chunks)
+        own_chunks = unpack_chunks(record.own_chunks)
         if isinstance(own_chunks, tuple) and text is not None and text != current_text:
             raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
         return self.put(
@@ -340,10 +341,10 @@ class Transaction(Queryable):
         >>> store.delete_where("meta ->> 'year' >= ?", (2024,)), store.keys()
         (1, ['tea'])
         """
-        from ..sql.document_filter import documents_where
+        from ..sql.document_filter import filter_documents
 
         with self.state() as view:
-            document_ids = documents_where(view, where, parameters).allowed.documents.tolist()
+            document_ids = filter_documents(view, where, parameters).allowed.documents.tolist()
             keys = [view.documents.get(document).key for document in document_ids]
         return self.delete_many(keys)
 
@@ -365,7 +366,7 @@ class Transaction(Queryable):
         >>> store.triples("tea")
         [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
         """
-        return self._put_fact(facts.TRIPLES, key, stated_triples(triples, names), more=more)
+        return self._put_fact(facts.TRIPLES, key, parse_triples(triples, names), more=more)
 
     @working
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
@@ -397,12 +398,13 @@ class Transaction(Queryable):
             return True
         self._apply()
         nodes = facts.EDGES.nodes(self._changes.state, edge.key)
-        document_ids = () if nodes is None else self._changes.forest.stated_by(*nodes)
+        document_ids = () if nodes is None else self._changes.forest.list_stating_documents(*nodes)
         if document_ids:
             keys = ", ".join(repr(self._changes.documents.get(document).key) for document in document_ids[:3])
             others_text = f" and {len(document_ids) - 3} more" if len(document_ids) > 3 else ""
             raise InputError(
-                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document {keys}{others_text} says so; "
+                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document "
+                f"{keys}{others_text} says so; "
                 "change or delete the document"
             )
         return False
@@ -457,18 +459,18 @@ class Transaction(Queryable):
         is_joined = more or fact.adds
         new_value: Value | None = value if existing is None or not is_joined else fact.joined(existing, value)
         if isinstance(fact, DocumentFact):
-            new_value = fact.fitted(new_value, lambda: self._chunked(str(key)), True)
+            new_value = fact.fitted(new_value, lambda: self._find_chunked_text(str(key)), True)
         if new_value == existing or not (new_value or existing):
             return False
         if new_value is not None:
             fact.allow(new_value, partial(self._fact, fact))
         self._pending.state(fact, key, new_value or None)
-        if fact in context_facts(self._context.settings):
-            self._embed_again(str(key))
-        self._apply_many()
+        if fact in list_context_facts(self._context.settings):
+            self._reembed_document(str(key))
+        self._apply_if_large()
         return True
 
-    def _embed_again(self, key: str) -> None:
+    def _reembed_document(self, key: str) -> None:
         """Have a stored document take its own place, since the vectors of its chunks are made from other texts now."""
         record = None if key in self._pending.documents else self._changes.documents.find(key)
         if record is None or record.own_vectors:
@@ -482,10 +484,10 @@ class Transaction(Queryable):
             meta=record.meta,
             format=record.format,
             left_out=record.left_out,
-            chunks=unpacked_chunks(record.own_chunks),
+            chunks=unpack_chunks(record.own_chunks),
         )
         document = begin(valid_document, self._context.settings)
-        stated_facts = [(fact, self._fact(fact, key)) for fact in facts.of_documents()]
+        stated_facts = [(fact, self._fact(fact, key)) for fact in facts.iter_document_kinds()]
         self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:
             if value is not None:
@@ -501,21 +503,21 @@ class Transaction(Queryable):
         is_deleted = isinstance(fact, DocumentFact) and key in self._pending.documents
         return None if is_deleted else fact.stored(self._changes.state, key)
 
-    def _chunked(self, key: str) -> ChunkedText:
+    def _find_chunked_text(self, key: str) -> ChunkedText:
         """The document of this key, which there is, cut into chunks."""
         pending = self._pending.documents.get(key)
         if pending is not None:
-            return self._to_store(pending)
+            return self._chunk_document(pending)
         record = self._changes.documents.find(key)
         assert record is not None
-        return stored_text(self._changes.state, record, {})
+        return load_chunked_text(self._changes.state, record, {})
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
         """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""
         document = self._document(key)
         if document is None:
             with self.state() as view:
-                raise no_document(view, key)
+                raise make_document_error(view, key)
         if document.format == PAIRS:
             raise InputError(f"document {key!r} is made of pairs; {fact.plural} belong to a document with a text")
 
@@ -523,22 +525,22 @@ class Transaction(Queryable):
     def _name(self, alias: Alias) -> bool:
         existing = self._fact(facts.ALIASES, alias.key)
         if existing is not None and existing.kind != alias.kind:
-            raise _other_kind(existing)
+            raise _make_kind_error(existing)
         if existing is not None and existing.target == alias.target:
             return False
         with self.state() as view:
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
-                if view.filter.find(entity_key(form)) is None:
-                    raise no_entity(view, form)
+                if view.filter.find(to_entity_key(form)) is None:
+                    raise make_entity_error(view, form)
         return self._put_fact(facts.ALIASES, alias.key, alias)
 
     @working
     def _take_back(self, name: str, kind: str) -> bool:
-        existing = self._fact(facts.ALIASES, entity_key(stated_name(name)))
+        existing = self._fact(facts.ALIASES, to_entity_key(clean_name(name)))
         if existing is None:
             return False
         if existing.kind != kind:
-            raise _other_kind(existing)
+            raise _make_kind_error(existing)
         self._pending.state(facts.ALIASES, existing.key, None)
         return True
 
@@ -600,7 +602,7 @@ class Transaction(Queryable):
                 return
         except MapFull:
             self._view.abort()
-        if not self._replays:
+        if not self._can_replay:
             raise self._context.environment.map_full()
         self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
 
@@ -616,7 +618,7 @@ class Transaction(Queryable):
         []
         """
         self._require_thread()
-        with self._at_work:
+        with self._method_lock:
             self._ended = True
             if self._open:
                 self._close()
@@ -632,9 +634,9 @@ class Transaction(Queryable):
         elif not self._ended:  # also where an error or the closing of the store has ended it: commit says so
             self.commit()
 
-    def _apply_many(self) -> None:
+    def _apply_if_large(self) -> None:
         """Apply what is pending where that is much."""
-        if self._pending.size > (_MOST_PENDING_FIRST if self._changes.links_later else _MOST_PENDING):
+        if self._pending.size > (_MOST_PENDING_FIRST if self._changes.can_defer_linking else _MOST_PENDING):
             self._apply(more=True)
 
     def _apply(self, *, more: bool = False) -> None:
@@ -645,19 +647,19 @@ class Transaction(Queryable):
             complete(self._pending, state, self._context.embed)
         pending, self._pending = self._pending, Pending()
         self._changed = True
-        if self._replays:
+        if self._can_replay:
             self._applied.append(pending)
         try:
             self._changes.apply(pending, more=more)
-            if self._replays:
+            if self._can_replay:
                 pending.release()
         except BaseException as error:
-            self._why_over = f"this transaction is over: an error ended it and undid its changes ({error})"
+            self._closed_message = f"this transaction is over: an error ended it and undid its changes ({error})"
             self._close()
             raise
 
     def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
-        changes = self._changes_of(view)
+        changes = self._open_changes(view)
         for pending in self._applied:
             # Meanwhile another process may have changed what a store keeps of documents.
             complete(pending, changes.state, self._context.embed)
@@ -665,7 +667,7 @@ class Transaction(Queryable):
             pending.release()
         changes.finish(hits)
 
-    def _changes_of(self, view: WriteTransaction) -> Changes:
+    def _open_changes(self, view: WriteTransaction) -> Changes:
         settings = self._context.settings
         sorts = self._context.session.temperature_sort
         entity_filter = self._context.filter_cache.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
@@ -678,34 +680,34 @@ class Transaction(Queryable):
 
     def _require_open(self) -> None:
         if not self._open:
-            raise ClosedError(self._why_over)
+            raise ClosedError(self._closed_message)
 
     def _require_thread(self) -> None:
-        owner = self._other_owner()
+        owner = self._get_other_owner()
         if owner is not None:
             raise TransactionError(
                 f"the transaction was begun in thread {owner!r}, and this is thread "
                 f"{threading.current_thread().name!r}; use and end it there, or begin another here"
             )
 
-    def _other_owner(self) -> str | None:
+    def _get_other_owner(self) -> str | None:
         """The name of the thread that has begun this, where it is open and that is not the current thread."""
         return self._thread.name if self._open and self._thread is not threading.current_thread() else None
 
     def _end_with_store(self, wait: float) -> None:
         """Roll back, in whatever thread, because the store is closed; raises TransactionError where the owner is in a
         method for longer than ``wait`` seconds."""
-        if not self._at_work.acquire(timeout=min(wait, threading.TIMEOUT_MAX)):
+        if not self._method_lock.acquire(timeout=min(wait, threading.TIMEOUT_MAX)):
             raise TransactionError(
                 f"{self._context.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
                 "store cannot be closed; close it when that is over"
             )
         try:
             if self._open:
-                self._why_over = "the store was closed, which rolled this transaction back; open the store again"
+                self._closed_message = "the store was closed, which rolled this transaction back; open the store again"
                 self._close()
         finally:
-            self._at_work.release()
+            self._method_lock.release()
 
     def __del__(self) -> None:
         # Nobody holds a reference, so nobody is in a method.
@@ -713,7 +715,7 @@ class Transaction(Queryable):
             self._close()
 
 
-def _other_kind(alias: Alias) -> InputError:
+def _make_kind_error(alias: Alias) -> InputError:
     if alias.kind == MERGE:
         return InputError(f"{alias.name!r} is merged into {alias.entity!r}; UNMERGE ENTITY (unmerge) takes that back")
     return InputError(f"{alias.name!r} is an alias for {alias.entity!r}; DROP ALIAS (drop_alias) takes that back")

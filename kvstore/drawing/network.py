@@ -13,8 +13,8 @@ from . import svg
 from .stress import Positions, layout
 
 #: Names that a picture can hold and still be read; what is laid out takes the square of them in memory.
-MOST_DRAWN = 2000
-_SIZE, _HIGH, _LONGEST = 13.0, 26.0, 190.0
+MAX_DRAWN_NAMES = 2000
+_SIZE, _BOX_HEIGHT, _LONGEST = 13.0, 26.0, 190.0
 _MARGIN = 28.0
 
 
@@ -25,7 +25,7 @@ class DrawnName(NamedTuple):
     distance: int
 
 
-class DrawnJoin(NamedTuple):
+class DrawnEdge(NamedTuple):
     """A join of two names, by their numbers; ``solid`` from the name below to the name above."""
 
     source: int
@@ -34,13 +34,13 @@ class DrawnJoin(NamedTuple):
     label: str
 
 
-def placed(names: Sequence[DrawnName], joins: Sequence[DrawnJoin]) -> Positions:
+def placed(names: Sequence[DrawnName], joins: Sequence[DrawnEdge]) -> Positions:
     """The places of the middles of names, in pixels; shape (names, 2)."""
-    return layout(len(names), [(edge.source, edge.target) for edge in joins], [*map(_width, names)], _HIGH)
+    return layout(len(names), [(edge.source, edge.target) for edge in joins], [*map(_width, names)], _BOX_HEIGHT)
 
 
 def network(
-    title: str, names: Sequence[DrawnName], joins: Sequence[DrawnJoin], places: Positions, remark: str = ""
+    title: str, names: Sequence[DrawnName], joins: Sequence[DrawnEdge], places: Positions, remark: str = ""
 ) -> str:
     """The picture, with the names in the ``places`` that :func:`placed` gives."""
     header_height = 44.0
@@ -48,7 +48,7 @@ def network(
     content_width = max(
         [x + _width(name) / 2 for (x, _), name in zip(places.tolist(), names, strict=True)], default=0.0
     )
-    content_height = max([y + _HIGH / 2 for _, y in places.tolist()], default=0.0)
+    content_height = max([y + _BOX_HEIGHT / 2 for _, y in places.tolist()], default=0.0)
     width = max(content_width + 2 * _MARGIN, svg.width_of(title, 17) + 2 * _MARGIN, 420.0)
     shift = (_MARGIN + (width - 2 * _MARGIN - content_width) / 2, _MARGIN + header_height)
     points = [(x + shift[0], y + shift[1]) for x, y in places.tolist()]
@@ -81,8 +81,8 @@ def _width(name: DrawnName) -> float:
 def _box(x: float, y: float, one: DrawnName) -> str:
     wide = _width(one)
     is_middle = one.distance == 0
-    corner = f'x="{svg.number(x - wide / 2)}" y="{svg.number(y - _HIGH / 2)}"'
-    rectangle = f'{corner} width="{svg.number(wide)}" height="{_HIGH:g}" rx="13"'
+    corner = f'x="{svg.number(x - wide / 2)}" y="{svg.number(y - _BOX_HEIGHT / 2)}"'
+    rectangle = f'{corner} width="{svg.number(wide)}" height="{_BOX_HEIGHT:g}" rx="13"'
     box = (
         f'<rect class="kv-accent" {rectangle}/>'
         if is_middle
@@ -95,11 +95,11 @@ def _box(x: float, y: float, one: DrawnName) -> str:
     return f"<g>{full}{box}{label_text}</g>"
 
 
-def _line(join: DrawnJoin, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
+def _line(join: DrawnEdge, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
     """A line from the rim of one box to that of the other, with a head where it is solid."""
     (x1, y1), (x2, y2) = points[join.source], points[join.target]
-    start = _rim(x1, y1, x2, y2, widths[join.source])
-    end = _rim(x2, y2, x1, y1, widths[join.target])
+    start = _find_rim_point(x1, y1, x2, y2, widths[join.source])
+    end = _find_rim_point(x2, y2, x1, y1, widths[join.target])
     full = f"<title>{svg.escaped(join.label)}</title>" if join.label else ""
     endpoints = (
         f'x1="{svg.number(start[0])}" y1="{svg.number(start[1])}" x2="{svg.number(end[0])}" y2="{svg.number(end[1])}"'
@@ -109,13 +109,16 @@ def _line(join: DrawnJoin, points: Sequence[tuple[float, float]], widths: Sequen
     angle = math.atan2(end[1] - start[1], end[0] - start[0])
     tips = [(end[0] - 8 * math.cos(angle + turn), end[1] - 8 * math.sin(angle + turn)) for turn in (-0.42, 0.42)]
     arrow_points = " ".join(f"{svg.number(x)},{svg.number(y)}" for x, y in (end, *tips))
-    return f'<g>{full}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" points="{arrow_points}"/></g>'
+    return (
+        f'<g>{full}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" '
+        f'points="{arrow_points}"/></g>'
+    )
 
 
-def _rim(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
+def _find_rim_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
     """Where the line from the middle of a box to another place leaves the box."""
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:
         return x, y
-    share = min(width / 2 / abs(dx) if dx else math.inf, _HIGH / 2 / abs(dy) if dy else math.inf, 1.0)
+    share = min(width / 2 / abs(dx) if dx else math.inf, _BOX_HEIGHT / 2 / abs(dy) if dy else math.inf, 1.0)
     return x + share * dx, y + share * dy

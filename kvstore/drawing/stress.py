@@ -18,14 +18,14 @@ import numpy.typing as npt
 Positions = npt.NDArray[np.float64]
 
 #: Rounds of majorization, and the change of stress, as a share, below which it ends.
-_ROUNDS, _SMALL = 120, 1e-4
+_MAX_ROUNDS, _SMALL = 120, 1e-4
 #: Boxes are wider than they are high, and so is paper: how much the layout is widened before boxes are pushed apart.
-_WIDENED = 1.7
+_X_STRETCH = 1.7
 #: It grows by steps until at most so many of the boxes lie on another, or so far, before they are pushed apart: what
 #: is pushed far no longer shows the network.
-_GROWTH, _MOST_GROWN, _LEFT = 1.1, 2.4, 1.2
+_GROWTH_FACTOR, _MAX_GROWTH, _LEFT = 1.1, 2.4, 1.2
 #: Rounds of pushing boxes apart.
-_PUSHES = 600
+_MAX_PUSHES = 600
 #: The length of an edge.
 _LENGTH = 75.0
 
@@ -42,7 +42,7 @@ def layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float]
     components = _parts(neighbours)
     max_width = max(900.0, 46.0 * count**0.5 * 3)
     for component in components:
-        component_positions = _apart(_grown(_majorized(component, neighbours), boxes[component]), boxes[component])
+        component_positions = _apart(_grow(_majorize(component, neighbours), boxes[component]), boxes[component])
         low, high = (
             (component_positions - boxes[component] / 2).min(0),
             (component_positions + boxes[component] / 2).max(0),
@@ -95,18 +95,18 @@ def _distances(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     return distances
 
 
-def _majorized(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
+def _majorize(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     size = len(part)
     if size == 1:
         return np.zeros((1, 2))
     distances = _distances(part, near)
-    positions = _scaled(distances)
+    positions = _scale_classically(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
     # The Laplacian of the weights, its null space filled, is inverted once for all rounds.
     laplacian = np.diag(weights.sum(1)) - weights
     inverse = np.linalg.inv(laplacian + 1.0 / size)
     previous_stress = np.inf
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         lengths = np.sqrt(((positions[:, None] - positions[None]) ** 2).sum(2))
         stress = float((weights * (lengths - distances) ** 2).sum())
         if previous_stress - stress <= _SMALL * previous_stress:
@@ -119,7 +119,7 @@ def _majorized(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     return positions * _LENGTH
 
 
-def _scaled(distances: Positions) -> Positions:
+def _scale_classically(distances: Positions) -> Positions:
     """Classical scaling to two axes; nodes that fall on one point are moved onto a small spiral around it."""
     size = len(distances)
     centring = np.eye(size) - 1.0 / size
@@ -134,21 +134,21 @@ def _scaled(distances: Positions) -> Positions:
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0) + spiral)
 
 
-def _grown(places: Positions, boxes: Positions) -> Positions:
+def _grow(places: Positions, boxes: Positions) -> Positions:
     """The layout widened, and grown until few boxes lie on another."""
-    widened, growth = places * (_WIDENED, 1.0), 1.0
-    while growth < _MOST_GROWN:
+    widened, growth = places * (_X_STRETCH, 1.0), 1.0
+    while growth < _MAX_GROWTH:
         overlaps = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
         if overlaps.all(2).sum() - len(places) <= _LEFT * len(places):
             break
-        growth *= _GROWTH
+        growth *= _GROWTH_FACTOR
     return widened * growth
 
 
 def _apart(places: Positions, boxes: Positions) -> Positions:
     """Push boxes that lie on one another apart, along the axis on which that is the shorter way."""
     places = places.copy()
-    for _ in range(_PUSHES):
+    for _ in range(_MAX_PUSHES):
         gaps = places[:, None] - places[None]
         overlaps = (boxes[:, None] + boxes[None]) / 2 - np.abs(gaps)
         is_overlapping = np.asarray((overlaps > 0.5).all(2))

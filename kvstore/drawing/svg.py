@@ -13,9 +13,9 @@ import unicodedata
 from collections.abc import Iterable
 
 #: Widths of characters as shares of the size of a text, as a sans-serif face has them; wide enough for most faces.
-_NARROW = frozenset("iljtfrI.,:;'!|()[]{}/\\`- ")
-_BROAD = frozenset("mwMW@%—…")
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NARROW_CHARACTERS = frozenset("iljtfrI.,:;'!|()[]{}/\\`- ")
+_BROAD_CHARACTERS = frozenset("mwMW@%—…")
+_NOT_XML_PATTERN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _STYLE = (
     ".kv-ground{fill:#fff}.kv-ink{fill:#22262b}.kv-quiet{fill:#5d656e}.kv-line{stroke:#dedbd5}.kv-join{stroke:#8b929a}"
@@ -25,12 +25,12 @@ _STYLE = (
     ".kv-line{stroke:#3a4148}.kv-join{stroke:#78818a}.kv-accent{fill:#8cbbdc}.kv-tree{stroke:#7db7e0}"
     ".kv-node{fill:#7db7e0}.kv-rail{fill:#2f353b}.kv-on-accent{fill:#16191c}}"
 )
-_FACE = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
+_FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
 
 
 def escaped(text: str) -> str:
     """A text as XML shows it."""
-    return html.escape(_NOT_XML.sub("", text))
+    return html.escape(_NOT_XML_PATTERN.sub("", text))
 
 
 def width_of(text: str, size: float) -> float:
@@ -39,9 +39,9 @@ def width_of(text: str, size: float) -> float:
 
 
 def _share(character: str) -> float:
-    if character in _NARROW:
+    if character in _NARROW_CHARACTERS:
         return 0.34
-    if character in _BROAD or unicodedata.east_asian_width(character) in "WF":
+    if character in _BROAD_CHARACTERS or unicodedata.east_asian_width(character) in "WF":
         return 1.0
     if unicodedata.combining(character):
         return 0.0
@@ -96,5 +96,5 @@ def picture(width: float, height: float, title: str, parts: Iterable[str]) -> st
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     background = f'<rect class="kv-ground" width="{number(width)}" height="{number(height)}" rx="8"/>'
     title_element = f"<title>{escaped(title)}</title>"
-    opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FACE}">'
+    opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT_FAMILY}">'
     return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *parts, "</svg>"])

@@ -19,13 +19,19 @@ from functools import cached_property
 from itertools import chain
 
 from ..structures.documents.chunks import GROUP
-from ..text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_length, sentence_words
+from ..text.greedy_cover import (
+    SentenceWords,
+    compute_cover_weights,
+    count_sentence_words,
+    extract_sentence_words,
+    greedy_cover,
+)
 from ..text.words import FUNCTION_WORDS, term_counts
 from .chunking import Chunk, Heading, Span
 
 #: More neighbours than this under one heading are joined by similarity first.
 _BROADEST = 5
-_SUMMARY_WORDS = 60
+_MAX_SUMMARY_WORDS = 60
 
 
 @dataclass(slots=True)
@@ -48,7 +54,7 @@ class AbstractTree:
 
     drafts: list[DraftAbstract]
     leaves: int
-    of_section: list[int]  # for each section, the draft that stands for it
+    section_drafts: list[int]  # for each section, the draft that stands for it
 
     @property
     def groups(self) -> list[int]:
@@ -106,8 +112,8 @@ class _TreeBuilder:
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
-        for first, last in self._leaf_spans():
-            section = self._common_section(first, last)
+        for first, last in self._split_leaves():
+            section = self._find_common_section(first, last)
             self._drafts.append(DraftAbstract(0, first, last, [], section))
         num_leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
@@ -116,7 +122,9 @@ class _TreeBuilder:
         draft_by_section: dict[int, int] = {}
         self._node(-1, range(num_leaves), draft_by_section)
         return AbstractTree(
-            self._drafts, num_leaves, [self._draft_of(index, draft_by_section) for index in range(len(self._sections))]
+            self._drafts,
+            num_leaves,
+            [self._get_section_draft(index, draft_by_section) for index in range(len(self._sections))],
         )
 
     def _path(self, section: int) -> list[int]:
@@ -126,7 +134,7 @@ class _TreeBuilder:
             section = self._sections[section].parent
         return path[::-1]
 
-    def _common_section(self, first: int, last: int) -> int:
+    def _find_common_section(self, first: int, last: int) -> int:
         """The innermost section that holds all of these chunks."""
         first_path, last_path = self._path(self._chunks[first].section), self._path(self._chunks[last].section)
         common = -1
@@ -136,21 +144,21 @@ class _TreeBuilder:
             common = a
         return common
 
-    def _leaf_spans(self) -> list[tuple[int, int]]:
-        top_level = self._top_level()
+    def _split_leaves(self) -> list[tuple[int, int]]:
+        top_level = self._find_top_level()
         spans: list[tuple[int, int]] = []
         start = 0
         for index in range(1, len(self._chunks) + 1):
             is_full = index - start == GROUP
-            section_ends = index == len(self._chunks) or self._top_section(index, top_level) != self._top_section(
-                index - 1, top_level
-            )
+            section_ends = index == len(self._chunks) or self._find_top_section(
+                index, top_level
+            ) != self._find_top_section(index - 1, top_level)
             if is_full or section_ends:
                 spans.append((start, index - 1))
                 start = index
         return spans
 
-    def _top_level(self) -> int:
+    def _find_top_level(self) -> int:
         """The level of top-level sections: the shallowest, or the next one where a lone first heading is the title."""
         levels = sorted({section.level for section in self._sections})
         if not levels:
@@ -159,7 +167,7 @@ class _TreeBuilder:
         has_title = is_lone and self._sections[0].level == levels[0]
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
-    def _top_section(self, chunk: int, top: int) -> int:
+    def _find_top_section(self, chunk: int, top: int) -> int:
         for section in reversed(self._path(self._chunks[chunk].section)):
             if self._sections[section].level <= top:
                 return section
@@ -170,14 +178,15 @@ class _TreeBuilder:
         children: list[int] = []
         index = 0
         while index < len(leaves):
-            inner_section = self._step_towards(section, self._drafts[leaves[index]].section)
+            inner_section = self._get_child_towards(section, self._drafts[leaves[index]].section)
             if inner_section is None:
                 children.append(leaves[index])
                 index += 1
                 continue
             stop = index
             while (
-                stop < len(leaves) and self._step_towards(section, self._drafts[leaves[stop]].section) == inner_section
+                stop < len(leaves)
+                and self._get_child_towards(section, self._drafts[leaves[stop]].section) == inner_section
             ):
                 stop += 1
             children.append(self._node(inner_section, leaves[index:stop], node_of))
@@ -188,7 +197,7 @@ class _TreeBuilder:
         node_of[section] = number
         return number
 
-    def _step_towards(self, section: int, inner: int) -> int | None:
+    def _get_child_towards(self, section: int, inner: int) -> int | None:
         """The child of ``section`` on the way down to ``inner``, or None where ``inner`` is ``section`` itself."""
         path = self._path(inner)
         if section == -1:
@@ -196,7 +205,7 @@ class _TreeBuilder:
         depth = path.index(section) + 1
         return path[depth] if depth < len(path) else None
 
-    def _draft_of(self, section: int, node_of: dict[int, int]) -> int:
+    def _get_section_draft(self, section: int, node_of: dict[int, int]) -> int:
         if section in node_of:
             return node_of[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
@@ -217,7 +226,7 @@ class _TreeBuilder:
         """Join neighbours, the most similar first, until few enough stand side by side (average-link, adjacent
         only)."""
         while len(children) > _BROADEST:
-            groups = _agglomerate([self._vector(child) for child in children], _BROADEST)
+            groups = _cluster_adjacent([self._vector(child) for child in children], _BROADEST)
             children = [
                 children[group[0]] if len(group) == 1 else self._parent([children[i] for i in group], section)
                 for group in groups
@@ -236,17 +245,17 @@ class _TreeBuilder:
         """The sentences of some chunks, ``first`` to ``last``, that have most of what these are about, within the
         length of a summary; the most telling first."""
         spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
-        if sum(sentence_length(self._sentences[span]) for span in spans) <= _SUMMARY_WORDS:
+        if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
             return spans
         sentences = [self._words[span] for span in spans]
-        weights = cover_weights(sentences, self._spread, len(self._chunks))
-        selected = greedy_cover(sentences, weights, _SUMMARY_WORDS)
+        weights = compute_cover_weights(sentences, self._spread, len(self._chunks))
+        selected = greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
         # No sentence is shown longer than a summary: where none says anything, the first fits.
         return [spans[number] for number in selected or range(1)]
 
     @cached_property
     def _words(self) -> dict[Span, SentenceWords]:
-        return {span: sentence_words(sentence) for span, sentence in self._sentences.items()}
+        return {span: extract_sentence_words(sentence) for span, sentence in self._sentences.items()}
 
     @cached_property
     def _spread(self) -> Mapping[str, int]:
@@ -255,14 +264,14 @@ class _TreeBuilder:
         return Counter(chain.from_iterable(chunks))
 
 
-def _agglomerate(vectors: list[dict[str, float]], largest: int) -> list[list[int]]:
+def _cluster_adjacent(vectors: list[dict[str, float]], largest: int) -> list[list[int]]:
     """Groups of neighbouring vectors, at most ``largest`` in one and about half as many groups as vectors or fewer."""
     following = list(range(1, len(vectors) + 1))
     previous = list(range(-1, len(vectors) - 1))
     members: list[list[int]] = [[index] for index in range(len(vectors))]
     sums = [dict(vector) for vector in vectors]
     version = [0] * len(vectors)
-    heap = [(-_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
+    heap = [(-_compute_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
     heapq.heapify(heap)
     num_groups, target_count = len(vectors), math.ceil(len(vectors) / 3)
     while heap and num_groups > target_count:
@@ -282,11 +291,11 @@ def _agglomerate(vectors: list[dict[str, float]], largest: int) -> list[list[int
         num_groups -= 1
         for a, b in ((previous[left], left), (left, following[left])):
             if a >= 0 and b < len(vectors):
-                heapq.heappush(heap, (-_cosine(sums[a], sums[b]), a, b, version[a], version[b]))
+                heapq.heappush(heap, (-_compute_cosine(sums[a], sums[b]), a, b, version[a], version[b]))
     return [group for group in members if group]
 
 
-def _cosine(one: dict[str, float], other: dict[str, float]) -> float:
+def _compute_cosine(one: dict[str, float], other: dict[str, float]) -> float:
     if len(other) < len(one):
         one, other = other, one
     product = sum(weight * other.get(term, 0.0) for term, weight in one.items())

@@ -18,16 +18,16 @@ from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in
 from ..text.sentences import sentences
-from ..text.words import UNSPACED, token_count
+from ..text.words import UNSPACED, count_text_tokens
 
 #: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
 TOKEN = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]{{1,64}}|[^\w\s]")
 #: A chunk is at most this long whatever its tokens are, so that offsets inside it fit 16 bits.
-LONGEST_CHUNK = 16_000
+MAX_CHUNK_LENGTH = 16_000
 #: What is kept together is at most so many times as long as a chunk should be.
-_MOST_TOGETHER = 3
+_MAX_RUN_FACTOR = 3
 #: An item whose first sentence has at most so many tokens goes on in the same chunk: it is a term, or a label.
-_SHORT_LABEL = 8
+_MAX_LABEL_TOKENS = 8
 
 Span = tuple[int, int]
 
@@ -83,14 +83,14 @@ def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Hea
             lead_headings.append(_unit(text, block.start, block.end, block.kind))
         else:
             current_section = section
-            units += _tied(list(_units(text, block, tokens)), _follows(text, previous, block), tokens)
+            units += _tie_units(list(_units(text, block, tokens)), _is_attached(text, previous, block), tokens)
         previous = block
     if lead_headings or units:
         chunks += _pack([*lead_headings, *units], section, tokens)
     return sections, chunks
 
 
-def chunks_at(
+def chunk_at_spans(
     text: str, found: Sequence[Block], spans: Sequence[Span], tokens: int
 ) -> tuple[list[Heading], list[Chunk]]:
     """Sections of a text, and chunks at given places, exactly these; each lies in the innermost section that has all
@@ -110,12 +110,12 @@ def chunks_at(
             units += (
                 [_unit(text, part.start, part.end, part.kind)] if part.kind == "heading" else _units(text, part, tokens)
             )
-        section = _section_around(sections, units[0].start, units[-1].end)
+        section = _find_enclosing_section(sections, units[0].start, units[-1].end)
         chunks.append(Chunk(start, end, section, units))
     return sections, chunks
 
 
-def _section_around(sections: Sequence[Heading], start: int, end: int) -> int:
+def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -> int:
     """The innermost section that a place lies in; -1: none."""
     index = bisect_right(sections, start, key=lambda section: section.start) - 1
     while index >= 0 and sections[index].end < end:
@@ -123,7 +123,7 @@ def _section_around(sections: Sequence[Heading], start: int, end: int) -> int:
     return index
 
 
-def _follows(text: str, before: Block | None, block: Block) -> bool:
+def _is_attached(text: str, before: Block | None, block: Block) -> bool:
     """Whether a block belongs to the end of what stands before it: a heading, or a sentence that leads into it."""
     if before is None:
         return False
@@ -134,7 +134,7 @@ def _follows(text: str, before: Block | None, block: Block) -> bool:
     return block.kind in ("code", "table") or is_lead_in(text[before.start : before.end])
 
 
-def _tied(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
+def _tie_units(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
     """The units of a block, those tied that should not begin a chunk."""
     if not units:
         return units
@@ -145,7 +145,7 @@ def _tied(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
         tied_indexes |= {1, len(units) - 1}
     elif kind == "table":
         tied_indexes |= {1, 2}
-    elif kind == "item" and units[0].tokens <= _SHORT_LABEL:
+    elif kind == "item" and units[0].tokens <= _MAX_LABEL_TOKENS:
         tied_indexes.add(1)
     return [unit._replace(tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
 
@@ -170,7 +170,7 @@ def _unit(text: str, start: int, end: int, kind: str) -> Unit:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     piece = piece.strip()
-    return Unit(start, start + len(piece), token_count(piece), kind)
+    return Unit(start, start + len(piece), count_text_tokens(piece), kind)
 
 
 def _units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
@@ -180,7 +180,7 @@ def _units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
         spans = ((block.start + a, block.start + b) for a, b in sentences(text[block.start : block.end]))
     for start, end in spans:
         unit = _unit(text, start, end, block.kind)
-        if unit.tokens > 2 * tokens or unit.end - unit.start > LONGEST_CHUNK // 2:
+        if unit.tokens > 2 * tokens or unit.end - unit.start > MAX_CHUNK_LENGTH // 2:
             yield from _cut(text, unit, tokens)
         else:
             yield unit
@@ -199,7 +199,7 @@ def _cut(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
     """Parts of a unit that is too long, cut before a token."""
     start, count = unit.start, 0
     for match in TOKEN.finditer(text, unit.start, unit.end):
-        if count == tokens or (count and match.end() - start > LONGEST_CHUNK // 2):
+        if count == tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
             yield _unit(text, start, match.start(), unit.kind)
             start, count = match.start(), 0
         count += 1
@@ -216,7 +216,7 @@ def _pack(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
     filled_tokens = 0.0
     for run in _together(units, tokens):
         size = sum(unit.tokens for unit in run)
-        is_too_long = pending and run[-1].end - pending[0].start > LONGEST_CHUNK
+        is_too_long = pending and run[-1].end - pending[0].start > MAX_CHUNK_LENGTH
         if pending and (is_too_long or filled_tokens + size / 2 > quota):
             yield _chunk(pending, section)
             filled_tokens = max(-quota / 2, filled_tokens - quota) if not is_too_long else 0.0
@@ -231,8 +231,8 @@ def _together(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
     run: list[Unit] = []
     size = 0
     for unit in units:
-        fits = size + unit.tokens <= _MOST_TOGETHER * tokens
-        if run and not (unit.tied and fits and unit.end - run[0].start <= LONGEST_CHUNK // 2):
+        fits = size + unit.tokens <= _MAX_RUN_FACTOR * tokens
+        if run and not (unit.tied and fits and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
             yield run
             run, size = [], 0
         run.append(unit)

@@ -15,37 +15,37 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..collection_pause import collection_paused, count_as_old
+from ..collection_pause import pause_collection, promote_objects
 from ..errors import InputError
 from ..models.language import ENGLISH, open_language
 from ..settings import FixedSettings
-from ..structures.documents.documents import Section, heading_path
-from ..text.blocks import Block, blocks, parts, plain, summary_sentence
-from ..text.languages import are_english
-from ..text.mail import is_mail_head, mail_fields
+from ..structures.documents.documents import Section, build_heading_path
+from ..text.blocks import Block, blocks, format_summary_sentence, parts, plain
+from ..text.languages import detect_english
+from ..text.mail import is_mail_header, mail_fields
 from ..text.names import (
     Name,
     SentenceNames,
-    code_terms,
+    extract_mail_names,
+    extract_title_names,
+    find_code_terms,
+    find_written_terms,
     identifiers,
     is_name_key,
-    mail_names,
-    title_names,
-    written_terms,
 )
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 from ..text.sentences import sentences
-from ..text.stated_names import LONGEST_ENTITY_KEY, stated_tree
-from ..text.words import chunk_terms, stemmer
+from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
+from ..text.words import count_chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
-from .chunking import Chunk, Heading, Span, chunk_text, chunks_at
+from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
 from .occurring import occurring
 from .outline_relations import outline_relations
 from .own_chunks import OwnChunks
-from .pairs import pairs_of
+from .pairs import parse_pairs
 from .prose import Prose, read_prose
-from .relation import Relation, tree_of
-from .validation import ValidDocument, content_digest, validate
+from .relation import Relation, get_own_tree_name
+from .validation import ValidDocument, compute_digest, validate
 
 #: Vectors by space and text. What the embedder gave serves every space, under :data:`ANY_SPACE`; what a space holds may
 #: be less exact, and serves that one.
@@ -58,7 +58,7 @@ Document = TypeVar("Document", bound=ValidDocument)
 _MANY = 256
 
 #: Makes something of embedding texts.
-TextsKnown = Callable[[list[str]], None]
+TextsCallback = Callable[[list[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class Extracted(ValidDocument):
 
     def headings(self, section: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
-        return heading_path(self.outline, section)
+        return build_heading_path(self.outline, section)
 
 
-def embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
+def build_embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
     """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text; in
     between a ``context`` that the text does not say itself."""
     titles = list(dict.fromkeys(part for part in [title, *headings] if part))
@@ -110,14 +110,14 @@ def embedding_text(title: str | None, headings: list[str], text: str, context: s
     return "".join(f"{line}\n" for line in prefix_lines if line) + body
 
 
-def first_sentence(text: str) -> str:
+def get_first_sentence(text: str) -> str:
     """The first sentence of a document in plain words, from its first chunk; empty where that is all headings, tables
     and code."""
     part = next((part for part in parts(text) if part.kind in ("prose", "item")), None)
     if part is None:
         return ""
     piece = text[part.start : part.end]
-    return next((summary_sentence(piece[start:end]) for start, end in sentences(piece)), "")
+    return next((format_summary_sentence(piece[start:end]) for start, end in sentences(piece)), "")
 
 
 def extract(
@@ -145,14 +145,14 @@ def derive(given: ValidDocument, settings: FixedSettings) -> Extracted:
     return extracted
 
 
-def forget_texts(texts: list[str]) -> None:
+def ignore_texts(texts: list[str]) -> None:
     """Make nothing of embedding texts."""
 
 
 def derive_all(
     documents: Iterable[ValidDocument],
     settings: FixedSettings,
-    texts_known: TextsKnown = forget_texts,
+    texts_known: TextsCallback = ignore_texts,
 ) -> list[Extracted | InputError]:
     """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
 
@@ -166,7 +166,7 @@ def derive_all(
         except InputError as error:
             items.append(error)
     chunked = [item for item in items if isinstance(item, ChunkedDocument)]
-    texts_known([text for item in chunked for text in item.embedding_texts(settings)])
+    texts_known([text for item in chunked for text in item.build_embedding_texts(settings)])
     extracted = iter(derive_chunked(chunked, settings))
     return [next(extracted) if isinstance(item, ChunkedDocument) else item for item in items]
 
@@ -175,12 +175,14 @@ def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings
     """Everything that follows from each of some documents that are cut into chunks; raises LanguageError."""
     pipeline = open_language(settings.language)
     if pipeline is None:
-        with collection_paused():
+        with pause_collection():
             extracted = [_derived(item, Prose(), settings) for item in documents]
             if len(documents) >= _MANY:
-                count_as_old()  # it lives until it is stored: a collection right behind the pause would look at all
+                promote_objects()  # it lives until it is stored: a collection right behind the pause would look at all
         return extracted
-    prose = read_prose([(item.text, item.parsed_by(settings.language), item.to_bytes) for item in documents], pipeline)
+    prose = read_prose(
+        [(item.text, item.list_parsable_chunks(settings.language), item.to_bytes) for item in documents], pipeline
+    )
     return [_derived(item, document_prose, settings) for item, document_prose in zip(documents, prose, strict=True)]
 
 
@@ -196,26 +198,27 @@ class ChunkedDocument:
     to_bytes: npt.NDArray[np.int64]
     english: list[bool]
 
-    def with_vectors(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
-        """The same with vectors of the user's own; see :func:`with_vectors`."""
-        document = with_vectors(self.given, vectors)
+    def add_vectors_to_digest(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
+        """The same with vectors of the user's own; see :func:`add_vectors_to_digest`."""
+        document = add_vectors_to_digest(self.given, vectors)
         return ChunkedDocument(
             document, self.text, self.blocks, self.sections, self.chunks, self.to_bytes, self.english
         )
 
-    def parsed_by(self, language: str) -> list[Chunk]:
+    def list_parsable_chunks(self, language: str) -> list[Chunk]:
         """The chunks that a pipeline is to parse: what is no English says nothing to ``en``."""
         if language != ENGLISH:
             return self.chunks
         return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
 
-    def embedding_texts(self, settings: FixedSettings) -> list[str]:
+    def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
         """For each chunk the text its vector is made from where nothing else is stated of the document."""
         pieces = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
-        context = first_sentence(pieces[0]) if settings.chunk_context else ""
-        paths = (heading_path(self.sections, chunk.section) for chunk in self.chunks)
+        context = get_first_sentence(pieces[0]) if settings.chunk_context else ""
+        paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
         return [
-            embedding_text(self.given.title, path, piece, context) for path, piece in zip(paths, pieces, strict=True)
+            build_embedding_text(self.given.title, path, piece, context)
+            for path, piece in zip(paths, pieces, strict=True)
         ]
 
 
@@ -223,18 +226,18 @@ def cut(given: ValidDocument, settings: FixedSettings) -> ChunkedDocument | Extr
     """A document cut into chunks, or all that follows from one of pairs; raises InputError where it cannot be one."""
     text = given.text.decode()
     if given.format == "pairs":
-        stated_tree(tree_of(given.key, given.meta))
-        relations = pairs_of(text)
-        introductions = _introductions(_related(relations, "tree"), None, given.key)
+        check_tree_name(get_own_tree_name(given.key, given.meta))
+        relations = parse_pairs(text)
+        introductions = _collect_introductions(_related(relations, "tree"), None, given.key)
         return _extracted(given, introductions=introductions, relations=relations)
     found = blocks(text, given.format)
     if given.own_chunks is None:
         sections, chunks = chunk_text(text, found, settings.chunk_tokens)
     else:
-        sections, chunks = chunks_at(text, found, _spans(given.own_chunks, text), settings.chunk_tokens)
+        sections, chunks = chunk_at_spans(text, found, _spans(given.own_chunks, text), settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
-    english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
+    english = detect_english([text[chunk.start : chunk.end] for chunk in chunks])
     return ChunkedDocument(given, text, found, sections, chunks, byte_offsets(text, len(given.text)), english)
 
 
@@ -251,7 +254,7 @@ def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) ->
     tree = build_tree(sections, chunks, [_sentences(text, chunk, byte_offsets) for chunk in chunks], pieces, stem)
     outline = [
         Section(
-            s.level, s.title, s.parent, int(byte_offsets[s.start]), int(byte_offsets[s.end]), tree.of_section[index]
+            s.level, s.title, s.parent, int(byte_offsets[s.start]), int(byte_offsets[s.end]), tree.section_drafts[index]
         )
         for index, s in enumerate(sections)
     ]
@@ -266,18 +269,18 @@ def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) ->
     relations = [
         relation
         for relation in (*tree_relations, *prose.relations)
-        if all(is_name_key(entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
+        if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
     names = [*_names(written), *_related(tree_relations, "tree"), *prose.names()]
-    introductions = _introductions(names, settings.name_words, document.key)
-    occurring_keys = {entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
+    introductions = _collect_introductions(names, settings.name_words, document.key)
+    occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
     heading_texts = [*([plain(document.title)] if document.title else []), *(section.title for section in sections)]
     candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
     occurring_keys |= occurring([*pieces, *heading_texts], candidate_keys, settings.name_words)
     introductions = [name for name in introductions if name.key in occurring_keys]
     extracted = _extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
-        terms = chunk_terms(document.title, extracted.headings(chunk.section), piece, stem)
+        terms = count_chunk_terms(document.title, extracted.headings(chunk.section), piece, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
     return extracted
@@ -292,14 +295,14 @@ def _extracted(given: ValidDocument, **derived: Any) -> Extracted:
 
 def _has_tree(given: ValidDocument) -> bool:
     """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
-    return len(tree_of(given.key, given.meta).encode()) <= LONGEST_ENTITY_KEY
+    return len(get_own_tree_name(given.key, given.meta).encode()) <= MAX_ENTITY_KEY_BYTES
 
 
 def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
 
 
-def vectors_for(
+def collect_vectors(
     documents: Sequence[Mapping[str, Sequence[str]]],
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
     kept: EmbeddedTexts,
@@ -330,11 +333,11 @@ def vectors_for(
     ]
 
 
-def with_vectors(document: Document, vectors: npt.NDArray[np.float32]) -> Document:
+def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) -> Document:
     """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
     d = document
     vector_bytes = vectors.astype("<f4").tobytes()
-    digest = content_digest(d.title, d.source, d.meta, d.format, d.text, vector_bytes, d.left_out, d.own_chunks)
+    digest = compute_digest(d.title, d.source, d.meta, d.format, d.text, vector_bytes, d.left_out, d.own_chunks)
     return replace(document, digest=digest)
 
 
@@ -360,16 +363,18 @@ def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict
         if not piece.startswith(("#", "|--", "|:", "```", "---")):
             spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))
     spans = [span for span in spans if any(c.isalnum() for c in text[slice(*span)])] or [(chunk.start, chunk.end)]
-    return {(int(to_bytes[start]), int(to_bytes[end])): summary_sentence(text[start:end]) for start, end in spans}
+    return {
+        (int(to_bytes[start]), int(to_bytes[end])): format_summary_sentence(text[start:end]) for start, end in spans
+    }
 
 
 def _names(written: ChunkedDocument) -> Iterator[Name]:
     """The names found by rule."""
     text, english = written.text, any(written.english)
     if written.given.title:
-        yield from title_names(written.given.title, "title", english)
+        yield from extract_title_names(written.given.title, "title", english)
     for section in written.sections:
-        yield from title_names(section.title, "heading", english)
+        yield from extract_title_names(section.title, "heading", english)
     units = [
         (text[unit.start : unit.end], unit.kind, english)
         for chunk, english in zip(written.chunks, written.english, strict=True)
@@ -383,10 +388,10 @@ def _names(written: ChunkedDocument) -> Iterator[Name]:
         for number, (unit, kind, english) in enumerate(units)
         if kind != "code" and number not in header_indexes and not unit.startswith(("#", "|--"))
     ]
-    mail_heads = [(unit, english) for unit, _, english in text_units if is_mail_head(unit, 0, len(unit))]
+    mail_heads = [(unit, english) for unit, _, english in text_units if is_mail_header(unit, 0, len(unit))]
     for unit, english in mail_heads:
         for start, end in mail_fields(unit, 0, len(unit)):
-            yield from mail_names(unit[start:end], english)
+            yield from extract_mail_names(unit[start:end], english)
     if mail_heads:
         text_units = [item for item in text_units if (item[0], item[2]) not in mail_heads]
     prose = [(unit, kind) for unit, kind, english in text_units if english]
@@ -394,14 +399,14 @@ def _names(written: ChunkedDocument) -> Iterator[Name]:
     for index, (unit, kind) in enumerate(prose):
         yield from sentence_names.names(index)
         yield from identifiers(unit)
-        yield from written_terms(unit, kind)
+        yield from find_written_terms(unit, kind)
     for unit, _, english in text_units:
-        yield from () if english else code_terms(unit)
+        yield from () if english else find_code_terms(unit)
     for unit in code_units:
         yield from identifiers(unit)
 
 
-def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
+def _collect_introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
     """Each name once, under its first form and the kind it was seen as first."""
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()
@@ -410,20 +415,20 @@ def _introductions(names: Iterable[Name], most_words: int | None, document: str)
             continue
         seen_forms.add(form)
         if most_words is None:
-            name_key = entity_key(form)
-            if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:
+            name_key = to_entity_key(form)
+            if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
                 raise InputError(
-                    f"document {document!r}: a name in a tree has 1 to {LONGEST_ENTITY_KEY} bytes, not {form!r}"
+                    f"document {document!r}: a name in a tree has 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
                 )
         else:
-            name_key = _name_key(form, most_words)
+            name_key = _to_name_key(form, most_words)
         if name_key and name_key not in introductions:
             introductions[name_key] = Introduction(name_key, form, kind)
     return [introductions[name_key] for name_key in sorted(introductions)]
 
 
 @lru_cache(maxsize=1 << 13)  # the names of a text stand in others as well
-def _name_key(form: str, most_words: int) -> str:
+def _to_name_key(form: str, most_words: int) -> str:
     """The normal form of a name, empty where it may not become an entity by rule."""
-    key = entity_key(form)
+    key = to_entity_key(form)
     return key if is_name_key(key, most_words) else ""

@@ -11,12 +11,12 @@ from .syntax import Sentence
 #: What counts of a relation that only can, may or must hold.
 POSSIBLE = 0.8
 
-_DENIALS = frozenset("not n't n’t never hardly scarcely barely rarely seldom neither nor no".split())
-_POSSIBLE = frozenset("can may must should shall".split())
-_SUPPOSED = frozenset("would might could 'd ’d".split())
-_CONDITIONS = frozenset("if unless whether lest".split())
+_NEGATIONS = frozenset("not n't n’t never hardly scarcely barely rarely seldom neither nor no".split())
+_POSSIBLE_AUXILIARIES = frozenset("can may must should shall".split())
+_HYPOTHETICAL_AUXILIARIES = frozenset("would might could 'd ’d".split())
+_CONDITIONAL_WORDS = frozenset("if unless whether lest".split())
 #: Verbs whose clause is only thought, asked or denied.
-_DOUBTED = frozenset(
+_NONFACTUAL_VERBS = frozenset(
     """
     deny doubt wonder ask claim believe think suspect allege hope fear assume suppose imagine pretend guess want wish
     expect suggest propose check test
@@ -34,10 +34,10 @@ class Factuality:
 
     def weight(self, head: int) -> float:
         """The weight of what the clause of this verb or predicate says."""
-        if self._is_denied(head):
+        if self._is_negated(head):
             return 0.0
         words = self._words
-        auxiliaries = self._auxiliaries(head)
+        auxiliaries = self._get_auxiliaries(head)
         index = head
         for _ in range(len(words)):
             label = words[index].label.partition(":")[0]
@@ -47,28 +47,28 @@ class Factuality:
             if label not in _CLAUSES or governor < 0:
                 break
             if label in ("ccomp", "xcomp", "csubj") and (
-                words[governor].lemma in _DOUBTED or self._is_denied(governor)
+                words[governor].lemma in _NONFACTUAL_VERBS or self._is_negated(governor)
             ):
                 return 0.0
             if label == "conj" and index == head and not any(True for _ in self._sentence.having(index, "nsubj")):
                 # "may contain A and include B": what the first says of itself holds for the second too.
-                auxiliaries |= self._auxiliaries(governor)
+                auxiliaries |= self._get_auxiliaries(governor)
             index = governor
-        if auxiliaries & _SUPPOSED:
+        if auxiliaries & _HYPOTHETICAL_AUXILIARIES:
             return 0.0
-        return POSSIBLE if auxiliaries & _POSSIBLE else 1.0
+        return POSSIBLE if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
 
-    def _auxiliaries(self, place: int) -> set[str]:
+    def _get_auxiliaries(self, place: int) -> set[str]:
         return {self._words[child].text.lower() for child in self._sentence.having(place, "aux")}
 
-    def _is_denied(self, place: int) -> bool:
+    def _is_negated(self, place: int) -> bool:
         for child in self._sentence.having(place, "advmod", "det", "cc"):
             word = self._words[child]
-            if word.text.lower() in _DENIALS or word.lemma in _DENIALS:
+            if word.text.lower() in _NEGATIONS or word.lemma in _NEGATIONS:
                 return True
-            if word.label == "advmod" and self._sentence.lemmas(child, "advmod", "det") & _DENIALS:
+            if word.label == "advmod" and self._sentence.lemmas(child, "advmod", "det") & _NEGATIONS:
                 return True
         return False
 
     def _is_conditional(self, place: int) -> bool:
-        return bool(self._sentence.lemmas(place, "mark", "advmod") & _CONDITIONS)
+        return bool(self._sentence.lemmas(place, "mark", "advmod") & _CONDITIONAL_WORDS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind, is_everyday
+from ..text.everyday import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
 from ..text.names import PASSING, PLAIN, is_of_people, is_term, singular
 from .syntax import Sentence, Word
 
@@ -25,14 +25,14 @@ _EMPTY = frozenset(
     """.split()
 )
 #: How often a document uses a term: of several words, of one.
-_TERM, _SINGLE = 2, 3
-_LATIN = re.compile("[A-Za-z]")
+_TERM, _MIN_WORD_USES = 2, 3
+_LATIN_PATTERN = re.compile("[A-Za-z]")
 #: The first half of a word that is broken at the end of a line.
 _BROKEN = re.compile(r"\w[-\u2010]\s+\Z")
 #: A stroke one word before a name, and a mark that joins a name to what stands behind it.
 _STROKED = re.compile(r"/\w+\s\Z")
 _JOINED = re.compile("[-\u2010/][^\\W\\d_]")
-_DENYING = frozenset(("no", "neither", "nor", "not"))
+_NEGATIONS = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
 FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
 #: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
@@ -62,7 +62,7 @@ class NounPhrases:
         """What the phrase around the noun at ``place`` is called, a plural in the singular; None where it names
         nothing."""
         word = self._words[place]
-        if not word.nominal or self._is_denied(place):
+        if not word.nominal or self._is_negated(place):
             return None
         first, last = self.extent(place)
         if first == last and (word.lemma in _EMPTY or word.lemma in PASSING or len(word.text) < 2):
@@ -79,7 +79,7 @@ class NounPhrases:
             or _STROKED.search(preceding_text)
         ):
             return None  # no name, or cut off of what stands before it
-        if _JOINED.match(self._sentence.text, end) or _is_doubled(form):
+        if _JOINED.match(self._sentence.text, end) or _has_repeated_word(form):
             return None  # cut off of what stands behind it, or a term and its explanation run together
         if word.proper or last != place:
             return form
@@ -94,21 +94,21 @@ class NounPhrases:
         for index, word in enumerate(self._words):
             if word.nominal and not word.proper and word.label not in inner_labels:
                 name = self.name(index)
-                is_compound = self.is_of_nouns(index)
-                if name is None or name.split()[0].lower() in PLAIN or not _LATIN.search(name):
+                is_compound = self.is_noun_compound(index)
+                if name is None or name.split()[0].lower() in PLAIN or not _LATIN_PATTERN.search(name):
                     continue
                 if " " not in name:
                     if len(name) > 3 and name.isalpha() and name.islower() and not is_everyday(name):
-                        found += [Term(form, _SINGLE) for form in dict.fromkeys((name, word.text.lower()))]
+                        found += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
                     continue
-                is_plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
+                is_plain = get_everyday_kind(name.split()[0]) not in (VERB, OTHER)
                 if is_compound or (is_plain and word.lemma not in _EMPTY):
                     # A plural is a name as it is written too: nothing else of it may stand in the text.
                     first, last = self.extent(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
                     clear = is_compound and self._is_clear(first, last)
                     forms = dict.fromkeys((name, " ".join(written.split())))
-                    verbal = is_compound and word.text.endswith("s") and everyday_kind(word.text) == VERB
+                    verbal = is_compound and word.text.endswith("s") and get_everyday_kind(word.text) == VERB
                     found += [Term(form, _TERM, clear, verbal) for form in forms]
         return found
 
@@ -122,30 +122,30 @@ class NounPhrases:
             return False
         return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
-    def is_of_nouns(self, place: int) -> bool:
+    def is_noun_compound(self, place: int) -> bool:
         """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
         first, last = self.extent(place)
         words = self._words[first : last + 1]
         if not all(word.nominal or word.tag == "HYPH" for word in words):
             return False
-        return first < last and not any(everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
+        return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
     def extent(self, place: int) -> tuple[int, int]:
         """Places of the first and last word of the name around a noun."""
         head = self._words[place]
         first = place
-        while first > 0 and self._goes_before(first - 1, first, place):
+        while first > 0 and self._is_premodifier(first - 1, first, place):
             first -= 1
         while first < place and self._words[first].tag in ("HYPH", "CD", ":", ",", "``", "''"):
             first += 1
         last = place
-        while last + 1 < len(self._words) and self._goes_after(last + 1, place, last):
+        while last + 1 < len(self._words) and self._is_postmodifier(last + 1, place, last):
             last += 1
         if head.proper:
-            last = self._with_complement(last)
+            last = self._extend_over_complement(last)
         return first, last
 
-    def described_by(self, place: int) -> int | None:
+    def find_descriptor(self, place: int) -> int | None:
         """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
         if not self._words[place].proper:
             return None
@@ -168,7 +168,7 @@ class NounPhrases:
         members = [place]
         determiners = self._sentence.lemmas(place, "det")
         for conjunct in self._sentence.having(place, "conj", "appos"):
-            inner = self._list_goes_on(place, conjunct, determiners)
+            inner = self._find_list_continuation(place, conjunct, determiners)
             if self.is_phrase(conjunct) and (self._words[conjunct].label == "conj" or inner):
                 if any(word.tag in FINITE or word.text in ";:" for word in self._words[members[-1] + 1 : conjunct]):
                     break
@@ -187,7 +187,7 @@ class NounPhrases:
             if position < len(words) and words[position].text in ("and", "or"):
                 has_conjunction = True
                 position += 1
-            head = self._next_head(position)
+            head = self._find_next_head(position)
             if head is None or head <= items[-1]:
                 break
             items.append(head)
@@ -200,7 +200,7 @@ class NounPhrases:
             return list(parsed)
         return [*items, *(member for member in parsed if member > items[-1])]
 
-    def _next_head(self, at: int) -> int | None:
+    def _find_next_head(self, at: int) -> int | None:
         """The head of a plain noun phrase that begins right here, or None."""
         words = self._words
         while at < len(words) and (words[at].pos in ("DET", "NUM") or words[at].tag in ("JJ", "PRP$", "VBN", "HYPH")):
@@ -209,13 +209,13 @@ class NounPhrases:
             at += 1
         if at == len(words) or not words[at].nominal:
             return None
-        while at + 1 < len(words) and words[at + 1].nominal and _adjoin(words[at], words[at + 1]):
+        while at + 1 < len(words) and words[at + 1].nominal and _is_adjacent(words[at], words[at + 1]):
             at += 1
         while words[at].label == "flat" and 0 <= words[at].head < at and words[words[at].head].nominal:
             at = words[at].head
         return at
 
-    def _list_goes_on(self, place: int, other: int, determiners: set[str]) -> list[int]:
+    def _find_list_continuation(self, place: int, other: int, determiners: set[str]) -> list[int]:
         """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
         lungs``."""
         if self._words[other].label != "appos" or self._words[place].tag == "NNS":
@@ -249,7 +249,7 @@ class NounPhrases:
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.having(i, "case"))
         return {self._words[child].lemma for child in case_markers if child < first}
 
-    def _goes_before(self, at: int, after: int, place: int) -> bool:
+    def _is_premodifier(self, at: int, after: int, place: int) -> bool:
         word, head = self._words[at], self._words[place]
         if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
@@ -270,7 +270,7 @@ class NounPhrases:
         is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
         return is_adjective and word.lemma not in PASSING and word.text.lower() not in PASSING
 
-    def _goes_after(self, at: int, place: int, last: int) -> bool:
+    def _is_postmodifier(self, at: int, place: int, last: int) -> bool:
         word, previous = self._words[at], self._words[last]
         if word.head != place and self._words[word.head].head != place:
             return False
@@ -280,7 +280,7 @@ class NounPhrases:
             self._words[place].proper and word.tag == "CD" and word.end - previous.end <= 8 and word.label == "nummod"
         ) and previous.end + 1 == word.start
 
-    def _with_complement(self, last: int) -> int:
+    def _extend_over_complement(self, last: int) -> int:
         """The last word of a proper name that may go on: ``Faculty of Law``, ``Bureau of Weights and Measures``."""
         words = self._words
         while last + 2 < len(words) and words[last + 1].text in _INSIDE:
@@ -295,21 +295,21 @@ class NounPhrases:
                 last += 2  # "Weights and Measures", but not "Law and the Faculty"
         return last
 
-    def _is_denied(self, place: int) -> bool:
-        return bool(self._sentence.lemmas(place, "det", "cc", "advmod") & _DENYING)
+    def _is_negated(self, place: int) -> bool:
+        return bool(self._sentence.lemmas(place, "det", "cc", "advmod") & _NEGATIONS)
 
     @staticmethod
     def _is_descriptor(word: Word) -> bool:
         return word.tag in ("NN", "NNS") and not word.proper and word.text[:1].islower()
 
 
-def _is_doubled(form: str) -> bool:
+def _has_repeated_word(form: str) -> bool:
     """Whether the same word stands twice in a row, in whatever number (``Bookmark Bookmarks``)."""
     singulars = [singular(word) or word for word in form.lower().split()]
     return any(map(str.__eq__, singulars, singulars[1:]))
 
 
-def _adjoin(one: Word, other: Word) -> bool:
+def _is_adjacent(one: Word, other: Word) -> bool:
     """Whether a single space stands between two words."""
     return one.end + 1 == other.start
 

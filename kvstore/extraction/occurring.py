@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..structures.filter.entity_filter import occurring_keys
-from ..text.normalize import folded_data
+from ..text.normalize import fold_to_bytes
 
 _WORD = re.compile(r"\w+")
 #: So many words are looked for one by one, which is faster than to cut a text into all of its words.
@@ -27,7 +27,7 @@ def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set
     ['ada', "ada's engine", 'engine']
     """
     if len(texts) <= _SHORT:
-        return _occurring_in_few(texts, keys, most_words)
+        return _find_in_few_texts(texts, keys, most_words)
     keys_by_word: dict[bytes, list[bytes]] = {}
     for key in keys:
         words = _WORD.findall(key)
@@ -37,7 +37,7 @@ def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set
     for text in texts:
         if not keys_by_word:
             break
-        data = folded_data(text)
+        data = fold_to_bytes(text)
         if len(keys_by_word) <= _FEW:
             text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
         else:
@@ -53,12 +53,12 @@ def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set
     return {key.decode() for key in found_keys}
 
 
-def _occurring_in_few(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set[str]:
+def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set[str]:
     """As :func:`occurring`, with no note taken of the words of names."""
     remaining = [key.encode() for key in keys if _WORD.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:
-        text_keys = set(occurring_keys(folded_data(text), remaining, most_words)) if remaining else set[bytes]()
+        text_keys = set(occurring_keys(fold_to_bytes(text), remaining, most_words)) if remaining else set[bytes]()
         if text_keys:
             found_keys |= text_keys
             remaining = [key for key in remaining if key not in text_keys]

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..text.blocks import Block
-from ..text.names import PARTS_OF_TEXT, says_something, title_forms
-from ..text.normalize import entity_key
+from ..text.names import GENERIC_HEADINGS, get_title_forms, is_informative_heading
+from ..text.normalize import to_entity_key
 from ..text.words import FUNCTION_WORDS
 from .relation import Relation
 
@@ -27,7 +27,7 @@ _LONGEST_NAME = 6
 _JOINING = frozenset("of the and or for in to with on by a an from at as under over between".split())
 _EXPLAINED = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
 _TASK = re.compile(r"\A\[[ xX]\]\s+")
-_SENTENCE_MARKS = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
+_SENTENCE_MARK_PATTERN = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
 
 
 def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64], english: bool = True) -> list[Relation]:
@@ -37,7 +37,7 @@ def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64], e
     """
     stated: dict[tuple[str, str, str], Relation] = {}
     for kind, child, parent, block in _pairs(found, english):
-        key = entity_key(child), entity_key(parent), kind
+        key = to_entity_key(child), to_entity_key(parent), kind
         if key[0] != key[1] and key not in stated:
             span = int(to_bytes[block.start]), int(to_bytes[block.end])
             stated[key] = Relation(child, parent, kind, 1.0, *span)
@@ -51,9 +51,9 @@ def _pairs(found: Sequence[Block], english: bool) -> Iterator[tuple[str, str, st
     for block in found:
         if block.kind == "heading":
             items.clear()
-            yield from _place(HEADING, headings, block, _heading_name(block.title, english))
+            yield from _place(HEADING, headings, block, _get_heading_name(block.title, english))
         elif block.kind == "item" and block.title:
-            yield from _place(LIST, items, block, _item_name(block.title))
+            yield from _place(LIST, items, block, _get_item_name(block.title))
         elif block.level == 0:
             items.clear()
 
@@ -69,22 +69,22 @@ def _place(
     above.append((block.level, name))
 
 
-def _heading_name(title: str, english: bool) -> str | None:
-    forms = title_forms(title)
-    return forms[0] if forms and _is_name(forms[0]) and says_something(forms[-1], english) else None
+def _get_heading_name(title: str, english: bool) -> str | None:
+    forms = get_title_forms(title)
+    return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], english) else None
 
 
-def _item_name(title: str) -> str | None:
+def _get_item_name(title: str) -> str | None:
     term = _EXPLAINED.sub("", _TASK.sub("", title)).strip(" .,:")
     return term if _is_name(term) else None
 
 
 def _is_name(form: str) -> bool:
     words = form.lower().split()
-    if not 0 < len(words) <= _LONGEST_NAME or _SENTENCE_MARKS.search(form):
+    if not 0 < len(words) <= _LONGEST_NAME or _SENTENCE_MARK_PATTERN.search(form):
         return False
     if words[0] in FUNCTION_WORDS - {"the"} or words[-1] in FUNCTION_WORDS:
         return False
     if any(word in FUNCTION_WORDS and word not in _JOINING for word in words):
         return False
-    return any(character.isalpha() for character in form) and " ".join(words) not in PARTS_OF_TEXT
+    return any(character.isalpha() for character in form) and " ".join(words) not in GENERIC_HEADINGS

@@ -18,7 +18,7 @@ from ..errors import InputError
 #: How a document is cut: by rule (None), not at all, or at these places: characters, the last not included.
 OwnChunks = Literal["whole"] | tuple[tuple[int, int], ...] | None
 #: Bytes of the longest chunk, so that offsets inside it fit 16 bits.
-LONGEST_OWN_CHUNK = 65_535
+MAX_OWN_CHUNK_BYTES = 65_535
 
 
 def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
@@ -36,15 +36,16 @@ def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str
         start, end = _span(key, number, bounds)
         if not previous_end <= start < end <= len(text):
             raise InputError(
-                f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {previous_end:,} and {len(text):,}: "
+                f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {previous_end:,} and "
+                f"{len(text):,}: "
                 "chunks stand in order and do not overlap; put what overlaps as documents of its own"
             )
         piece = text[start:end]
         if not piece.strip():
             raise InputError(f"document {key!r}: chunk {number}, ({start:,}, {end:,}), is blank; leave it out")
         _check_length(key, piece, f"chunk {number}")
-        chunk_start = start - num_dropped - _paired(text, previous_end, start)
-        num_dropped += _paired(text, previous_end, end)
+        chunk_start = start - num_dropped - _count_crlf_ends(text, previous_end, start)
+        num_dropped += _count_crlf_ends(text, previous_end, end)
         spans.append((chunk_start, end - num_dropped))
         previous_end = end
     if not spans:
@@ -52,7 +53,7 @@ def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str
     return tuple(spans)
 
 
-def _paired(text: str, start: int, end: int) -> int:
+def _count_crlf_ends(text: str, start: int, end: int) -> int:
     """How many line ends of two characters end after ``start``, and not after ``end``."""
     return text.count("\r\n", max(0, start - 1), end)
 
@@ -69,14 +70,14 @@ def _span(key: str, number: int, given: Any) -> tuple[int, int]:
 
 def _check_length(key: str, piece: str, what: str) -> None:
     length = len(piece.encode(errors="replace"))
-    if length > LONGEST_OWN_CHUNK:
+    if length > MAX_OWN_CHUNK_BYTES:
         raise InputError(
-            f"document {key!r}: {what} has {length:,} bytes; the longest chunk has {LONGEST_OWN_CHUNK:,}: cut it, or "
+            f"document {key!r}: {what} has {length:,} bytes; the longest chunk has {MAX_OWN_CHUNK_BYTES:,}: cut it, or "
             "leave chunks out"
         )
 
 
-def packed_chunks(chunks: OwnChunks) -> str | list[int] | None:
+def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
     """What a record holds for such chunks."""
     if chunks is None or chunks == "whole":
         return chunks
@@ -88,7 +89,7 @@ def packed_chunks(chunks: OwnChunks) -> str | list[int] | None:
     return packed
 
 
-def unpacked_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
+def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
     """The chunks that a record holds."""
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"

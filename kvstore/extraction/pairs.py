@@ -11,13 +11,13 @@ import csv
 import io
 
 from ..errors import InputError
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 from .relation import Relation
 
 KIND = "pair"
 
 
-def pairs_of(text: str) -> list[Relation]:
+def parse_pairs(text: str) -> list[Relation]:
     """The relations that a document of format ``pairs`` states, in its order."""
     lines = io.StringIO(text).readlines()
     found: dict[tuple[str, str], Relation] = {}
@@ -29,7 +29,7 @@ def pairs_of(text: str) -> list[Relation]:
             if len(row) != 2 or not all(cell.strip() for cell in row):
                 raise InputError(f"a pair has two names, child and parent, not {row!r}")
             child, parent = (" ".join(cell.split()) for cell in row)
-            keys = entity_key(child), entity_key(parent)
+            keys = to_entity_key(child), to_entity_key(parent)
             if keys[0] != keys[1] and keys not in found:
                 end = start + size - lines[reader.line_num - 1].endswith("\n")
                 found[keys] = Relation(child, parent, KIND, 1.0, start, end)

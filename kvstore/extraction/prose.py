@@ -17,22 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..models.language import LanguagePipeline, Parse
-from ..text.blocks import plain, without_braces, without_links
-from ..text.mail import is_mail_head
+from ..text.blocks import plain, replace_braced_words, unwrap_links
+from ..text.mail import is_mail_header
 from ..text.names import Name, singular
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
 from .relation import Relation
 from .relations import StatedRelation, statements
-from .syntax import sentences_of
+from .syntax import iter_sentences
 
 #: How often a document uses the head of a term that it uses once.
 _REPEATED = 2
 
 #: What the prose of a chunk states, and its noun phrases.
-_StatedNames = tuple[list[StatedRelation], list[Term]]
+_ChunkStatements = tuple[list[StatedRelation], list[Term]]
 
-_MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
+_MARKER_PATTERN = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _ChunkProse:
         self.units.append(unit)
         self.text += piece
 
-    def unit_at(self, offset: int) -> Unit:
+    def get_unit_at(self, offset: int) -> Unit:
         return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
 
 
@@ -94,7 +94,7 @@ def read_prose(
     Raises LanguageError where the pipeline cannot be loaded.
     """
     prose_by_document = [
-        ([chunk_prose for chunk in chunks if (chunk_prose := _prose_of(text, chunk)).units], to_bytes)
+        ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).units], to_bytes)
         for text, chunks, to_bytes in documents
     ]
     chunk_statements = pipeline.read(
@@ -105,12 +105,12 @@ def read_prose(
         yield _prose(zip(document_prose, chunk_statements, strict=False), to_bytes)
 
 
-def _prose(prose_of_chunks: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes: npt.NDArray[np.int64]) -> Prose:
+def _prose(prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
-    for chunk_prose, (stated_relations, phrases) in prose_of_chunks:
+    for chunk_prose, (stated_relations, phrases) in prose_statements:
         prose.phrases.update(phrases)
         for statement in stated_relations:
-            first, last = chunk_prose.unit_at(statement.start), chunk_prose.unit_at(statement.end - 1)
+            first, last = chunk_prose.get_unit_at(statement.start), chunk_prose.get_unit_at(statement.end - 1)
             span = int(to_bytes[first.start]), int(to_bytes[last.end])
             prose.relations.append(
                 Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
@@ -118,11 +118,11 @@ def _prose(prose_of_chunks: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes
     return prose
 
 
-def _read(_: str, parses: Sequence[Parse]) -> _StatedNames:
+def _read(_: str, parses: Sequence[Parse]) -> _ChunkStatements:
     stated_relations: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:
-        for sentence in sentences_of(parse.doc):
+        for sentence in iter_sentences(parse.doc):
             for statement in statements(sentence):
                 if statement.telling:
                     stated_relations.append(statement.shifted(parse.start))
@@ -130,15 +130,15 @@ def _read(_: str, parses: Sequence[Parse]) -> _StatedNames:
     return stated_relations, phrases
 
 
-def _prose_of(text: str, chunk: Chunk) -> _ChunkProse:
+def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
     chunk_prose = _ChunkProse()
     end = chunk.start
     for unit in chunk.units:
         if unit.kind in ("prose", "item"):
-            if is_mail_head(text, unit.start, unit.end):
+            if is_mail_header(text, unit.start, unit.end):
                 continue
-            piece = _MARKER.sub("", text[unit.start : unit.end], count=1)
-            piece = plain(without_braces(without_links(piece)))
+            piece = _MARKER_PATTERN.sub("", text[unit.start : unit.end], count=1)
+            piece = plain(replace_braced_words(unwrap_links(piece)))
             if _is_prose(piece):
                 chunk_prose.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end

@@ -30,9 +30,9 @@ class Relation:
 
     def tree(self, key: str, meta: Mapping[str, Any]) -> str:
         """The tree it belongs to where the document of this key and metadata states it."""
-        return tree_of(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
+        return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
 
 
-def tree_of(key: str, meta: Mapping[str, Any]) -> str:
+def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
     """The name of a document's own tree: its ``tree`` metadatum, or else its key."""
     return str(meta.get("tree") or key)

@@ -25,20 +25,20 @@ class Frame:
     passive: bool | None = False
 
 
-_CONTAINS = [Frame(PART_OF, False), Frame(PART_OF, True, ("in", "within"), True)]
-_MADE_OF = [Frame(PART_OF, False, ("of",), True)]
+_CONTAIN_FRAMES = [Frame(PART_OF, False), Frame(PART_OF, True, ("in", "within"), True)]
+_MADE_OF_FRAMES = [Frame(PART_OF, False, ("of",), True)]
 FRAMES: dict[str, list[Frame]] = {
     "belong": [Frame(BELONGS_TO, True, ("to",))],
     "report": [Frame(BELONGS_TO, True, ("to",))],
     "own": [Frame(BELONGS_TO, True, ("by",), True)],
-    "contain": _CONTAINS,
-    "include": _CONTAINS,
-    "incorporate": _CONTAINS,
+    "contain": _CONTAIN_FRAMES,
+    "include": _CONTAIN_FRAMES,
+    "incorporate": _CONTAIN_FRAMES,
     "encompass": [Frame(PART_OF, False)],
-    "comprise": [Frame(PART_OF, False), *_MADE_OF],
+    "comprise": [Frame(PART_OF, False), *_MADE_OF_FRAMES],
     "consist": [Frame(PART_OF, False, ("of",))],
-    "compose": _MADE_OF,
-    "make up": [Frame(PART_OF, True), *_MADE_OF],
+    "compose": _MADE_OF_FRAMES,
+    "make up": [Frame(PART_OF, True), *_MADE_OF_FRAMES],
     "divide": [Frame(PART_OF, False, ("into",), True)],
     "subdivide": [Frame(PART_OF, False, ("into",), True)],
     "depend": [Frame(DEPENDS_ON, True, ("on", "upon"))],
@@ -50,7 +50,7 @@ FRAMES: dict[str, list[Frame]] = {
     "lie": [Frame(LOCATED_IN, True, ("in", "within"))],
 }
 #: Verbs of which no form is a noun, whatever the tagger says.
-ONLY_VERBS = FRAMES.keys() - {"report", "base", "divide", "lie"}
+UNAMBIGUOUS_VERBS = FRAMES.keys() - {"report", "base", "divide", "lie"}
 #: Predicates that only lead to the noun after their ``of``, and what they say of it.
 KINDS = frozenset("kind type sort form class variety species subtype category genre".split())
 PARTS = frozenset(
@@ -91,7 +91,7 @@ THINGS = frozenset(
     """.split()
 )
 #: What X is not in "X of Y" where Y has an X.
-NOT_HAD = QUANTITIES | COLLECTIONS | KINDS | ACTS
+UNOWNED_NOUNS = QUANTITIES | COLLECTIONS | KINDS | ACTS
 ACT_ENDINGS = ("tion", "sion", "ment", "ing")
 EXAMPLES = frozenset(("especially", "particularly", "notably", "e.g.", "namely"))
 EXAMPLE_PHRASES = (("for", "example"), ("for", "instance"), ("in", "particular"), ("among", "them"), ("that", "is"))

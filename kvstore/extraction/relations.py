@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..text.names import singular
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 from .factuality import Factuality
 from .noun_phrases import FINITE, NounPhrases
 from .relation_words import (
@@ -31,17 +31,17 @@ from .relation_words import (
     KINDS,
     LEADING,
     NAMED_CLASSES,
-    NOT_HAD,
     OF,
-    ONLY_VERBS,
     PART_OF,
     PARTS,
     THINGS,
+    UNAMBIGUOUS_VERBS,
+    UNOWNED_NOUNS,
 )
 from .syntax import Sentence
 from .telling import Telling
 
-_OUTRIGHT, _LISTED, _PREDICATE, _APPOSED, _POSSESSED = 0.9, 0.85, 0.85, 0.75, 0.6
+_OUTRIGHT, _LISTED, _PREDICATE_CONFIDENCE, _APPOSITION_CONFIDENCE, _POSSESSION_CONFIDENCE = 0.9, 0.85, 0.85, 0.75, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def statements(sentence: Sentence) -> list[StatedRelation]:
 
 def _key(name: str) -> str:
     """The normal form of a name in the singular."""
-    return entity_key(singular(name) or name)
+    return to_entity_key(singular(name) or name)
 
 
 class _SentenceRelations:
@@ -88,37 +88,37 @@ class _SentenceRelations:
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)
         self._factuality = Factuality(sentence)
-        self._telling = Telling(sentence, self._phrases)
+        self._filter = Telling(sentence, self._phrases)
         # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
         has_verb = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
-        self._misread = not has_verb and len(self._words) > 4 and self._words[-1].text == "."
+        self._is_misread = not has_verb and len(self._words) > 4 and self._words[-1].text == "."
         # Nouns whose "of" was already read: "the capital of France" said of Paris.
         self._described: set[int] = set()
         # The predicate whose subject is looked for: a parse may lead from there to another, or back.
-        self._followed: int | None = None
+        self._followed_predicate: int | None = None
 
     def statements(self) -> Iterator[StatedRelation]:
         if self._words[-1].text == "?":
             return
         for index, word in enumerate(self._words):
             if word.text.lower() == "including":
-                yield from self._examples_by_preposition(index)
+                yield from self._find_preposition_examples(index)
             elif self._frame(index):
                 yield from self._verb(index)
             elif word.lemma in ("become", "remain", "form"):
-                yield from self._becoming(index)
+                yield from self._find_becoming_relations(index)
             elif word.lemma == "be" and word.label == "cop" and word.head >= 0:
                 yield from self._predicate(word.head)
         for index, word in enumerate(self._words):
             if word.label == "appos" and word.head >= 0:
-                yield from self._apposition(word.head, index)
+                yield from self._find_apposition_relations(word.head, index)
             if word.text.lower() in ("such", "as"):
-                yield from self._examples_by_preposition(index)
-            elif word.lemma in EXAMPLES or self._opens_examples(index):
-                yield from self._examples_by_adverb(index)
+                yield from self._find_preposition_examples(index)
+            elif word.lemma in EXAMPLES or self._is_example_opening(index):
+                yield from self._find_adverb_examples(index)
         for index, word in enumerate(self._words):
-            if word.nominal and not self._misread:
-                yield from self._noun(index)
+            if word.nominal and not self._is_misread:
+                yield from self._find_noun_relations(index)
 
     # Verbs.
 
@@ -135,19 +135,19 @@ class _SentenceRelations:
             return
         word = self._words[verb]
         is_passive = self._is_passive(verb)
-        subjects = list(self._subjects(verb))
+        subjects = list(self._find_subjects(verb))
         for frame in FRAMES[self._frame(verb)]:
             if frame.passive is not None and frame.passive != is_passive:
                 continue
-            complements = self._obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
+            complements = self._find_obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
             for subject in subjects:
                 kind = frame.kind
-                if word.lemma == "include" and not frame.prepositions and self._is_of_any(subject):
+                if word.lemma == "include" and not frame.prepositions and self._is_generic_plural(subject):
                     kind = IS_A
                 lower, upper = ([subject], complements) if frame.upward else (complements, [subject])
-                yield from self._relate(lower, upper, kind, _OUTRIGHT * weight)
+                yield from self._make_statements(lower, upper, kind, _OUTRIGHT * weight)
 
-    def _is_of_any(self, noun: int) -> bool:
+    def _is_generic_plural(self, noun: int) -> bool:
         """Whether a plural stands for all of a class: ``formats``, but not ``the collections``."""
         return (
             self._words[noun].tag == "NNS"
@@ -155,7 +155,7 @@ class _SentenceRelations:
             and ("most" not in self._sentence.lemmas(noun, "amod"))
         )
 
-    def _becoming(self, verb: int) -> Iterator[StatedRelation]:
+    def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
         """``X became a Y``, ``X forms part of Y``."""
         weight = self._factuality.weight(verb)
         if not weight or self._is_passive(verb):
@@ -168,22 +168,24 @@ class _SentenceRelations:
         ]
         if self._words[verb].lemma == "form":
             predicates = [index for index in predicates if self._words[index].lemma == "part"]
-        yield from self._describe(list(self._subjects(verb)), predicates, _PREDICATE * weight)
+        yield from self._describe(list(self._find_subjects(verb)), predicates, _PREDICATE_CONFIDENCE * weight)
 
     def _predicate(self, predicate: int) -> Iterator[StatedRelation]:
         """``X is a Y``."""
         weight = self._factuality.weight(predicate)
-        subjects = list(self._subjects(predicate))
+        subjects = list(self._find_subjects(predicate))
         if not weight or not subjects:
             return
         word = self._words[predicate]
         if word.lemma in ("dependent", "reliant"):
-            complements = self._obliques(predicate, ("on", "upon"))
-            yield from self._relate(subjects, complements, DEPENDS_ON, _OUTRIGHT * weight)
+            complements = self._find_obliques(predicate, ("on", "upon"))
+            yield from self._make_statements(subjects, complements, DEPENDS_ON, _OUTRIGHT * weight)
         elif not self._sentence.lemmas(predicate, "case"):
-            yield from self._describe(subjects, [predicate, *self._conjuncts(predicate)], _PREDICATE * weight)
+            yield from self._describe(
+                subjects, [predicate, *self._find_conjuncts(predicate)], _PREDICATE_CONFIDENCE * weight
+            )
 
-    def _conjuncts(self, noun: int) -> list[int]:
+    def _find_conjuncts(self, noun: int) -> list[int]:
         """The nouns coordinated with a noun; what follows the one that an ``and`` stands before is another's
         apposition (``the director and producer of the play, a comedy``)."""
         conjuncts: list[int] = []
@@ -193,35 +195,35 @@ class _SentenceRelations:
             conjuncts += [index] if self._phrases.is_phrase(index) else []
         return conjuncts
 
-    def _subjects(self, verb: int) -> Iterator[int]:
+    def _find_subjects(self, verb: int) -> Iterator[int]:
         """The nouns a verb or predicate is about, relative pronouns and missing subjects resolved."""
         word = self._words[verb]
         own = [index for index in self._sentence.having(verb, "nsubj") if index != verb]
         for index in own:
             if not self._is_relative(index):
-                yield from self._led_to(index) if self._is_of_one(verb, index) else self._resolved(index)
+                yield from self._led_to(index) if self._is_singular(verb, index) else self._resolve_noun(index)
             else:
-                yield from self._antecedent_of(index, verb)
+                yield from self._find_pronoun_antecedents(index, verb)
         if own or word.head < 0:
             return
         pronoun = next((i for i in self._sentence.having(verb, "obj") if i < verb and self._is_relative(i)), None)
         if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
             # "which belonged": the pronoun right before a verb without another subject is its subject.
-            yield from self._antecedent_of(pronoun, verb)
+            yield from self._find_pronoun_antecedents(pronoun, verb)
             return
         if self._sentence.lemmas(verb, "mark"):
             return  # a step to becoming a member
         if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
-            yield from self._antecedents(word.head)
+            yield from self._find_antecedents(word.head)
         elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):
             governor = self._words[word.head]
             yield from (
-                self._antecedents(word.head)
+                self._find_antecedents(word.head)
                 if governor.nominal and word.label == "advcl"
-                else self._subjects(word.head)
+                else self._find_subjects(word.head)
             )
 
-    def _is_of_one(self, verb: int, subject: int) -> bool:
+    def _is_singular(self, verb: int, subject: int) -> bool:
         """Whether a verb or predicate is in the singular: what follows its subject is no list of subjects then, but
         belongs to its name (``Edward, Duke of York and Albany, was``)."""
         tags = {self._words[verb].tag, *(self._words[index].tag for index in self._sentence.having(verb, "cop", "aux"))}
@@ -229,27 +231,27 @@ class _SentenceRelations:
         phrases = self._phrases.listed(subject)
         return ("VBZ" in tags or is_past) and all("or" not in self._sentence.lemmas(index, "cc") for index in phrases)
 
-    def _antecedent_of(self, pronoun: int, verb: int) -> Iterator[int]:
+    def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
         """What a relative pronoun stands for: after a comma the noun before it, else what its clause hangs on."""
         word = self._words[verb]
-        previous_noun = self._phrase_before(pronoun)
+        previous_noun = self._find_previous_noun(pronoun)
         is_after_comma = pronoun > 0 and self._words[pronoun - 1].text == ","
         if word.label == "acl:relcl" and word.head >= 0 and (previous_noun is None or not is_after_comma):
-            yield from self._antecedents(word.head)
+            yield from self._find_antecedents(word.head)
         elif previous_noun is not None:
-            yield from self._antecedents(previous_noun)
+            yield from self._find_antecedents(previous_noun)
 
-    def _antecedents(self, noun: int) -> Iterator[int]:
-        if self._followed is None and any(True for _ in self._sentence.having(noun, "cop")):
+    def _find_antecedents(self, noun: int) -> Iterator[int]:
+        if self._followed_predicate is None and any(True for _ in self._sentence.having(noun, "cop")):
             # What is said of a predicate is said of its subject: "Bergen is a town located in Norway".
-            self._followed = noun
-            subjects = list(self._subjects(noun))
-            self._followed = None
+            self._followed_predicate = noun
+            subjects = list(self._find_subjects(noun))
+            self._followed_predicate = None
             yield from subjects
         elif self._words[noun].nominal:
-            yield from self._resolved(noun)
+            yield from self._resolve_noun(noun)
 
-    def _resolved(self, noun: int) -> Iterator[int]:
+    def _resolve_noun(self, noun: int) -> Iterator[int]:
         """A noun and its conjuncts; where they only lead to the noun after their ``of``, that one."""
         for member in self._phrases.listed(noun):
             yield from self._led_to(member)
@@ -261,17 +263,17 @@ class _SentenceRelations:
         return behind if behind and is_leading else [noun]
 
     def _objects(self, verb: int) -> list[int]:
-        return [index for child in self._sentence.having(verb, "obj") for index in self._resolved(child)]
+        return [index for child in self._sentence.having(verb, "obj") for index in self._resolve_noun(child)]
 
-    def _obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
+    def _find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
         nouns: list[int] = []
         for child in self._sentence.having(verb, "obl", "nmod"):
             if not self._phrases.prepositions(child) & set(prepositions):
                 continue
             if not self._is_relative(child):
-                nouns += self._resolved(child)
+                nouns += self._resolve_noun(child)
             elif self._words[verb].label == "acl:relcl" and self._words[verb].head >= 0:
-                nouns += self._antecedents(self._words[verb].head)
+                nouns += self._find_antecedents(self._words[verb].head)
         return nouns
 
     def _is_relative(self, place: int) -> bool:
@@ -298,13 +300,13 @@ class _SentenceRelations:
                 continue
             self._described.add(predicate)
             if behind and word.lemma in KINDS:
-                yield from self._relate(subjects, behind, IS_A, confidence)
+                yield from self._make_statements(subjects, behind, IS_A, confidence)
             elif behind and word.lemma in PARTS:
-                yield from self._relate(subjects, behind, PART_OF, confidence)
+                yield from self._make_statements(subjects, behind, PART_OF, confidence)
             elif behind and word.lemma == "member":
-                yield from self._relate(subjects, behind, BELONGS_TO, confidence)
+                yield from self._make_statements(subjects, behind, BELONGS_TO, confidence)
             elif behind and word.lemma in COLLECTIONS:
-                yield from self._relate(behind, subjects, PART_OF, confidence)
+                yield from self._make_statements(behind, subjects, PART_OF, confidence)
             elif word.nominal and not word.proper and not self._is_bare(predicate):
                 possessors = self._sentence.having(predicate, "nmod:poss")
                 owners = [*behind, *(index for index in possessors if self._words[index].proper)]
@@ -312,8 +314,8 @@ class _SentenceRelations:
                 for subject in subjects:
                     if is_definite and not owners and not self._words[subject].proper:
                         continue
-                    yield from self._relate([subject], [predicate], IS_A, confidence)
-                    yield from self._relate([subject], owners, OF, confidence)
+                    yield from self._make_statements([subject], [predicate], IS_A, confidence)
+                    yield from self._make_statements([subject], owners, OF, confidence)
 
     def _is_bare(self, predicate: int) -> bool:
         """Whether a singular noun has no article before it: an adjective or a participle taken for a noun."""
@@ -324,23 +326,23 @@ class _SentenceRelations:
             and not any(True for _ in self._sentence.having(predicate, "det", "nmod:poss", "nummod"))
         )
 
-    def _apposition(self, noun: int, apposed: int) -> Iterator[StatedRelation]:
+    def _find_apposition_relations(self, noun: int, apposed: int) -> Iterator[StatedRelation]:
         """``X, a Y`` and ``Ys, X and Z``."""
         if not (self._words[noun].nominal and self._words[apposed].nominal):
             return
         if apposed in self._phrases.members(noun):
             return
         members = self._phrases.listed(apposed)
-        upper = list(self._resolved(noun))
+        upper = list(self._resolve_noun(noun))
         is_proper = self._words[noun].proper
         if self._words[apposed].proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
-                yield from self._relate(members, upper, IS_A, _APPOSED)
+                yield from self._make_statements(members, upper, IS_A, _APPOSITION_CONFIDENCE)
         elif self._is_set_off(noun, apposed) and (
             self._sentence.lemmas(apposed, "det") & {"a", "an", "the"}
             or (is_proper and self._phrases.complements(apposed, "of"))
         ):
-            yield from self._describe([noun], members, _APPOSED)
+            yield from self._describe([noun], members, _APPOSITION_CONFIDENCE)
 
     def _is_set_off(self, noun: int, apposed: int) -> bool:
         """Whether an apposition stands behind a comma, a bracket or a dash, or right behind its noun: what follows a
@@ -348,36 +350,36 @@ class _SentenceRelations:
         between = {word.text for word in self._words[min(noun, apposed) + 1 : self._phrases.extent(apposed)[0]]}
         return not between & {":", ";", "/", '"', "”"}
 
-    def _opens_examples(self, place: int) -> bool:
+    def _is_example_opening(self, place: int) -> bool:
         if place == 0 or self._words[place - 1].text not in ",(;:":
             return False
         return tuple(word.text.lower() for word in self._words[place : place + 2]) in EXAMPLE_PHRASES
 
-    def _examples_by_preposition(self, place: int) -> Iterator[StatedRelation]:
+    def _find_preposition_examples(self, place: int) -> Iterator[StatedRelation]:
         """``Ys such as X``, ``such Ys as X``, ``Ys including X``."""
         words = self._words
         if words[place].text.lower() == "such":
             if place + 1 == len(words) or words[place + 1].text != "as":
                 return
-            first = self._next_phrase(place + 2)
-            upper = self._phrase_before(place)
+            first = self._find_next_phrase(place + 2)
+            upper = self._find_previous_noun(place)
         elif words[place].text.lower() == "as":
-            upper = self._phrase_before(place)
+            upper = self._find_previous_noun(place)
             if upper is None or not any(words[child].text.lower() == "such" for child in words[upper].children):
                 return
-            first = self._next_phrase(place + 1)
+            first = self._find_next_phrase(place + 1)
         else:
-            first = self._next_phrase(place + 1)
-            upper = self._phrase_before(place)
+            first = self._find_next_phrase(place + 1)
+            upper = self._find_previous_noun(place)
         if first is None or upper is None:
             return
         is_plural = words[upper].tag in ("NNS", "NNPS")
         if not is_plural and self._phrases.prepositions(upper) - {"of"}:
             return  # "names in the industry, including Ada": she is no part of the industry
         kind = PART_OF if words[place].text.lower() == "including" and not is_plural else IS_A
-        yield from self._relate(self._listed_from(first), self._led_to(upper), kind, _LISTED)
+        yield from self._make_statements(self._find_listed_nouns(first), self._led_to(upper), kind, _LISTED)
 
-    def _examples_by_adverb(self, place: int) -> Iterator[StatedRelation]:
+    def _find_adverb_examples(self, place: int) -> Iterator[StatedRelation]:
         """``Ys, especially X``, ``Ys, for example X``."""
         if place == 0 or self._words[place - 1].text not in (",", "(", ";", ":", "–", "—"):
             return
@@ -385,11 +387,11 @@ class _SentenceRelations:
         first = place + length
         if first < len(self._words) and self._words[first].text in (",", ":"):
             first += 1
-        lower, upper = self._next_phrase(first), self._phrase_before(place)
+        lower, upper = self._find_next_phrase(first), self._find_previous_noun(place)
         if lower is not None and upper is not None and self._words[upper].tag == "NNS":
-            yield from self._relate(self._listed_from(lower), [upper], IS_A, _LISTED)
+            yield from self._make_statements(self._find_listed_nouns(lower), [upper], IS_A, _LISTED)
 
-    def _next_phrase(self, place: int) -> int | None:
+    def _find_next_phrase(self, place: int) -> int | None:
         """The head of the noun phrase that begins at ``place``."""
         for index in range(place, min(place + 8, len(self._words))):
             word = self._words[index]
@@ -401,7 +403,7 @@ class _SentenceRelations:
                 return None
         return None
 
-    def _phrase_before(self, place: int) -> int | None:
+    def _find_previous_noun(self, place: int) -> int | None:
         """The noun right before ``place``, a comma or bracket aside."""
         index = place - 1
         while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
@@ -412,7 +414,7 @@ class _SentenceRelations:
             index = self._words[index].head
         return index
 
-    def _listed_from(self, first: int) -> list[int]:
+    def _find_listed_nouns(self, first: int) -> list[int]:
         """A noun and the nouns coordinated with it that follow it."""
         word = self._words[first]
         found = self._phrases.listed(first)
@@ -420,7 +422,7 @@ class _SentenceRelations:
             found += [other for other in self._phrases.members(word.head) if other > first]
         return found
 
-    def _noun(self, place: int) -> Iterator[StatedRelation]:
+    def _find_noun_relations(self, place: int) -> Iterator[StatedRelation]:
         """What a noun phrase says by itself."""
         word = self._words[place]
         if word.label == "conj" and word.head >= 0 and "other" in self._sentence.lemmas(place, "amod", "det"):
@@ -430,36 +432,36 @@ class _SentenceRelations:
             if not precedes_verb or self._words[word.head].label.startswith(
                 "nsubj"
             ):  # "and other teams do": another clause
-                yield from self._relate(lower, [place], IS_A, _LISTED)
-        descriptor = self._phrases.described_by(place)
+                yield from self._make_statements(lower, [place], IS_A, _LISTED)
+        descriptor = self._phrases.find_descriptor(place)
         if descriptor is not None:
-            yield from self._relate([place], [descriptor], IS_A, _APPOSED)
+            yield from self._make_statements([place], [descriptor], IS_A, _APPOSITION_CONFIDENCE)
         next_tag = self._words[place + 1].tag if place + 1 < len(self._words) else ""
         # An article or a pronoun follows at once after verbs taken for nouns.
-        if word.proper or word.lemma in ONLY_VERBS or next_tag in ("DT", "PRP", "PRP$"):
+        if word.proper or word.lemma in UNAMBIGUOUS_VERBS or next_tag in ("DT", "PRP", "PRP$"):
             return
         if place not in self._described:
-            yield from self._possession(place)
+            yield from self._find_possession_relations(place)
 
-    def _possession(self, place: int) -> Iterator[StatedRelation]:
+    def _find_possession_relations(self, place: int) -> Iterator[StatedRelation]:
         """``X of Y``, ``Y's X``, ``Y, whose X``."""
         word = self._words[place]
         for owner in self._sentence.having(place, "nmod:poss"):
             is_relative = self._words[owner].lemma == "whose"
-            clause = self._clause_above(place) if is_relative else -1
+            clause = self._find_relative_clause(place) if is_relative else -1
             owners = [self._words[clause].head] if clause >= 0 else self._phrases.members(owner)
-            yield from self._relate([place], owners, OF, _POSSESSED)
+            yield from self._make_statements([place], owners, OF, _POSSESSION_CONFIDENCE)
         behind = self._phrases.complements(place, "of")
         if word.lemma in NAMED_CLASSES:
             proper_nouns = [noun for noun in behind if self._words[noun].proper]
             if proper_nouns and word.tag == "NN":
-                yield from self._relate(proper_nouns, [place], IS_A, _APPOSED)
+                yield from self._make_statements(proper_nouns, [place], IS_A, _APPOSITION_CONFIDENCE)
                 return
-        if word.lemma in NOT_HAD or (word.lemma.endswith(ACT_ENDINGS) and word.lemma not in THINGS):
+        if word.lemma in UNOWNED_NOUNS or (word.lemma.endswith(ACT_ENDINGS) and word.lemma not in THINGS):
             return
-        yield from self._relate([place], behind[:1], OF, _POSSESSED)
+        yield from self._make_statements([place], behind[:1], OF, _POSSESSION_CONFIDENCE)
 
-    def _clause_above(self, place: int) -> int:
+    def _find_relative_clause(self, place: int) -> int:
         """The relative clause that a word stands in, or -1."""
         for _ in range(len(self._words)):
             if place < 0 or self._words[place].label == "acl:relcl":
@@ -467,7 +469,7 @@ class _SentenceRelations:
             place = self._words[place].head
         return place if place >= 0 and self._words[place].head >= 0 else -1
 
-    def _relate(
+    def _make_statements(
         self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
         parents = [(index, self._phrases.name(index)) for index in upper]
@@ -482,5 +484,5 @@ class _SentenceRelations:
     ) -> StatedRelation:
         first, last = min(lower, upper), max(lower, upper)
         span = self._words[first].start, self._words[last].end
-        is_informative = self._telling.tells(kind, lower, upper, confidence)
+        is_informative = self._filter.tells(kind, lower, upper, confidence)
         return StatedRelation(child, parent, kind, round(confidence, 3), *span, is_informative)

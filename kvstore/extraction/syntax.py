@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
 #: Labels of ClearNLP that only have another name in Universal Dependencies.
-_RENAMED = {
+_UNIVERSAL_LABELS = {
     "dobj": "obj",
     "nsubjpass": "nsubj:pass",
     "auxpass": "aux:pass",
@@ -31,7 +31,7 @@ _RENAMED = {
     "preconj": "cc:preconj",
     "predet": "det",
 }
-_CLEAR = frozenset(("pobj", "attr", *_RENAMED))
+_CLEARNLP_LABELS = frozenset(("pobj", "attr", *_UNIVERSAL_LABELS))
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Sentence:
         return {self.words[child].lemma for child in self.having(place, *labels)}
 
 
-def sentences_of(doc: Doc) -> Iterator[Sentence]:
+def iter_sentences(doc: Doc) -> Iterator[Sentence]:
     """The parsed sentences of a document; none where the pipeline does not parse."""
     if doc.has_annotation("DEP"):
         text = doc.text
@@ -90,12 +90,12 @@ def _words(span: Span) -> list[Word]:
         _word(token, index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
         for token in tokens
     ]
-    if any(word.label in _CLEAR for word in words):
-        _to_universal(words)
+    if any(word.label in _CLEARNLP_LABELS for word in words):
+        _convert_to_universal(words)
     for index, word in enumerate(words):
         if word.label == "flat" and word.head == index - 1 and word.proper and not words[index - 1].proper:
-            _turn(words, index - 1, index)
-    _common_opening(words)
+            _make_name_govern(words, index - 1, index)
+    _correct_opening_word(words)
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else None
         if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.nominal):
@@ -122,7 +122,7 @@ def _word(token: Token, head: int, opening: bool) -> Word:
     return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), nominal, proper)
 
 
-def _common_opening(words: list[Word]) -> None:
+def _correct_opening_word(words: list[Word]) -> None:
     """Take the capital of a plural that opens a sentence for what it is where the verb after it is a plural, and a
     plural for a name where it is none (``Sims is``)."""
     if len(words) > 1 and words[0].tag == "NNS" and words[1].text in ("is", "was") and words[0].text.istitle():
@@ -136,7 +136,7 @@ def _common_opening(words: list[Word]) -> None:
         words[0].tag, words[0].proper = "NNS", False
 
 
-def _turn(words: list[Word], noun: int, name: int) -> None:
+def _make_name_govern(words: list[Word], noun: int, name: int) -> None:
     """Let a name after a common noun (``brother Tom``) govern the noun, as in ``the mathematician Emmy Noether``."""
     words[name].head, words[name].label = words[noun].head, words[noun].label
     words[noun].head, words[noun].label = name, "nmod:desc"
@@ -145,10 +145,10 @@ def _turn(words: list[Word], noun: int, name: int) -> None:
             word.head = name
 
 
-def _to_universal(words: list[Word]) -> None:
+def _convert_to_universal(words: list[Word]) -> None:
     """Turn heads and labels of ClearNLP into those of Universal Dependencies."""
     for word in words:
-        word.label = _RENAMED.get(word.label, word.label)
+        word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):
         if word.label == "pobj" and word.head >= 0:
             preposition = words[word.head]

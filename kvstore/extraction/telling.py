@@ -9,7 +9,7 @@ term (several words, or a noun that is no everyday word) mostly; an everyday nou
 
 from __future__ import annotations
 
-from ..text.everyday import ADJECTIVE, NOUN, OTHER, VERB, everyday_kind
+from ..text.everyday import ADJECTIVE, NOUN, OTHER, VERB, get_everyday_kind
 from .noun_phrases import FINITE, NounPhrases
 from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
 from .syntax import Sentence
@@ -18,17 +18,17 @@ from .syntax import Sentence
 _EVERYDAY, _TERM, _PROPER = 0, 1, 2
 #: Confidence from which a verb says a thing outright, from which a sentence says that one is another, and from which
 #: its form says so.
-_OUTRIGHT, _SURE, _HINTED = 0.9, 0.8, 0.7
+_OUTRIGHT, _SURE, _MIN_FORM_CONFIDENCE = 0.9, 0.8, 0.7
 #: What an identifier that stands right behind it is one of.
-_OF_CODE = frozenset("function command file option parameter routine module package directive method macro".split())
+_CODE_NOUNS = frozenset("function command file option parameter routine module package directive method macro".split())
 #: Marks that no prose has.
-_OF_FORMULAS = frozenset("{}|=<>*")
+_FORMULA_MARKS = frozenset("{}|=<>*")
 #: Words of a sentence whose parse is trusted.
-_LONGEST_SENTENCE = 60
+_MAX_SENTENCE_WORDS = 60
 #: Words of the name of a class; more are a description.
-_LONGEST_CLASS = 3
+_MAX_CLASS_WORDS = 3
 #: What is said of anything: no class of things.
-_NO_CLASS = frozenset(
+_NON_CLASS_NOUNS = frozenset(
     """
     name version bug error problem issue advantage disadvantage benefit mean means result reason cause effect way
     method approach idea concept fact case example exception rule goal aim purpose task step stage state status
@@ -44,13 +44,13 @@ _NO_CLASS = frozenset(
     """.split()
 )
 #: Endings of what persons are called by what they do, and marks of quotation.
-_PERSONS, _QUOTES = ("er", "or", "ist", "ian", "ess", "man", "woman"), ('"', "“", "``", "''")
-_ENDS_OF_QUOTES = frozenset(('"', "”", "''", ",", "."))
+_PERSON_ENDINGS, _QUOTES = ("er", "or", "ist", "ian", "ess", "man", "woman"), ('"', "“", "``", "''")
+_CLOSING_QUOTES = frozenset(('"', "”", "''", ",", "."))
 #: Words that leave out some of what a name says.
-_SOME = frozenset("other most many some few several".split())
+_PARTIAL_WORDS = frozenset("other most many some few several".split())
 #: Words that point to what is known from the context.
-_THIS = frozenset("this that these those such same".split())
-_POINTING = _THIS | frozenset("my your his her its our their".split())
+_DEMONSTRATIVES = frozenset("this that these those such same".split())
+_CONTEXT_DETERMINERS = _DEMONSTRATIVES | frozenset("my your his her its our their".split())
 
 
 class Telling:
@@ -61,44 +61,44 @@ class Telling:
         self._words = sentence.words
         self._phrases = phrases
         # Titles, cells and lists run together have no such end, or no verb; of long sentences few parses hold.
-        self._is_whole = self._words[-1].text[-1] in ".!" and len(self._words) <= _LONGEST_SENTENCE
-        self._is_whole = self._is_whole and any(word.tag in FINITE for word in self._words)
-        self._is_whole = self._is_whole and not any(word.text in _OF_FORMULAS for word in self._words)
+        self._is_complete = self._words[-1].text[-1] in ".!" and len(self._words) <= _MAX_SENTENCE_WORDS
+        self._is_complete = self._is_complete and any(word.tag in FINITE for word in self._words)
+        self._is_complete = self._is_complete and not any(word.text in _FORMULA_MARKS for word in self._words)
         # Speech breaks off; so does a text that was parted inside brackets.
-        self._is_whole = self._is_whole and all(word.tag != "UH" for word in self._words)
-        self._is_whole = self._is_whole and self._closes(0, len(self._words))
+        self._is_complete = self._is_complete and all(word.tag != "UH" for word in self._words)
+        self._is_complete = self._is_complete and self._has_balanced_brackets(0, len(self._words))
 
     def tells(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """Whether a relation of two nouns, stated with this confidence, tells something outside the sentence."""
-        if not self._is_whole:
+        if not self._is_complete:
             return False
-        child_level, parent_level = self._standing(child), self._standing(parent)
+        child_level, parent_level = self._find_level(child), self._find_level(parent)
         if child_level is None or parent_level is None:
             return False
-        if any(self._is_cut(index) or self._is_of_title(index) for index in (child, parent)):
+        if any(self._is_truncated(index) or self._is_title_prefix(index) for index in (child, parent)):
             return False
         if (
-            self._is_some(child)
+            self._is_partial(child)
             or (child < parent and self._is_alias(child))
-            or not self._closes(min(child, parent), max(child, parent), child < parent)
+            or not self._has_balanced_brackets(min(child, parent), max(child, parent), child < parent)
         ):
             return False
         if kind == IS_A:
-            return self._is_class(parent) and self._is_one(child, parent, child_level, confidence)
+            return self._is_class(parent) and self._is_instance(child, parent, child_level, confidence)
         if kind == OF:
-            if confidence < _HINTED:
-                is_ownable = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
-                return parent_level == _PROPER and is_ownable and not self._is_extreme(child)
-            return parent_level == child_level == _PROPER and not self._is_one_of(parent)
+            if confidence < _MIN_FORM_CONFIDENCE:
+                is_ownable = self._phrases.is_noun_compound(child) and self._words[child].lemma not in _NON_CLASS_NOUNS
+                return parent_level == _PROPER and is_ownable and not self._is_superlative(child)
+            return parent_level == child_level == _PROPER and not self._is_indefinite_name(parent)
         if kind in (LOCATED_IN, BELONGS_TO) and child_level != _PROPER:
             return False  # a town in Norway: not any town is
-        if self._is_one_of(child) or self._is_one_of(parent):
+        if self._is_indefinite_name(child) or self._is_indefinite_name(parent):
             return False
         if kind == PART_OF and child_level != _PROPER and child > parent and confidence < _OUTRIGHT:
             return False  # a group of dog breeds: there are others
         return self._is_specific(child) and self._is_specific(parent)
 
-    def _closes(self, start: int, end: int, opened: bool = True) -> bool:
+    def _has_balanced_brackets(self, start: int, end: int, opened: bool = True) -> bool:
         """Whether the brackets between two places are closed, and none that was opened before them; with ``opened``
         False they may stay open."""
         depth = 0
@@ -108,12 +108,12 @@ class Telling:
                 return False
         return depth == 0 or not opened
 
-    def _is_some(self, place: int) -> bool:
+    def _is_partial(self, place: int) -> bool:
         """Whether it is some of what its name says, or all but one that was told of before (``most tables``, ``all
         other versions``)."""
-        return bool(self._sentence.lemmas(place, "amod", "det") & _SOME)
+        return bool(self._sentence.lemmas(place, "amod", "det") & _PARTIAL_WORDS)
 
-    def _is_extreme(self, place: int) -> bool:
+    def _is_superlative(self, place: int) -> bool:
         """Whether it is one among others by an order of them (``the smallest one``, ``the first one``)."""
         modifiers = [self._words[i] for i in self._sentence.having(place, "amod")]
         return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
@@ -124,22 +124,22 @@ class Telling:
         adjacent_words = [self._words[i].text for i in (first - 1, last + 1) if 0 <= i < len(self._words)]
         return first == last and self._words[place].proper and "or" in adjacent_words
 
-    def _is_one_of(self, place: int) -> bool:
+    def _is_indefinite_name(self, place: int) -> bool:
         """Whether a proper name is only what one is of, or of what one is (``a Bergen baker``, ``a NULL``)."""
         word = self._words[place]
         is_name = word.proper and (word.text.isupper() or not _is_code(word.text))
         return is_name and bool(self._sentence.lemmas(place, "det") & {"a", "an"})
 
-    def _is_of_title(self, place: int) -> bool:
+    def _is_title_prefix(self, place: int) -> bool:
         """Whether a name is the first words of a title in marks of quotation."""
         first, last = self._phrases.extent(place)
         is_opened = first > 0 and self._words[first - 1].text in _QUOTES
-        return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _ENDS_OF_QUOTES)
+        return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
 
-    def _is_one(self, child: int, parent: int, lower: int, confidence: float) -> bool:
+    def _is_instance(self, child: int, parent: int, lower: int, confidence: float) -> bool:
         """Whether the child of a class stands for the same everywhere, and is said to be of it in so many words."""
         if confidence < _SURE:
-            return lower == _PROPER and confidence >= _HINTED and self._is_beside(child, parent)
+            return lower == _PROPER and confidence >= _MIN_FORM_CONFIDENCE and self._is_clear_apposition(child, parent)
         if child > parent and (self._words[parent].tag != "NNS" or self._sentence.lemmas(child, "det")):
             return False  # what "such as" stands behind a single thing hangs on another noun
         if lower < _PROPER and self._is_relative(parent):
@@ -148,7 +148,7 @@ class Telling:
             return False
         if lower == _EVERYDAY:
             # Of an everyday word a sentence tells what it is where it is about it: cats are animals.
-            return self._is_general(child) and (child > parent or self._phrases.extent(child)[0] <= 1)
+            return self._is_generic(child) and (child > parent or self._phrases.extent(child)[0] <= 1)
         if lower == _PROPER:
             return True
         first, last = self._phrases.extent(child)
@@ -164,30 +164,32 @@ class Telling:
         """Whether a noun is a class that things are of."""
         first, last = self._phrases.extent(place)
         word = self._words[place]
-        if word.text[:1].isupper() or word.lemma in _NO_CLASS or _is_code(word.text):
+        if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
             return False
         if any(True for _ in self._sentence.having(place, "nummod")):
             return False
         is_definite = "the" in self._sentence.lemmas(place, "det") and any(
             True for _ in self._sentence.having(place, "cop")
         )
-        if is_definite and not word.lemma.endswith(_PERSONS) and not self._phrases.complements(place, "of"):
+        if is_definite and not word.lemma.endswith(_PERSON_ENDINGS) and not self._phrases.complements(place, "of"):
             return False  # the largest size, the text as it was entered
         if word.tag == "NNS" and any(self._words[i].text in ("is", "was") for i in self._sentence.having(place, "cop")):
             return False  # "which is at least two pages"
-        if first < last and everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
+        if first < last and get_everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
             return False  # an established star, a fatal error
         if first > 0 and self._words[first - 1].nominal and self._words[first - 1].text.islower():
             return False  # cut off of what stands before it: a gas mantle manufacturer
-        is_known_noun = everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSONS) or self._is_general(place)
-        return is_known_noun and last - first < _LONGEST_CLASS and not self._is_half(place)
+        is_known_noun = (
+            get_everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSON_ENDINGS) or self._is_generic(place)
+        )
+        return is_known_noun and last - first < _MAX_CLASS_WORDS and not self._is_first_half(place)
 
     def _is_plain_term(self, place: int) -> bool:
         """Whether a common noun phrase is made of nouns alone: its adjectives would tell what is meant here."""
         first, last = self._phrases.extent(place)
-        return first == last or self._phrases.is_of_nouns(place)
+        return first == last or self._phrases.is_noun_compound(place)
 
-    def _is_beside(self, child: int, parent: int) -> bool:
+    def _is_clear_apposition(self, child: int, parent: int) -> bool:
         """Whether an apposition is one beyond doubt: ``Emmy Noether, a mathematician``, ``the mathematician Emmy
         Noether``, ``the function floor()``."""
         words = self._words
@@ -203,7 +205,7 @@ class Telling:
         if last + 1 < len(words) and words[last + 1].text == "and" and self._goes_on(last + 2):
             return False  # the group Marky Mark and the Funky Bunch
         if _is_code(words[child].text):
-            return words[parent].lemma in _OF_CODE
+            return words[parent].lemma in _CODE_NOUNS
         return first < last and all(
             word.text[:1].isupper() and not word.text.isupper() for word in words[first : last + 1]
         )
@@ -211,11 +213,11 @@ class Telling:
     def _is_specific(self, place: int) -> bool:
         """Whether it is a proper name or several nouns: a single noun is part of anything."""
         first, last = self._phrases.extent(place)
-        if self._standing(place) == _PROPER:
+        if self._find_level(place) == _PROPER:
             return self._words[place].text[:1].isupper()
         return first < last and self._is_plain_term(place)
 
-    def _is_cut(self, place: int) -> bool:
+    def _is_truncated(self, place: int) -> bool:
         """Whether a name goes on before it or behind it (``Thomas Edward "Tom" Sizemore``, ``The Man Without a
         Face``)."""
         if not self._words[place].proper:
@@ -251,42 +253,42 @@ class Telling:
         words = [word.text for word in self._words[at : at + 2]]
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
-    def _is_half(self, place: int) -> bool:
+    def _is_first_half(self, place: int) -> bool:
         """Whether a noun is the first half of a name that ends in a person (``a film and television actor``)."""
         word = self._words[place]
-        if word.lemma.endswith(_PERSONS) or self._phrases.extent(place)[0] < place:
+        if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.extent(place)[0] < place:
             return False
         first_conjunct = word.head if word.label == "conj" and word.head >= 0 else place
         return any(
             conjunct > place
-            and self._words[conjunct].lemma.endswith(_PERSONS)
+            and self._words[conjunct].lemma.endswith(_PERSON_ENDINGS)
             and not self._sentence.lemmas(conjunct, "det")
             and self._phrases.extent(conjunct)[0] < conjunct
             for conjunct in self._sentence.having(first_conjunct, "conj")
         )
 
-    def _standing(self, place: int) -> int | None:
+    def _find_level(self, place: int) -> int | None:
         """How far a noun phrase stands for the same everywhere; None where it is no name at all."""
         word = self._words[place]
         first, last = self._phrases.extent(place)
-        kind = everyday_kind(word.text)
+        kind = get_everyday_kind(word.text)
         is_bare = first == last and not self._sentence.lemmas(place, "det")
         if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (place == 0 or not word.text[:1].isupper()):
             return None  # an imperative or an adjective taken for a noun
         if (word.proper and word.text[:1].isupper()) or _is_code(word.text):
-            if self._points(place, _THIS):
+            if self._points(place, _DEMONSTRATIVES):
                 return None
             if first == last and (word.text[:1].isdigit() or (kind is not None and word.text.istitle())):
                 return None  # a number of a step; the Committee, the Crown: which one, the text around it says
             if (
                 first < last
                 and self._words[first].text.islower()
-                and everyday_kind(self._words[first].text) is not None
+                and get_everyday_kind(self._words[first].text) is not None
             ):
                 return None  # the returned MessagePort
             # "Grey's Anatomy": what stands behind a possessor is a part of a name.
             return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER
-        if self._points(place, _POINTING):
+        if self._points(place, _CONTEXT_DETERMINERS):
             return None
         return _TERM if first < last or kind is None else _EVERYDAY
 
@@ -298,7 +300,7 @@ class Telling:
         words = {self._words[child].text.lower() for child in self._sentence.having(place, "det", "nmod:poss", "amod")}
         return bool((determiners | words) & pointing)
 
-    def _is_general(self, place: int) -> bool:
+    def _is_generic(self, place: int) -> bool:
         """Whether an everyday noun is spoken of in general: a plural without an article, or one with ``a``."""
         determiners = self._sentence.lemmas(place, "det", "nmod:poss", "nummod")
         if self._words[place].tag == "NNS":

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
 
-from ..arguments import check_whole
+from ..arguments import check_integer
 from ..errors import InputError
 from ..storage.records import pack
-from .own_chunks import OwnChunks, own_chunks, packed_chunks
+from .own_chunks import OwnChunks, own_chunks, pack_chunks
 
 #: The format of a document that is rows of a tree, and no text.
 PAIRS = "pairs"
 FORMATS = ("text", "markdown", PAIRS)
 #: Bytes of the longest text of one document.
-LONGEST_TEXT = 32 << 20
+MAX_TEXT_BYTES = 32 << 20
 #: Bytes of the longest document key.
 LONGEST_KEY = 4096
 
@@ -58,7 +58,7 @@ def validate(
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ValidDocument:
     """Take a document as it is given; raises InputError where it cannot be one."""
-    check_whole("left_out", left_out, 0, LONGEST_TEXT)
+    check_integer("left_out", left_out, 0, MAX_TEXT_BYTES)
     for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or field in ("key", "text")):
             subject = f"document {key!r}: its" if isinstance(key, str) and field != "key" else "a document's"
@@ -72,9 +72,9 @@ def validate(
     own_spans = own_chunks(key, chunks, original_text)
     try:
         # What is stored is what JSON keeps: an export then says all of it.
-        details = json.loads(_DETAILS.encode(dict(meta))) if meta else {}
+        details = json.loads(_METADATA_ENCODER.encode(dict(meta))) if meta else {}
         pack(details)
-        digest = content_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own_spans)
+        digest = compute_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
@@ -82,7 +82,7 @@ def validate(
     return ValidDocument(key, title, source, format, details, encoded, digest, left_out, own_spans)
 
 
-def _dated(value: object) -> str:
+def _encode_date(value: object) -> str:
     """A date or a time as ISO 8601; raises TypeError for what is neither."""
     if isinstance(value, (date, time)):  # a datetime is a date
         return value.isoformat()
@@ -90,11 +90,11 @@ def _dated(value: object) -> str:
 
 
 #: Encoders that are made once: that takes longer than to encode a little.
-_DETAILS = json.JSONEncoder(default=_dated)
-_DIGESTED = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
+_METADATA_ENCODER = json.JSONEncoder(default=_encode_date)
+_DIGEST_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
-def content_digest(
+def compute_digest(
     title: str | None,
     source: str | None,
     meta: Mapping[str, Any],
@@ -106,8 +106,8 @@ def content_digest(
 ) -> bytes:
     """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
     parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
-    parts += [["chunks", packed_chunks(own_chunks)]] if own_chunks is not None else []
-    head = _DIGESTED.encode(parts).encode()
+    parts += [["chunks", pack_chunks(own_chunks)]] if own_chunks is not None else []
+    head = _DIGEST_ENCODER.encode(parts).encode()
     digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
     for part in (head, vectors, text):
         digest.update(part)
@@ -132,9 +132,9 @@ def _check(key: str, text: str, format: str) -> bytes:
         raise InputError(
             f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text"
         ) from None
-    if len(encoded) > LONGEST_TEXT:
+    if len(encoded) > MAX_TEXT_BYTES:
         raise InputError(
-            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {LONGEST_TEXT:,}: "
+            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {MAX_TEXT_BYTES:,}: "
             "split it into several documents"
         )
     return encoded

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
-from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_texts
+from ..extraction.extraction import Extracted, TextsCallback, derive_all, ignore_texts
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
@@ -63,23 +63,23 @@ Found = FileDocument | RawFact | PassedOver | Failure
 
 #: The number of a file and something read from it, or found in it; None where there is no more.
 ReadItem = tuple[int, NewDocument | Found | None]
-FoundItem = tuple[int, Found | None]
+NumberedItem = tuple[int, Found | None]
 
 #: What is read is extracted (and embedded) when it comes to so many items, or bytes of texts of new documents.
-PORTION_ITEMS = 512
-PORTION_BYTES = 256 << 10
+MAX_PORTION_ITEMS = 512
+MAX_PORTION_BYTES = 256 << 10
 
-TOO_LITTLE_MEMORY = "there is too little memory for it; raise the memory limit, or split it"
+MEMORY_SHORTAGE_MESSAGE = "there is too little memory for it; raise the memory limit, or split it"
 
 #: The digest of the stored document of a key, or None.
-StoredDigest = Callable[[str], bytes | None]
+GetStoredDigest = Callable[[str], bytes | None]
 
 
 def documents_of(
     source: Source,
     format: str | None,
     options: Mapping[str, Any],
-    stored: StoredDigest,
+    stored: GetStoredDigest,
     content: bytes | None = None,
 ) -> Iterator[NewDocument | Found]:
     """The documents of a file, and what failed: a file that makes its reader fail is a failure among others.
@@ -94,7 +94,9 @@ def documents_of(
     try:
         for number, item in enumerate(read_opened(open_stream, place, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
-                yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
+                yield _validate_document(
+                    item, location, place if number == 1 else f"{place}, document {number}", stored
+                )
             elif isinstance(item, (RawFact, PassedOver)):
                 yield item
             else:
@@ -104,7 +106,7 @@ def documents_of(
     except KvstoreError:
         raise
     except MemoryError:
-        yield Failure(place, f"could not be read: {TOO_LITTLE_MEMORY}")
+        yield Failure(place, f"could not be read: {MEMORY_SHORTAGE_MESSAGE}")
     except Exception as error:  # a fault of ours, or of a library, must not cost the files behind this one
         yield Failure(place, f"made its reader fail ({type(error).__name__}: {error}); please report it with the file")
 
@@ -121,7 +123,7 @@ def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
     for number, item in items:
         portion.append((number, item))
         size += len(item.validated.text) if isinstance(item, NewDocument) else 0
-        if len(portion) >= PORTION_ITEMS or size >= PORTION_BYTES:
+        if len(portion) >= MAX_PORTION_ITEMS or size >= MAX_PORTION_BYTES:
             yield portion
             portion, size = [], 0
     if portion:
@@ -129,8 +131,8 @@ def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
 
 
 def extracted(
-    portion: Sequence[ReadItem], settings: FixedSettings, texts_known: TextsKnown = forget_texts
-) -> Iterator[FoundItem]:
+    portion: Sequence[ReadItem], settings: FixedSettings, texts_known: TextsCallback = ignore_texts
+) -> Iterator[NumberedItem]:
     """A portion with its new documents extracted, together, or failed; raises LanguageError.
 
     ``texts_known`` is told their embedding texts before anything is parsed, where one of them does not forbid it.
@@ -159,7 +161,7 @@ def extracted(
 
 
 def _extracted(
-    documents: Sequence[ValidDocument], settings: FixedSettings, texts_known: TextsKnown = forget_texts
+    documents: Sequence[ValidDocument], settings: FixedSettings, texts_known: TextsCallback = ignore_texts
 ) -> list[Extracted | InputError | str]:
     try:
         return list(derive_all(documents, settings, texts_known))
@@ -169,12 +171,12 @@ def _extracted(
         if len(documents) > 1:
             return [outcome for document in documents for outcome in _extracted([document], settings)]
         if isinstance(error, MemoryError):
-            return [f"could not be extracted: {TOO_LITTLE_MEMORY}"]
+            return [f"could not be extracted: {MEMORY_SHORTAGE_MESSAGE}"]
         return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]
 
 
-def _validated(
-    raw: RawDocument, location: str, place: str, stored: StoredDigest
+def _validate_document(
+    raw: RawDocument, location: str, place: str, stored: GetStoredDigest
 ) -> NewDocument | FileDocument | Failure:
     try:
         left_out = sum(part.characters for part in raw.left_out)

@@ -26,7 +26,7 @@ from .sources import Source
 SETTLED = 2.0
 
 
-def way_of_reading(format: str | None, options: Mapping[str, Any]) -> bytes:
+def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> bytes:
     """Sixteen bytes that differ where files are read in another way."""
     description = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
     return hashlib.blake2b(description.encode(), digest_size=16).digest()
@@ -60,7 +60,7 @@ class FileVisit:
         """The folder it was found in, if it was not named itself."""
         return self.source.root
 
-    def is_as(self, file: IngestedFile | None) -> bool:
+    def matches_record(self, file: IngestedFile | None) -> bool:
         """Whether it is what a record was made of."""
         own_state = (self._path, self._signature, self._reading)
         return file is not None and (file.path, file.signature, file.reading) == own_state

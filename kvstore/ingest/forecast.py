@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ReaderError
-from ..systems.derivation import texts_without_vectors, with_parts
+from ..systems.derivation import derive_parts, list_missing_texts
 from ..systems.kept_derivations import kept_derivations
 from .engines.processes import Processes
 from .file_documents import FileDocument
-from .file_visit import FileVisit, way_of_reading
+from .file_visit import FileVisit, compute_reading_digest
 from .pipeline import Destination
 from .sources import Source, find_sources
 from .worker import Limits
@@ -80,7 +80,7 @@ def forecast(
     include: Sequence[str] = (),
 ) -> Forecast:
     """Say what an ingest of ``paths`` would do; raises what it would raise before it reads a file."""
-    reading_digest = way_of_reading(format, options)
+    reading_digest = compute_reading_digest(format, options)
     files: list[Source] = []
     failures: list[str] = []
     skipped: Counter[str] = Counter()
@@ -95,7 +95,9 @@ def forecast(
         failures += [f"{failure.place}: {failure.reason}" for failure in path_sources.failures]
     with destination.state() as state:
         known = state.ingested_files
-        new_files = [file for file in files if not FileVisit(file, reading_digest).is_as(known.get(file.location))]
+        new_files = [
+            file for file in files if not FileVisit(file, reading_digest).matches_record(known.get(file.location))
+        ]
     size = sum(source.size for source in new_files)
     sample = (
         [new_files[index * len(new_files) // SAMPLE] for index in range(SAMPLE)]
@@ -108,7 +110,7 @@ def forecast(
     seconds = time.monotonic() - started
     scale = size / bytes_read if bytes_read else 0.0
     portion = destination.texts_per_request
-    seconds_per_text = None if portion else _seconds_a_text(destination, texts)
+    seconds_per_text = None if portion else _time_embedding(destination, texts)
     return Forecast(
         len(files),
         len(files) - len(new_files),
@@ -155,8 +157,8 @@ def _read(
                     if item.extracted is not None:
                         file_bytes += len(item.extracted.text)
                         chunks += len(item.extracted.chunks)
-                        document = with_parts(item.extracted, destination.settings, derivations)
-                        texts += chain(*texts_without_vectors(document, (), destination.settings, derivations).values())
+                        document = derive_parts(item.extracted, destination.settings, derivations)
+                        texts += chain(*list_missing_texts(document, (), destination.settings, derivations).values())
                 if time.monotonic() > deadline:
                     # What gave nothing in that time is likely to be read.
                     return bytes_read + min(file_bytes or math.inf, max(1, source.size)), documents, chunks, texts
@@ -174,7 +176,7 @@ def _add(left_out: dict[tuple[str, str], LeftOutOfPages], page: FileDocument) ->
         seen.add(name)
 
 
-def _seconds_a_text(destination: Destination, texts: Sequence[str]) -> float:
+def _time_embedding(destination: Destination, texts: Sequence[str]) -> float:
     """How long embedding takes, once the embedder is loaded."""
     timed_texts = texts[:TIMED]
     destination.embed(timed_texts[:1])

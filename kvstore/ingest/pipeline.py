@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self, TypedDict
 
 from ..errors import InputError, ReaderError
 from ..extraction.extraction import Extracted
-from ..extraction.validation import ValidDocument, content_digest
+from ..extraction.validation import ValidDocument, compute_digest
 from ..models.language import RULES
 from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.documents import DocumentRecord
@@ -40,10 +40,10 @@ from .file_documents import (
     failure,
     portions,
 )
-from .file_visit import FileVisit, way_of_reading
+from .file_visit import FileVisit, compute_reading_digest
 from .pace import Pace
 from .readers import READERS, PassedOver, RawFact, ReadOptions, check_format, format_of, trusted_size
-from .sources import Covered, Source, by_reason, find_sources
+from .sources import Covered, Source, find_sources, format_skipped
 from .worker import Job, Limits
 
 #: A batch is committed when it holds this many chunks or documents. In a large store it is this share of the store's
@@ -59,18 +59,18 @@ QUICK_SECONDS = 5.0
 #: It is committed before it takes more memory than this. What is extracted was measured to take no more than so much a
 #: chunk, and so much a byte of text, beside its vector.
 BATCH_BYTES = 1 << 26
-EXTRACTED_CHUNK, EXTRACTED_BYTE = 4096, 40
+BYTES_PER_EXTRACTED_CHUNK, BYTES_PER_EXTRACTED_CHARACTER = 4096, 40
 
 #: Files stored under two keys that a remark names.
-_DOUBLED_SHOWN = 3
+_MAX_DUPLICATES_SHOWN = 3
 
 #: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
 #: save. A file larger than its reader is trusted with is read by a worker always.
-WORKER_BYTES = 1 << 20
+MIN_BYTES_FOR_WORKERS = 1 << 20
 #: Failures that are told, a line each; there may be one for every row of a file.
-_PROBLEMS_SHOWN = 100
+_MAX_PROBLEMS_SHOWN = 100
 #: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
-MOST_WORKERS = 4
+MAX_WORKERS = 4
 
 
 @dataclass(slots=True)
@@ -101,12 +101,12 @@ class IngestReport:
     @property
     def skips(self) -> str:
         """``skipped_by`` in words, such as ``2 .png, 1 no suffix``."""
-        return by_reason(self.skipped_by)
+        return format_skipped(self.skipped_by)
 
     @property
     def problems(self) -> list[str]:
         """The failures, a line each: what and why."""
-        lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_PROBLEMS_SHOWN]]
+        lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_MAX_PROBLEMS_SHOWN]]
         num_more = len(self.failures) - len(lines)
         return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines
 
@@ -270,7 +270,7 @@ def ingestion(
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _SeenDocument:
     """A document of this ingest: where it stands, and its digest, empty where the store has that.
 
     ``kept``: the store had the same, be it from another file.
@@ -303,24 +303,24 @@ class _IngestRun:
         self._engine = engine
         self._limits = limits
         self.report = self._report = IngestReport()
-        self._started = time.monotonic()
+        self._start_time = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
         self._batch_bytes = 0
         #: When the first document of the batch came, and whether all of them are embedded.
-        self._batch_began = 0.0
-        self._batch_embedded = True
+        self._batch_start = 0.0
+        self._is_batch_embedded = True
         self._stored_chunks: int | None = None
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
-        self._reading = way_of_reading(format, options)
-        self._seen: dict[str, _Taken] = {}
-        self._covered: list[Covered] = []
-        self._doubled: list[str] = []
+        self._reading = compute_reading_digest(format, options)
+        self._seen: dict[str, _SeenDocument] = {}
+        self._coverages: list[Covered] = []
+        self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
         #: Settings that a new store took from the language of its first documents.
         self._chosen: dict[str, str] = {}
-        self._unread: set[str] = set()
-        self._unchanged: dict[str, str | None] = {}
+        self._unread_roots: set[str] = set()
+        self._unchanged_origins: dict[str, str | None] = {}
         # What is stated of documents, by their keys: what waits for the next commit, and of which some was committed.
         self._facts: dict[str, list[RawFact]] = {}
         self._joined: set[str] = set()
@@ -362,13 +362,13 @@ class _IngestRun:
             # Whatever the workers needed is given up while the last batch is written.
             next(items, None)
             # What is left of it and what is pruned go in one commit: a file that was renamed is never missing.
-            self._write(self._vanished() if prune else ())
+            self._write(self._list_vanished_keys() if prune else ())
         self._join()
-        self._destination.settle_origins(self._unchanged)
-        self._remark_doubled()
-        self._remark_unused(sources)
+        self._destination.settle_origins(self._unchanged_origins)
+        self._report_duplicates()
+        self._report_unused_plugins(sources)
         self._report.remarks += self._languages.remarks(self._destination.settings, self._chosen)
-        self._report.seconds = time.monotonic() - self._started
+        self._report.seconds = time.monotonic() - self._start_time
         yield self._now(len(sources), len(sources), "")
 
     def _sources(self, paths: Sequence[str | Path]) -> list[Source]:
@@ -383,9 +383,9 @@ class _IngestRun:
             sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
             self._report.skipped_by += path_sources.skipped
             self._report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
-            self._covered += path_sources.covered
+            self._coverages += path_sources.covered
             if path_sources.failures:
-                self._unread |= {covered.root for covered in path_sources.covered}
+                self._unread_roots |= {covered.root for covered in path_sources.covered}
         self._report.skipped = self._report.skipped_by.total()
         return list(sources_by_location.values())
 
@@ -393,14 +393,14 @@ class _IngestRun:
         """What is recorded of a file that need not be read."""
         with self._destination.state() as state:
             file = state.ingested_files.get(visit.location)
-        return file if visit.is_as(file) else None
+        return file if visit.matches_record(file) else None
 
     def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
         """What each source holds, in order; None after the last of each, and perhaps once more, when the workers have
         ended."""
         workers, embed = self._workers, True
         if workers is None and self._engine == PROCESSES:
-            workers, embed = self._worth(sources)
+            workers, embed = self._estimate_workers(sources)
         if workers != 0 and sources:
             from .worker_pool import WorkerPool
 
@@ -463,25 +463,25 @@ class _IngestRun:
 
     def _read(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         for number, source in enumerate(sources):
-            for item in documents_of(source, self._format, self._options, self._digest_of):
+            for item in documents_of(source, self._format, self._options, self._get_stored_digest):
                 yield number, item
             yield number, None
 
-    def _digest_of(self, key: str) -> bytes | None:
+    def _get_stored_digest(self, key: str) -> bytes | None:
         """The digest of the stored document of this key, or None."""
         with self._destination.state() as state:
             record = state.documents.find(key)
         return None if record is None else record.digest
 
-    def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
+    def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """How many workers the files are worth, and whether it is worth that these load the embedder too."""
         total = 0
         has_risky_file = False
         for source in sources:
             size = source.size
             total += size
-            if total >= WORKER_BYTES:
-                return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
+            if total >= MIN_BYTES_FOR_WORKERS:
+                return max(1, min(MAX_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
             has_risky_file = has_risky_file or self._is_risky(source)
         return int(has_risky_file), False
 
@@ -503,7 +503,7 @@ class _IngestRun:
                 self._report.remarks.append(f"{found.place}: {found.told}")
         else:
             self._report.failures.append(found)
-            self._unread.add(visit.source.root or "")
+            self._unread_roots.add(visit.source.root or "")
             visit.failed = True
 
     def _pass_over(self, reason: str) -> None:
@@ -515,7 +515,7 @@ class _IngestRun:
             seen = self._seen[found.key]
             # What becomes of this one depends on another file, which may change or vanish.
             visit.settled = visit.settled and seen.location == visit.location
-            if self._is_again(found, seen):
+            if self._is_duplicate(found, seen):
                 self._pass_over("the same document again")
                 return
             if found.extracted is None or found.other_key is None or found.other_key in self._seen:
@@ -532,42 +532,44 @@ class _IngestRun:
         unchanged = document is None or (record is not None and record.digest == found.digest)
         # Only where it came from another file may it be the same under another digest.
         is_stored = unchanged or _is_moved(document, record)
-        self._seen[found.key] = _Taken(found.place, visit.location, found.digest, is_stored)
+        self._seen[found.key] = _SeenDocument(found.place, visit.location, found.digest, is_stored)
         if found.left_out:
             self._report.left_out[found.key] = sum(part.characters for part in found.left_out)
         if document is None or unchanged:
             self._report.unchanged += 1
-            self._unchanged[found.key] = visit.root
+            self._unchanged_origins[found.key] = visit.root
             return
         self._languages.add(document)
         if record is None:
             self._report.added += 1
-            self._remark_other_key(found.key, visit)
+            self._note_other_key(found.key, visit)
         else:
             self._report.changed += 1
         if not self._batch:
-            self._batch_began, self._batch_embedded = time.monotonic(), True
-        self._batch_embedded &= bool(found.vectors or not document.chunks)
+            self._batch_start, self._is_batch_embedded = time.monotonic(), True
+        self._is_batch_embedded &= bool(found.vectors or not document.chunks)
         self._batch.append((found, visit.root))
         self._batch_chunks += len(document.chunks)
-        chunk = EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
-        self._batch_bytes += EXTRACTED_BYTE * len(document.text) + chunk * len(document.chunks)
-        if self._is_full():
+        chunk = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
+        self._batch_bytes += BYTES_PER_EXTRACTED_CHARACTER * len(document.text) + chunk * len(document.chunks)
+        if self._is_batch_full():
             self._write()
 
-    def _is_again(self, found: FileDocument, first: _Taken) -> bool:
+    def _is_duplicate(self, found: FileDocument, first: _SeenDocument) -> bool:
         """Whether a document says what the first of its key does, wherever it stands."""
         if found.extracted is None:  # it is as the store had it before
             return first.kept
-        return _digest_at(found.extracted, first.location) == (first.digest or self._digest_of(found.key))
+        return _compute_digest_at(found.extracted, first.location) == (
+            first.digest or self._get_stored_digest(found.key)
+        )
 
-    def _is_full(self) -> bool:
+    def _is_batch_full(self) -> bool:
         """Whether what waits is worth a commit."""
         if self._stored_chunks is None:
             with self._destination.state() as state:
                 self._stored_chunks = state.counters.chunks
         batch_limit = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
-        if self._batch_embedded and time.monotonic() < self._batch_began + self._longest_wait():
+        if self._is_batch_embedded and time.monotonic() < self._batch_start + self._get_max_wait():
             batch_limit = MOST_TOGETHER
         return (
             len(self._batch) >= max(BATCH_DOCUMENTS, batch_limit)
@@ -575,13 +577,13 @@ class _IngestRun:
             or self._batch_bytes >= BATCH_BYTES
         )
 
-    def _longest_wait(self) -> float:
+    def _get_max_wait(self) -> float:
         """Seconds that a batch waits for more: towards the end fewer and fewer, since the workers that find the rest go
         on during a commit, and nobody works beside the last one."""
         left = self._pace.seconds_left()
         return QUICK_SECONDS if left is None else min(QUICK_SECONDS, left)
 
-    def _remark_other_key(self, key: str, visit: FileVisit) -> None:
+    def _note_other_key(self, key: str, visit: FileVisit) -> None:
         """Note where the same file is stored under another key already: another folder above it was named then."""
         if not key.startswith(visit.source.key):
             return
@@ -592,19 +594,19 @@ class _IngestRun:
                 other_key = "/".join(parts[start:]) + row
                 record = None if other_key == key else state.documents.find(other_key)
                 if record is not None and record.source == visit.location:
-                    self._doubled.append(f"{key!r} and {other_key!r}")
+                    self._duplicate_keys.append(f"{key!r} and {other_key!r}")
 
-    def _remark_doubled(self) -> None:
-        if self._doubled:
-            keys_text = ", ".join(self._doubled[:_DOUBLED_SHOWN])
-            num_more = len(self._doubled) - _DOUBLED_SHOWN
+    def _report_duplicates(self) -> None:
+        if self._duplicate_keys:
+            keys_text = ", ".join(self._duplicate_keys[:_MAX_DUPLICATES_SHOWN])
+            num_more = len(self._duplicate_keys) - _MAX_DUPLICATES_SHOWN
             keys_text += f", and {num_more:,} more" if num_more > 0 else ""
             self._report.remarks.append(
                 f"the same file is in the store under two keys now: {keys_text}; delete one of them, and name the same "
                 "folder every time"
             )
 
-    def _remark_unused(self, sources: Sequence[Source]) -> None:
+    def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
         """Note which readers of installed packages cannot be used, where one of them may have been wanted."""
         has_unknown_suffix = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
         if has_unknown_suffix or (self._format is None and any(format_of(source.key) is None for source in sources)):
@@ -630,14 +632,14 @@ class _IngestRun:
             self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
             self._stored_chunks = None
 
-    def _vanished(self) -> list[str]:
+    def _list_vanished_keys(self) -> list[str]:
         """The keys of the documents that are to be pruned."""
         vanished: list[str] = []
         roots: dict[str, list[Covered]] = {}
-        for covered in self._covered:
+        for covered in self._coverages:
             roots.setdefault(covered.root, []).append(covered)
         for root, coverages in sorted(roots.items()):
-            if root in self._unread:
+            if root in self._unread_roots:
                 reason = (
                     "nothing of this folder is pruned, because some of it could not be read; mend that and run again"
                 )
@@ -646,7 +648,7 @@ class _IngestRun:
             with self._destination.state() as state:
                 vanished += [
                     record.key
-                    for record in state.documents.of_origin(root)
+                    for record in state.documents.scan_origin(root)
                     if record.key not in self._seen
                     and any(covered.covers(record.source or record.key) for covered in coverages)
                 ]
@@ -657,7 +659,7 @@ class _IngestRun:
         self._report.failures.append(failure(place, error))
 
     def _now(self, done: int, total: int, current: str) -> IngestProgress:
-        elapsed = max(time.monotonic() - self._started, 1e-9)
+        elapsed = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self._report, self._pace
         return IngestProgress(
             done,
@@ -677,10 +679,10 @@ def _is_moved(document: Extracted | None, record: DocumentRecord | None) -> bool
     """Whether a document is the stored one in another file."""
     if document is None or record is None or document.source == record.source:
         return False
-    return _digest_at(document, record.source) == record.digest
+    return _compute_digest_at(document, record.source) == record.digest
 
 
-def _digest_at(document: Extracted, source: str | None) -> bytes:
+def _compute_digest_at(document: Extracted, source: str | None) -> bytes:
     """The digest that a document would have if it stood in another file."""
     content = document.title, source, document.meta, document.format, document.text
-    return content_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)
+    return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

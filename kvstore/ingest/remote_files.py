@@ -17,8 +17,8 @@ from ..extras import required
 from .readers.content_format import is_hidden
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
-_WEB = ("http://", "https://")
-_WILDCARD = re.compile(r"[*?]")
+_WEB_SCHEMES = ("http://", "https://")
+_WILDCARD_PATTERN = re.compile(r"[*?]")
 
 
 class Listed(NamedTuple):
@@ -43,10 +43,12 @@ def is_address(place: str) -> bool:
 def found(address: str) -> Listed:
     """What stands at an address; raises ReaderError where nothing does, or it cannot be reached."""
     parts = address.split("/")
-    num_fixed = next((index for index, part in enumerate(parts) if index > 2 and _WILDCARD.search(part)), len(parts))
+    num_fixed = next(
+        (index for index, part in enumerate(parts) if index > 2 and _WILDCARD_PATTERN.search(part)), len(parts)
+    )
     root = "/".join(parts[:num_fixed]).rstrip("/")
     pattern = "/".join(parts[num_fixed:]) or None
-    file_system, base_path = _file_system(root)
+    file_system, base_path = _open_file_system(root)
     try:
         if pattern is None and file_system.isfile(base_path):
             return Listed(root, False, None, [])
@@ -56,7 +58,7 @@ def found(address: str) -> Listed:
     except ReaderError:
         raise
     except Exception as error:  # every file system has errors of its own
-        raise _unreachable(address, error) from error
+        raise _make_unreachable_error(address, error) from error
     start = len(base_path.rstrip("/")) + 1
     relative = sorted(path[start:] for path in paths)
     return Listed(root, True, pattern, [path for path in relative if not any(map(is_hidden, path.split("/")))])
@@ -64,23 +66,23 @@ def found(address: str) -> Listed:
 
 def size(address: str) -> int:
     """Bytes of a file; raises OSError where it is not there."""
-    return int(_info(address).get("size") or 0)
+    return int(_get_info(address).get("size") or 0)
 
 
 def opened(address: str) -> BinaryIO:
     """The bytes of a file, which can be sought in."""
-    file_system, path = _file_system(address)
+    file_system, path = _open_file_system(address)
     try:
         return cast(BinaryIO, file_system.open(path, "rb"))
     except Exception as error:
-        raise _unreachable(address, error) from error
+        raise _make_unreachable_error(address, error) from error
 
 
 def signature(address: str) -> list[int]:
     """Numbers that are others once a file has changed: its size, and 8 bytes of a digest of what else its file system
     tells of it; none where it is not there."""
     try:
-        info = _info(address)
+        info = _get_info(address)
     except (OSError, ReaderError):
         return []
     attributes = sorted((name, repr(value)) for name, value in info.items() if name != "size")
@@ -88,19 +90,19 @@ def signature(address: str) -> list[int]:
     return [int(info.get("size") or 0), int.from_bytes(digest, "little")]
 
 
-def _info(address: str) -> dict[str, Any]:
-    file_system, path = _file_system(address)
+def _get_info(address: str) -> dict[str, Any]:
+    file_system, path = _open_file_system(address)
     try:
         file_system.invalidate_cache()
         return dict(file_system.info(path))
     except OSError:
         raise
     except Exception as error:
-        raise _unreachable(address, error) from error
+        raise _make_unreachable_error(address, error) from error
 
 
-def _file_system(address: str) -> tuple[Any, str]:
-    if address.startswith(_WEB):
+def _open_file_system(address: str) -> tuple[Any, str]:
+    if address.startswith(_WEB_SCHEMES):
         raise ReaderError(
             f"{address}: pages of the web are not fetched; mirror them into a folder (wget --mirror), and ingest that"
         )
@@ -112,5 +114,5 @@ def _file_system(address: str) -> tuple[Any, str]:
     return file_system, str(path)
 
 
-def _unreachable(address: str, error: Exception) -> ReaderError:
+def _make_unreachable_error(address: str, error: Exception) -> ReaderError:
     return ReaderError(f"{address}: cannot be read: {type(error).__name__}: {error}")

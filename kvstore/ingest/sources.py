@@ -25,14 +25,14 @@ from typing import BinaryIO
 from ..errors import InputError, ReaderError
 from . import remote_files
 from .readers import ReadFailure, check_format, format_of, passing_over, suffixes_of
-from .readers.content_format import LOOKED_AT, content_format, is_hidden, may_be_read
+from .readers.content_format import LOOKED_AT, can_be_read, content_format, is_hidden
 from .remote_files import is_address
 
 #: Where sites made by Sphinx keep what a page was made from, to be looked at.
-_PAGE_SOURCE = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
-_WILDCARD = re.compile(r"[*?]")
+_PAGE_SOURCE_PATTERN = re.compile(r"(?P<above>(?:.*/)?)_sources/(?P<page>.+?)(?:\.(?:rst|md|ipynb))?\.txt")
+_WILDCARD_PATTERN = re.compile(r"[*?]")
 #: What a name has where another has a byte that is no UTF-8.
-_ESCAPE = re.compile(r"\\(?=x[0-9a-f]{2})")
+_ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ def find_sources(
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
 
 
-def by_reason(skipped: Mapping[str, int]) -> str:
+def format_skipped(skipped: Mapping[str, int]) -> str:
     """Files that were passed over, by reason, the commonest first.
 
-    >>> by_reason({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
+    >>> format_skipped({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
     '2 .png, 2 .wiki, 1 no suffix'
     """
     ranked_reasons = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -142,7 +142,7 @@ class _FileSearch:
         self.failures: list[ReadFailure] = []
         self._format = format
         self._chosen = bool(include)
-        self._takes = _taking(format, include)
+        self._accepts = _make_filter(format, include)
 
     def add(self, asked: str) -> None:
         """Add what one path stands for."""
@@ -155,22 +155,22 @@ class _FileSearch:
         if os.path.isdir(path):
             self._add_folder(path)
         elif os.path.isfile(path):
-            self._take(str(path), path.name, None, _location(path))
+            self._take(str(path), path.name, None, _get_location(path))
         elif "\0" not in asked and os.path.lexists(path):
             raise ReaderError(f"{asked}: is neither a file nor a folder (a device, or a link to nothing)")
         else:
-            fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD.search(part)), None)
+            fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None)
             if fixed is None:
                 raise ReaderError(f"{asked!r}: there is no such file or folder (from {Path.cwd()}); check the path")
             self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), asked)
 
     def _take(self, place: str, relative: str, root: str | None, location: str) -> None:
-        self._append(place, relative, root, location, self._format or format_of(relative) or _looked_at(place))
+        self._append(place, relative, root, location, self._format or format_of(relative) or _detect_format(place))
 
     def _append(self, place: str, relative: str, root: str | None, location: str, format: str | None) -> None:
         self.files.append(Source(place, _as_text(relative), format, root, location))
 
-    def _says_its_format(self, relative: str) -> bool:
+    def _has_known_format(self, relative: str) -> bool:
         """Whether a file that is taken need not be looked at to know that it can be read."""
         return self._chosen or self._format is not None or format_of(relative) is not None
 
@@ -183,11 +183,11 @@ class _FileSearch:
             self._take(asked, asked.rpartition("/")[2], None, asked)
             return
         matches = _translated(listing.pattern) if listing.pattern else None
-        accepts = self._takes if matches is None else lambda relative: matches.fullmatch(relative) is not None
+        accepts = self._accepts if matches is None else lambda relative: matches.fullmatch(relative) is not None
         self.covered.append(Covered(listing.root, accepts))
         num_before = len(self.files)
         for relative in listing.files:
-            if accepts(relative) and (matches is not None or self._says_its_format(relative)):
+            if accepts(relative) and (matches is not None or self._has_known_format(relative)):
                 self._take(f"{listing.root}/{relative}", relative, listing.root, f"{listing.root}/{relative}")
             elif matches is None:
                 self._pass_over(relative)
@@ -196,16 +196,16 @@ class _FileSearch:
 
     def _add_folder(self, root: Path) -> None:
         real_root = _as_text(os.path.realpath(root))
-        self.covered.append(Covered(real_root, self._takes))
+        self.covered.append(Covered(real_root, self._accepts))
         for path, relative in self._walk(root, None):
-            if not self._takes(relative):
+            if not self._accepts(relative):
                 self._pass_over(relative)
-            elif not self._chosen and _has_page(root, relative):
+            elif not self._chosen and _has_built_page(root, relative):
                 self.skipped["sources of pages"] += 1
-            elif self._says_its_format(relative):
-                self._take(str(path), relative, real_root, _location(path))
-            elif (format := _looked_at(str(path))) is not None:
-                self._append(str(path), relative, real_root, _location(path), format)
+            elif self._has_known_format(relative):
+                self._take(str(path), relative, real_root, _get_location(path))
+            elif (format := _detect_format(str(path))) is not None:
+                self._append(str(path), relative, real_root, _get_location(path), format)
             else:
                 self._pass_over(relative)
 
@@ -218,7 +218,7 @@ class _FileSearch:
         num_before = len(self.files)
         for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
-                self._take(str(path), relative, real_root, _location(path))
+                self._take(str(path), relative, real_root, _get_location(path))
         if len(self.files) == num_before:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
@@ -261,26 +261,27 @@ class _FileSearch:
         return False
 
 
-def _taking(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
+def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
     """Whether a file is taken from a folder, by its path there."""
     if include:
         patterns = [("/" in pattern, _translated(pattern)) for pattern in include]
         return lambda relative: any(
-            pattern.fullmatch(relative if of_path else relative.rpartition("/")[2]) for of_path, pattern in patterns
+            pattern.fullmatch(relative if has_folders else relative.rpartition("/")[2])
+            for has_folders, pattern in patterns
         )
     if format is not None:
         suffixes = suffixes_of(format)
         return lambda relative: PurePosixPath(relative).suffix.lower() in suffixes
-    return lambda relative: format_of(relative) is not None or may_be_read(relative)
+    return lambda relative: format_of(relative) is not None or can_be_read(relative)
 
 
-def _has_page(root: Path, relative: str) -> bool:
+def _has_built_page(root: Path, relative: str) -> bool:
     """Whether a file of a folder is what a page beside it was made from: it says the same once more."""
-    source = _PAGE_SOURCE.fullmatch(relative)
+    source = _PAGE_SOURCE_PATTERN.fullmatch(relative)
     return source is not None and os.path.isfile(root / f"{source['above']}{source['page']}.html")
 
 
-def _looked_at(place: str) -> str | None:
+def _detect_format(place: str) -> str | None:
     """The format of a file on this machine by how it begins, None where that is none or it cannot be read."""
     if is_address(place):
         return None
@@ -304,7 +305,7 @@ def _translated(pattern: str) -> re.Pattern[str]:
     return re.compile(expression, re.S)
 
 
-def _location(path: Path) -> str:
+def _get_location(path: Path) -> str:
     return _as_text(os.path.join(os.path.realpath(path.parent), path.name))
 
 
@@ -315,5 +316,5 @@ def _as_text(path: str) -> str:
     >>> [_as_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
     ['café', 'caf\\xe9', 'caf\\x5cxe9']
     """
-    path = _ESCAPE.sub(r"\\x5c", path.replace(os.sep, "/"))
+    path = _ESCAPE_PATTERN.sub(r"\\x5c", path.replace(os.sep, "/"))
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -30,7 +30,7 @@ from itertools import repeat
 from typing import Any, BinaryIO, Protocol
 
 from ..errors import KvstoreError, OutOfMemoryError
-from ..extraction.extraction import ANY_SPACE, vectors_for
+from ..extraction.extraction import ANY_SPACE, collect_vectors
 from ..models.embedder import open_embedder
 from ..models.language import open_language
 from ..models.sentence_transformer import SentenceTransformerEmbedder
@@ -38,14 +38,14 @@ from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.environment import Environment
 from ..structures.documents.documents import Documents
 from ..structures.vectors.vectors import Matrix
-from ..systems.derivation import texts_without_vectors, with_parts
-from ..systems.kept_derivations import KeptDerivation, kept_derivations
-from .file_documents import FileDocument, Found, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
+from ..systems.derivation import derive_parts, list_missing_texts
+from ..systems.kept_derivations import StoredDerivation, kept_derivations
+from .file_documents import FileDocument, Found, NewDocument, NumberedItem, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
 
 #: Bytes of memory that a worker gets at least where no limit is given.
-LEAST_MEMORY = 2 << 30
+MIN_MEMORY = 2 << 30
 
 #: What is said where models need more megabytes than a worker may have.
 SHORTAGE = (
@@ -75,18 +75,18 @@ class Limits:
     """What a worker may take: seconds of silence while it reads a file, and megabytes of memory.
 
     Without being told, a worker gets its share of half of the machine's memory, but not less than
-    :data:`LEAST_MEMORY`: models need some.
+    :data:`MIN_MEMORY`: models need some.
     """
 
     seconds: float = TIME_LIMIT
     megabytes: float | None = None
 
-    def bytes_of_memory(self, workers: int) -> int:
+    def get_memory_bytes(self, workers: int) -> int:
         """How much each of some workers may take."""
         if self.megabytes is not None:
             return int(min(self.megabytes * 1e6, 1 << 62))
         machine_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return max(LEAST_MEMORY, machine_memory // 2 // workers)
+        return max(MIN_MEMORY, machine_memory // 2 // workers)
 
 
 class Known(Protocol):
@@ -96,7 +96,7 @@ class Known(Protocol):
         """The digest of the stored document of a key, or None."""
         ...
 
-    def kept(self) -> Sequence[KeptDerivation]:
+    def kept(self) -> Sequence[StoredDerivation]:
         """The derivations that the store keeps."""
         ...
 
@@ -105,7 +105,7 @@ class Known(Protocol):
         ...
 
 
-class _StoreAtHand:
+class _LocalContext:
     """What a worker on the machine of the store knows."""
 
     def __init__(self, environment: Environment) -> None:
@@ -116,7 +116,7 @@ class _StoreAtHand:
             record = Documents(snapshot).find(key)
             return None if record is None else record.digest
 
-    def kept(self) -> Sequence[KeptDerivation]:
+    def kept(self) -> Sequence[StoredDerivation]:
         with self._environment.snapshot() as snapshot:
             return kept_derivations(snapshot)
 
@@ -134,12 +134,12 @@ def limit_memory(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def work_on(
-    job: Job, send: Send, memory: int, tasks: Callable[[], tuple[list[Any], Known]], *, one_processor: bool = False
+def run_worker(
+    job: Job, send: Send, memory: int, tasks: Callable[[], tuple[list[Any], Known]], *, has_one_processor: bool = False
 ) -> None:
     """Work on one task after the other until one cannot be had, and end the process."""
     try:
-        worker = Worker(job, send, _AtOnce() if one_processor else ThreadPoolExecutor(1))
+        worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
         send(("ready",))
         while True:
             worker.work(*tasks())
@@ -170,8 +170,8 @@ def main(memory: int) -> None:
 
     try:
         with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
-            store = _StoreAtHand(environment)
-            work_on(job, send, memory, lambda: (queued_tasks.get(), store))
+            store = _LocalContext(environment)
+            run_worker(job, send, memory, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))
     finally:
@@ -187,7 +187,7 @@ def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
             os._exit(0)
 
 
-class _AtOnce(Executor):
+class _SynchronousExecutor(Executor):
     """Does what it is given while it is given."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
@@ -204,11 +204,11 @@ class Worker:
 
     def __init__(self, job: Job, send: Send, embedding: Executor) -> None:
         self._job = job
-        self._to_send = send
-        self._sending = threading.Lock()
+        self._send_unlocked = send
+        self._send_lock = threading.Lock()
         # A portion is embedded while the one before it waits for the other process to take it.
         self._embedding = embedding
-        self._delivering = ThreadPoolExecutor(1)
+        self._delivery_executor = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
         self._loaded = False
 
@@ -218,7 +218,7 @@ class Worker:
         delivery: Future[None] | None = None
         derivations = store.kept()
         for portion in portions(self._read(task, store)):
-            self._send(("busy",))
+            self._send_message(("busy",))
             if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
                 self._load()
             embedded: list[Future[dict[str, Matrix]]] = []
@@ -226,30 +226,30 @@ class Worker:
             items = [self._derived(derivations, *item) for item in documents]
             if delivery is not None:
                 delivery.result()
-            delivery = self._delivering.submit(self._deliver, derivations, items, embedded)
-            self._send(("begin", portion[-1][0]))
-        self._send(("busy",))
+            delivery = self._delivery_executor.submit(self._deliver_portion, derivations, items, embedded)
+            self._send_message(("begin", portion[-1][0]))
+        self._send_message(("busy",))
         if delivery is not None:
             delivery.result()
 
     def _read(self, task: list[tuple[int, int, Source]], store: Known) -> Iterator[ReadItem]:
         job = self._job
         for number, num_known, source in task:
-            self._send(("begin", number))
+            self._send_message(("begin", number))
             try:
                 content = store.content(source)
             except FileNotFoundError:
-                self._send(("absent", number))
+                self._send_message(("absent", number))
                 continue
             for index, item in enumerate(documents_of(source, job.format, job.options, store.digest, content)):
                 if index >= num_known:
                     yield number, item
             yield number, None
 
-    def _derived(self, kept: Sequence[KeptDerivation], number: int, item: Found | None) -> FoundItem:
+    def _derived(self, kept: Sequence[StoredDerivation], number: int, item: Found | None) -> NumberedItem:
         """Something found, a document with what the store keeps of what the systems derive."""
         if isinstance(item, FileDocument) and item.extracted:
-            item = replace(item, extracted=with_parts(item.extracted, self._job.settings, kept))
+            item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, kept))
         return number, item
 
     def _begin(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
@@ -259,7 +259,7 @@ class Worker:
 
     def _load(self) -> None:
         """Load the models while nothing else is done: where they do not fit into memory, no file is to blame."""
-        self._send(("loading",))
+        self._send_message(("loading",))
         embedder, language = self._embedder, open_language(self._job.settings.language)
         embedder_load = (
             self._embedding.submit(embedder.load) if isinstance(embedder, SentenceTransformerEmbedder) else None
@@ -269,16 +269,16 @@ class Worker:
         if embedder_load is not None:
             embedder_load.result()
         # From the thread that delivers, which needs memory too: it is there then.
-        self._delivering.submit(self._send, ("loaded",)).result()
+        self._delivery_executor.submit(self._send_message, ("loaded",)).result()
         self._loaded = True
 
     def _embed(self, texts: Sequence[str]) -> dict[str, Matrix]:
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
-    def _deliver(
+    def _deliver_portion(
         self,
-        kept: Sequence[KeptDerivation],
-        found: Sequence[FoundItem],
+        kept: Sequence[StoredDerivation],
+        found: Sequence[NumberedItem],
         embedded: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
         """Send a portion, with the vectors of its documents."""
@@ -287,14 +287,14 @@ class Worker:
         if self._embedder is not None:
             embedded_texts = (item for future in embedded for item in future.result().items())
             known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
-            texts = [texts_without_vectors(document, (), self._job.settings, kept) for document in documents]
-            vectors = iter(vectors_for(texts, self._embedder.embed, known_vectors))
+            texts = [list_missing_texts(document, (), self._job.settings, kept) for document in documents]
+            vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))
         for number, item in found:
             if isinstance(item, FileDocument) and item.extracted:
-                self._send(("found", number, replace(item, vectors=next(vectors))))
+                self._send_message(("found", number, replace(item, vectors=next(vectors))))
             else:
-                self._send(("done", number) if item is None else ("found", number, item))
+                self._send_message(("done", number) if item is None else ("found", number, item))
 
-    def _send(self, message: tuple[Any, ...]) -> None:
-        with self._sending:
-            self._to_send(message)
+    def _send_message(self, message: tuple[Any, ...]) -> None:
+        with self._send_lock:
+            self._send_unlocked(message)

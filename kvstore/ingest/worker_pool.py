@@ -15,26 +15,26 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from .. import errors
-from .engines import Engine, StartedWorker, Task
+from .engines import Engine, Task, WorkerHandle
 from .file_documents import Failure, Found
 from .sources import Source
 from .transport import Inbox
 from .worker import SHORTAGE, Job, Limits
 
 #: A task holds at most so many files and bytes: enough to keep a worker busy while what was found is committed.
-TASK_FILES = 256
-TASK_BYTES = 1 << 20
+MAX_TASK_FILES = 256
+MAX_TASK_BYTES = 1 << 20
 #: Bytes of messages that may wait for their turn.
-MOST_WAITING = 64 << 20
+MAX_WAITING_BYTES = 64 << 20
 
 #: Seconds after which the time limit is looked at again.
-_LONGEST_WAIT = 0.5
+_MAX_WAIT_SECONDS = 0.5
 
 
 class _WatchedWorker:
     """A worker, the files it has yet to finish, and when it was last heard."""
 
-    def __init__(self, started: StartedWorker) -> None:
+    def __init__(self, started: WorkerHandle) -> None:
         self.started = started
         self.inbox = Inbox()
         self.task: Task = []
@@ -64,7 +64,7 @@ class WorkerPool:
         self._limits = limits
         self._engine = engine
         self._tasks = deque(_tasks(sources, engine.workers))
-        self._source_of = sources
+        self._sources = sources
         self._workers: list[_WatchedWorker] = []
         self._found: list[deque[tuple[Found, int]]] = [deque() for _ in sources]
         self._received = [0] * len(sources)
@@ -72,7 +72,7 @@ class WorkerPool:
         #: Files that are tried again by themselves.
         self._alone: set[int] = set()
         #: How often a worker ended at a file that it had alone.
-        self._ended_at: Counter[int] = Counter()
+        self._num_crashes: Counter[int] = Counter()
         self._failed_starts = 0
         self._waiting = 0
         self._head = 0
@@ -99,25 +99,25 @@ class WorkerPool:
                 self._head += 1
                 yield None
             else:
-                self._give_out()
-                self._listen()
+                self._assign_tasks()
+                self._poll_workers()
 
-    def _give_out(self) -> None:
+    def _assign_tasks(self) -> None:
         """Give every worker something to do, and start those that are wanted and missing."""
         num_busy = sum(bool(worker.task) for worker in self._workers)
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
         for worker in self._workers:
-            if worker.ready and not worker.task and self._tasks and self._waiting < MOST_WAITING:
+            if worker.ready and not worker.task and self._tasks and self._waiting < MAX_WAITING_BYTES:
                 worker.task = self._tasks.popleft()
                 worker.heard = time.monotonic()
                 worker.started.assign(worker.task)
         for worker in self._workers:
-            if self._may_have_more(worker):
+            if self._can_queue_task(worker):
                 worker.later = self._tasks.popleft()
                 worker.started.assign(worker.later)
 
-    def _may_have_more(self, worker: _WatchedWorker) -> bool:
+    def _can_queue_task(self, worker: _WatchedWorker) -> bool:
         """Whether a worker gets its next task while it is at the one before, lest it wait while this process commits.
 
         Not where few are left, which had better be shared, nor with a file that shows by itself whether it can be read.
@@ -126,26 +126,28 @@ class WorkerPool:
             bool(worker.task)
             and not worker.later
             and len(self._tasks) > len(self._workers)
-            and self._waiting < MOST_WAITING // 2
+            and self._waiting < MAX_WAITING_BYTES // 2
             and self._alone.isdisjoint(number for number, _, _ in (*worker.task, *self._tasks[0]))
         )
 
-    def _listen(self) -> None:
+    def _poll_workers(self) -> None:
         """Take what workers say, and replace those that have ended or are silent for too long."""
         # Past the limit only the one is heard whose turn it is, and who has nothing yet; the others wait.
         polled = {
             worker.started: worker
             for worker in self._workers
-            if self._waiting < MOST_WAITING or not worker.ready or (worker.task and worker.task[0][0] <= self._head)
+            if self._waiting < MAX_WAITING_BYTES
+            or not worker.ready
+            or (worker.task and worker.task[0][0] <= self._head)
         }
-        ready_handles = self._engine.speaking(list(polled), _LONGEST_WAIT)
+        ready_handles = self._engine.speaking(list(polled), _MAX_WAIT_SECONDS)
         now = time.monotonic()
         for handle in ready_handles:
             worker = polled[handle]
             data = handle.read()
             if data:
                 worker.heard = now
-                self._hear(worker, data)
+                self._handle_messages(worker, data)
             elif data is not None:
                 self._replace(worker, self._ending(handle.end()), None)
         for worker in polled.values():
@@ -157,7 +159,7 @@ class WorkerPool:
                     worker.at,
                 )
 
-    def _hear(self, worker: _WatchedWorker, data: bytes) -> None:
+    def _handle_messages(self, worker: _WatchedWorker, data: bytes) -> None:
         for message, size in worker.inbox.feed(data):
             match message:
                 case ("ready",):
@@ -176,7 +178,7 @@ class WorkerPool:
                     worker.finish(number)
                 case ("absent", number):
                     worker.finish(number)
-                    self._send_along(number)
+                    self._send_content(number)
                 case ("failed", kind, reason):
                     raise getattr(errors, kind)(reason)
 
@@ -184,9 +186,9 @@ class WorkerPool:
         self._found[number].append((found, size))
         self._waiting += size
 
-    def _send_along(self, number: int) -> None:
+    def _send_content(self, number: int) -> None:
         """Have a file that its worker does not see sent to it."""
-        source = self._source_of[number]
+        source = self._sources[number]
         reason = self._engine.send_content(source)
         if reason is None:
             self._tasks.appendleft([(number, self._received[number], source)])
@@ -209,16 +211,16 @@ class WorkerPool:
         unfinished = {number: (number, self._received[number], source) for number, _, source in task}
         if not worker.ready or worker.loading:
             self._failed_starts += 1
-            if self._failed_starts > self._engine.failed_starts:
-                raise self._no_start(reason, worker)
+            if self._failed_starts > self._engine.max_failed_starts:
+                raise self._build_start_error(reason, worker)
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
             return
         if culprit is None and not next_task:
             culprit = next(iter(unfinished)) if len(unfinished) == 1 else None
             if culprit is not None:
-                self._ended_at[culprit] += 1
-                if self._ended_at[culprit] < self._engine.tries:
+                self._num_crashes[culprit] += 1
+                if self._num_crashes[culprit] < self._engine.tries:
                     culprit = None
         if culprit in unfinished:
             number, _, source = unfinished.pop(culprit)
@@ -230,14 +232,14 @@ class WorkerPool:
             self._alone |= unfinished.keys()
             self._tasks.extendleft([item] for item in reversed(unfinished.values()))
 
-    def _no_start(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
+    def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
         if worker.loading:
-            shortage = SHORTAGE.format(self._limits.bytes_of_memory(self._engine.workers) / 1e6)
+            shortage = SHORTAGE.format(self._limits.get_memory_bytes(self._engine.workers) / 1e6)
             return errors.OutOfMemoryError(f"a worker ended while it loaded its models: {shortage}")
         return errors.KvstoreError(f"{reason}; it could not even start: ingest with workers = 0, in this process")
 
     def _ending(self, how: str) -> str:
-        limit = f"{self._limits.bytes_of_memory(self._engine.workers) / 1e6:,.0f} MB"
+        limit = f"{self._limits.get_memory_bytes(self._engine.workers) / 1e6:,.0f} MB"
         return (
             f"the process that read it {how}; it may need more memory than a worker may take ({limit}: raise the "
             "memory limit), or make its reader crash"
@@ -250,10 +252,10 @@ def _tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
     size = max_files = 0
     for number, source in enumerate(sources):
         if not task:
-            size, max_files = 0, max(1, min(TASK_FILES, (len(sources) - number) // (4 * workers)))
+            size, max_files = 0, max(1, min(MAX_TASK_FILES, (len(sources) - number) // (4 * workers)))
         size += source.size
         task.append((number, 0, source))
-        if len(task) >= max_files or size >= TASK_BYTES:
+        if len(task) >= max_files or size >= MAX_TASK_BYTES:
             yield task
             task = []
     if task:

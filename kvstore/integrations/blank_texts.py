@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 
-def warn_of_blank(keys: Sequence[str], of: int, what: str) -> None:
+def warn_blank_texts(keys: Sequence[str], of: int, what: str) -> None:
     """Warn that of some documents those of these keys were skipped, because they have no text; nothing for none."""
     if keys:
         key_list = ", ".join(map(repr, keys[:3])) + (f" and {len(keys) - 3:,} more" if len(keys) > 3 else "")

@@ -20,9 +20,9 @@ from ..errors import InputError
 #: Neighbours taken of the name in the middle, and of each further on.
 BREADTH, FURTHER = 40, 8
 #: Neighbours of a name that are looked through for joins between names that are there.
-LOOKED_THROUGH = 60
+MAX_SCANNED_NEIGHBOURS = 60
 #: Dashed joins that a name brings to names that are there, beside the one by which it came.
-_CROSSING = 2
+_MAX_CROSS_EDGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class EntityNetwork:
     left_out: int = 0
 
 
-def joins_of(neighbour: Neighbour) -> list[Join]:
+def build_edges(neighbour: Neighbour) -> list[Join]:
     """The joins of an entity to one of its neighbours: a solid one for each way, or one that is dashed."""
     one, other = neighbour.entity, neighbour.name
     details = neighbour.links, neighbour.passages, neighbour.score
@@ -83,14 +83,14 @@ def around(
     """The network around a name, ``depth`` steps wide, of at most ``limit`` names; with ``tree`` of that tree alone.
 
     ``breadth`` is how many neighbours of the name itself are taken. ``near`` are these, where they are known already:
-    at least so many, and :data:`LOOKED_THROUGH`, if there are.
+    at least so many, and :data:`MAX_SCANNED_NEIGHBOURS`, if there are.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
     if tree is not None:
-        return _of_relatives(store, name, depth, tree, limit)
+        return _build_tree_network(store, name, depth, tree, limit)
     network = EntityNetwork()
-    middle_neighbours = store.neighbours(name, max(breadth, LOOKED_THROUGH)) if near is None else near
+    middle_neighbours = store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBOURS)) if near is None else near
     middle = middle_neighbours[0].entity if middle_neighbours else str(store.describe_entity(name)["name"])
     distances = {middle: 0}
     neighbours_by_name = {middle: list(middle_neighbours)}
@@ -108,8 +108,8 @@ def around(
                     continue
                 distances[neighbour.name] = distance + 1
                 queue.append(neighbour.name)
-            _add(edges, joins_of(neighbour))
-    _cross(store, neighbours_by_name, distances, edges)
+            _add(edges, build_edges(neighbour))
+    _add_cross_edges(store, neighbours_by_name, distances, edges)
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
     network.joins = list(edges.values())
     return network
@@ -121,7 +121,7 @@ def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 
 
     Raises InputError for an unknown tree.
     """
-    tree_edges = _edges(store, tree)
+    tree_edges = _load_tree_edges(store, tree)
     neighbours: dict[str, list[str]] = {}
     for child, parent in tree_edges:
         neighbours.setdefault(child, []).append(parent)
@@ -135,14 +135,14 @@ def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 
     joins: dict[tuple[str, str], Join] = {}
     _add(joins, (Join(*pair, tuple(sorted(trees))) for pair, trees in tree_edges.items() if {*pair} <= selected.keys()))
     if tree is None:
-        _cross(store, {}, selected, joins)
+        _add_cross_edges(store, {}, selected, joins)
     children = {edge.source for edge in joins.values() if edge.solid}
     roots = {edge.target for edge in joins.values() if edge.solid} - children
     network_names = [NetworkName(name, 0 if name in roots else 1) for name in names]
     return EntityNetwork(network_names, list(joins.values()), max(0, len(neighbours) - len(names)))
 
 
-def _edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
+def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
     """The accepted edges, as child and parent, with the trees that have each."""
     if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
         tree_names = (
@@ -172,7 +172,7 @@ def _connected(near: dict[str, list[str]], limit: int | None) -> list[str]:
     return list(ordered)
 
 
-def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
+def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
     """What stands above and below a name in one tree."""
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
@@ -196,7 +196,7 @@ def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit:
 
 def _neighbours(store: kvstore.Store, found: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
     if name not in found:
-        found[name] = list(store.neighbours(name, LOOKED_THROUGH))
+        found[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBOURS))
     return found[name]
 
 
@@ -210,7 +210,7 @@ def _add(joins: dict[tuple[str, str], Join], more: Iterable[Join]) -> None:
             joins[pair] = edge
 
 
-def _cross(
+def _add_cross_edges(
     store: kvstore.Store,
     found: dict[str, list[Neighbour]],
     names: dict[str, int],
@@ -222,8 +222,8 @@ def _cross(
         for neighbour in _neighbours(store, found, name):
             if neighbour.name not in names:
                 continue
-            for edge in joins_of(neighbour):
+            for edge in build_edges(neighbour):
                 is_known = (edge.source, edge.target) in joins or (edge.target, edge.source) in joins
-                if edge.solid or (not is_known and num_added[name] < _CROSSING):
+                if edge.solid or (not is_known and num_added[name] < _MAX_CROSS_EDGES):
                     _add(joins, [edge])
                     num_added[name] += not edge.solid

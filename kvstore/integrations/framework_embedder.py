@@ -17,7 +17,7 @@ from ..errors import EmbedderError
 
 UnitVectors = npt.NDArray[np.float32]
 #: Where a framework's embedding says which model it is: the first attribute that it has.
-_MODEL_NAMES = ("model_name", "model", "model_id", "repo_id", "deployment")
+_MODEL_ATTRIBUTES = ("model_name", "model", "model_id", "repo_id", "deployment")
 
 
 class FrameworkEmbedder:
@@ -72,13 +72,13 @@ class FrameworkEmbedder:
         return scaled
 
 
-def embedding_name(framework: str, embedding: object) -> str:
+def build_embedding_name(framework: str, embedding: object) -> str:
     """What a store is told that it is embedded by: the framework, the class, and the model where it says which.
 
-    >>> embedding_name("langchain", 3.5)
+    >>> build_embedding_name("langchain", 3.5)
     'langchain:float'
     """
-    models = (getattr(embedding, name, None) for name in _MODEL_NAMES)
+    models = (getattr(embedding, name, None) for name in _MODEL_ATTRIBUTES)
     model = next((model for model in models if isinstance(model, str) and model), None)
     class_name = type(embedding).__name__
     return f"{framework}:{class_name}" if model is None else f"{framework}:{class_name}:{model}"

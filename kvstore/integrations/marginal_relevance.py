@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def marginally_relevant(
+def select_by_mmr(
     question: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32], top: int, weight: float
 ) -> list[tuple[int, float]]:
     """The rows to choose, at most ``top``, each with its marginal relevance, in the order in which they are chosen.
@@ -19,9 +19,9 @@ def marginally_relevant(
     for relevance alone, and 0 for difference alone. Of equals the earlier row is chosen.
 
     >>> rows = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
-    >>> [row for row, _ in marginally_relevant(rows[0], rows, 2, 1.0)]
+    >>> [row for row, _ in select_by_mmr(rows[0], rows, 2, 1.0)]
     [0, 1]
-    >>> [row for row, _ in marginally_relevant(rows[0], rows, 2, 0.2)]
+    >>> [row for row, _ in select_by_mmr(rows[0], rows, 2, 0.2)]
     [0, 2]
     """
     relevance = weight * (vectors @ question)

@@ -15,16 +15,16 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..drawing.network import MOST_DRAWN, DrawnJoin, DrawnName, network, placed
+from ..drawing.network import MAX_DRAWN_NAMES, DrawnEdge, DrawnName, network, placed
 from ..drawing.svg import escaped
 from ..errors import InputError
 from .entity_network import EntityNetwork, Join
 from .explore.guard import hash_of
 
-_VENDORED = Path(__file__).parent / "explore" / "static" / "vendor" / "cytoscape.min.js"
+_CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cytoscape.min.js"
 
 
-def as_file(form: str, found: EntityNetwork, title: str) -> str:
+def format_network(form: str, found: EntityNetwork, title: str) -> str:
     """The text of a file; raises InputError for a format that there is not, and for more names than a picture holds."""
     render = FORMS.get(form)
     if render is None:
@@ -32,15 +32,16 @@ def as_file(form: str, found: EntityNetwork, title: str) -> str:
     return render(found, title)
 
 
-def _drawn(found: EntityNetwork) -> tuple[list[DrawnName], list[DrawnJoin]]:
-    if len(found.names) > MOST_DRAWN:
+def _drawn(found: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
+    if len(found.names) > MAX_DRAWN_NAMES:
         other_formats = ", ".join(form for form in FORMS if form not in ("svg", "html"))
         raise InputError(
-            f"a picture holds {MOST_DRAWN:,} names, and there are {len(found.names):,}; give a lower limit, or write "
+            f"a picture holds {MAX_DRAWN_NAMES:,} names, and there are {len(found.names):,}; give a lower limit, "
+            "or write "
             f"{other_formats}"
         )
     numbers = {one.name: number for number, one in enumerate(found.names)}
-    edges = [DrawnJoin(numbers[edge.source], numbers[edge.target], edge.solid, _told(edge)) for edge in found.joins]
+    edges = [DrawnEdge(numbers[edge.source], numbers[edge.target], edge.solid, _told(edge)) for edge in found.joins]
     return [DrawnName(one.name, one.distance) for one in found.names], edges
 
 
@@ -52,16 +53,16 @@ def _told(join: Join) -> str:
     return f"{join.source} – {join.target}: {', '.join([*join.links, *passages])}"
 
 
-def _svg(found: EntityNetwork, title: str) -> str:
+def _render_svg(found: EntityNetwork, title: str) -> str:
     names, edges = _drawn(found)
-    return network(title, names, edges, placed(names, edges), _remark(found)) + "\n"
+    return network(title, names, edges, placed(names, edges), _build_remark(found)) + "\n"
 
 
-def _remark(found: EntityNetwork) -> str:
+def _build_remark(found: EntityNetwork) -> str:
     return f"{found.left_out:,} more names are left out" if found.left_out else ""
 
 
-def _html(found: EntityNetwork, title: str) -> str:
+def _render_html(found: EntityNetwork, title: str) -> str:
     """A page with the network as cytoscape draws it, where it stands in the picture."""
     names, edges = _drawn(found)
     positions = placed(names, edges)
@@ -81,10 +82,10 @@ def _html(found: EntityNetwork, title: str) -> str:
     ]
     # Inside a script "</" would end it.
     data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
-    scripts = [_VENDORED.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
+    scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
     hashes = " ".join(map(hash_of, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
-    picture = network(title, names, edges, positions, _remark(found))
+    picture = network(title, names, edges, positions, _build_remark(found))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -124,24 +125,27 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => grap
 """
 
 
-def _dot(found: EntityNetwork, title: str) -> str:
+def _render_dot(found: EntityNetwork, title: str) -> str:
     def lines() -> Iterator[str]:
-        yield f"digraph {_quoted(title)} {{"
+        yield f"digraph {_quote_dot(title)} {{"
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
         for one in found.names:
-            yield f"  {_quoted(one.name)};"
+            yield f"  {_quote_dot(one.name)};"
         for edge in found.joins:
             drawn = "style=solid" if edge.solid else "style=dashed, dir=none"
             attributes = (
-                f"weight={1 + 2 * edge.solid}, trees={_quoted(', '.join(edge.trees))}, passages={edge.passages}"
+                f"weight={1 + 2 * edge.solid}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
             )
-            yield f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [{drawn}, {attributes}, score={edge.score:g}];"
+            yield (
+                f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{drawn}, {attributes}, "
+                f"score={edge.score:g}];"
+            )
         yield "}"
 
     return "\n".join(lines()) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote_dot(text: str) -> str:
     """A string of the language DOT, in which a backslash begins an escape."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\0", "") + '"'
 
@@ -156,7 +160,7 @@ _TOLD: tuple[tuple[str, str, Callable[[Join], str]], ...] = (
 )
 
 
-def _graphml(found: EntityNetwork, title: str) -> str:
+def _render_graphml(found: EntityNetwork, title: str) -> str:
     ids = {one.name: f"n{number}" for number, one in enumerate(found.names)}
 
     def lines() -> Iterator[str]:
@@ -180,7 +184,7 @@ def _graphml(found: EntityNetwork, title: str) -> str:
     return "\n".join(lines()) + "\n"
 
 
-def _gexf(found: EntityNetwork, title: str) -> str:
+def _render_gexf(found: EntityNetwork, title: str) -> str:
     ids = {one.name: str(number) for number, one in enumerate(found.names)}
 
     def lines() -> Iterator[str]:
@@ -238,10 +242,10 @@ def _json(found: EntityNetwork, title: str) -> str:
 
 #: Every format, by the ending of its files.
 FORMS: dict[str, Callable[[EntityNetwork, str], str]] = {
-    "svg": _svg,
-    "html": _html,
-    "dot": _dot,
-    "graphml": _graphml,
-    "gexf": _gexf,
+    "svg": _render_svg,
+    "html": _render_html,
+    "dot": _render_dot,
+    "graphml": _render_graphml,
+    "gexf": _render_gexf,
     "json": _json,
 }

@@ -15,10 +15,10 @@ from ..errors import InputError, StoreNotFoundError
 from .framework_embedder import FrameworkEmbedder
 
 #: How the embedder of a store is called that has none.
-_NO_EMBEDDER = "none:"
+_NO_EMBEDDER_PREFIX = "none:"
 
 
-class OpenedToAsk:
+class QuestionStore:
     """A store that questions are asked of, with what embeds them where the store itself does not.
 
     A store that was made without an embedder takes the framework's for its questions; any other has to have been made
@@ -35,29 +35,29 @@ class OpenedToAsk:
         create: bool = False,
     ) -> None:
         embeds_questions = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
-        self.store, self._owned = opened(who, path, store, None if embeds_questions else embedder, create=create)
+        self.store, self._owns_store = opened(who, path, store, None if embeds_questions else embedder, create=create)
         self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
     def clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """The vector of a question, and what fills up: nothing, where there is no vector to search by."""
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
-        lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER)
+        lacks_vectors = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
         return {"vector": vector, "options": {"fill": "none" if lacks_vectors else fill}}
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._owned:
+        if self._owns_store:
             self.store.close()
 
 
 def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
     """Whether there is a store, and its vectors are those of its users."""
     if store is not None or path is None or isinstance(path, Store):
-        return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER)
+        return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
     try:
         with open_store(path, readonly=True) as opened_store:
-            return opened_store.settings.embedder.startswith(_NO_EMBEDDER)
+            return opened_store.settings.embedder.startswith(_NO_EMBEDDER_PREFIX)
     except StoreNotFoundError:
         return False
 

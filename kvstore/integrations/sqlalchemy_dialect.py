@@ -25,14 +25,14 @@ _TYPES = {"TEXT": types.TEXT, "INTEGER": types.INTEGER, "REAL": types.REAL, "BLO
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def _flag(text: str) -> bool:
+def _parse_flag(text: str) -> bool:
     return _FLAGS[text.lower()]
 
 
 #: What the query of an address may say, with how that is read.
-_OPTIONS: dict[str, Callable[[str], Any]] = {
-    "readonly": _flag,
-    "create": _flag,
+_OPTION_PARSERS: dict[str, Callable[[str], Any]] = {
+    "readonly": _parse_flag,
+    "create": _parse_flag,
     "embedder": str,
     "timeout": float,
     "durability": str,
@@ -149,11 +149,11 @@ def _table(connection: Any, name: str) -> kvstore.Table:
 
 def _option(name: str, value: Any) -> Any:
     """An option of an address; raises InputError for one that is not known."""
-    parse = _OPTIONS.get(name)
+    parse = _OPTION_PARSERS.get(name)
     if parse is None or not isinstance(value, str):
-        raise InputError(f"the address of a store takes {', '.join(_OPTIONS)}, each once, not {name}")
+        raise InputError(f"the address of a store takes {', '.join(_OPTION_PARSERS)}, each once, not {name}")
     try:
         return parse(value)
     except (KeyError, ValueError):
-        expected = "true or false" if parse is _flag else "a number of seconds"
+        expected = "true or false" if parse is _parse_flag else "a number of seconds"
         raise InputError(f"{name} in the address of a store is {expected}, not {value!r}") from None

@@ -24,25 +24,25 @@ from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, Stat
 
 from .. import language
 from ..answering.prompt import Quotation, quote_slice, quote_text, to_one_line
-from .store_facts import default_strategy
+from .store_facts import get_default_strategy
 
 #: The beginning of the address of a document: its key follows, percent-encoded.
 SCHEME = "kvstore:///"
 #: How long a tool that asks no language model may take.
 SECONDS = 5.0
 #: How long an answer of a language model may take.
-MODEL_SECONDS = 120.0
+MODEL_TIMEOUT_SECONDS = 120.0
 #: Characters of an argument, and of the text of a document.
-LONGEST_ARGUMENT = 10_000
-LONGEST_DOCUMENT = 200_000
+MAX_ARGUMENT_CHARS = 10_000
+MAX_DOCUMENT_CHARS = 200_000
 #: Rows that ``select`` reads, and passages or places that a tool may be asked for.
-MOST_ROWS = 1000
-MOST_FOUND = 50
+MAX_ROWS = 1000
+MAX_RESULTS = 50
 #: The fewest tokens of a result that hold a passage.
-LEAST_TOKENS = 500
+MIN_TOKENS = 500
 #: Documents that ``overview`` lists at most.
 _LISTED = 200
-_SELECTING = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
+_READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
 _KINDS: dict[str, tuple[type, str]] = {
     "string": (str, "a text"),
@@ -84,7 +84,7 @@ def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
-def _number(description: str, least: int = 1, most: int = MOST_FOUND) -> dict[str, Any]:
+def _number(description: str, least: int = 1, most: int = MAX_RESULTS) -> dict[str, Any]:
     return {"type": "integer", "description": description, "minimum": least, "maximum": most}
 
 
@@ -106,8 +106,8 @@ class StoreTools:
         strategy: str | None = None,
         where: str | None = None,
     ) -> None:
-        if tokens < LEAST_TOKENS:
-            raise InputError(f"a result has {LEAST_TOKENS} tokens at least, not {tokens}")
+        if tokens < MIN_TOKENS:
+            raise InputError(f"a result has {MIN_TOKENS} tokens at least, not {tokens}")
         if where is not None:
             store.count(where)
         self._handle = store
@@ -279,17 +279,19 @@ class StoreTools:
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
         ]
-        return self._render(passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)")
+        return self._render_parts(
+            passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)"
+        )
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
         """An answer with its citations."""
         uses_model = self._store.language_model() is not None
         statement = self._statement("ASK", question, strategy, where)
-        cursor = self._store.query(*statement, timeout=MODEL_SECONDS if uses_model else SECONDS)
+        cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else SECONDS)
         ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
         origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
         sources = [
-            f"[{citation['number']}] {_key_text(citation['document'])}, {_places(citation['spans'])}"
+            f"[{citation['number']}] {_format_key(citation['document'])}, {_places(citation['spans'])}"
             for citation in citations
         ]
         parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
@@ -297,12 +299,12 @@ class StoreTools:
             parts.append(to_one_line(cursor.message))
         # An answer has no numbers in brackets but those of its citations.
         pieces = [_ResultPart("", answer), *map(_ResultPart, parts)]
-        return self._render(pieces, "\n", lambda left: f"({left} lines left out)")
+        return self._render_parts(pieces, "\n", lambda left: f"({left} lines left out)")
 
     def lookup(self, name: str, limit: int = 10) -> str:
         """Where a name occurs."""
         cursor = self._store.query(
-            "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MOST_ROWS), timeout=SECONDS
+            "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=SECONDS
         )
         rows = cursor.fetchall()
         if self._where is not None:
@@ -313,7 +315,7 @@ class StoreTools:
             return not_found if self._where is not None else cursor.message or not_found
         occurrences = []
         for entity, _, tree, level, parent, document, _, text in rows:
-            where = f"in tree {tree}, level {level}" if document is None else f"in {_key_text(document)}"
+            where = f"in tree {tree}, level {level}" if document is None else f"in {_format_key(document)}"
             occurrences.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
         return self._render_lines(map(to_one_line, occurrences), lambda left: f"({left} more places)")
 
@@ -336,11 +338,11 @@ class StoreTools:
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
         """The rows of a query, a line each, the names of the columns first; each line is a JSON array."""
         first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
-        if first is not None and first.text.upper() not in _SELECTING:
+        if first is not None and first.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_SELECTING)}, not {_shown(first.text)}; other tools do the rest"
+                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {_shown(first.text)}; other tools do the rest"
             )
-        cursor = self._store.query(sql, parameters, timeout=SECONDS, max_rows=MOST_ROWS)
+        cursor = self._store.query(sql, parameters, timeout=SECONDS, max_rows=MAX_ROWS)
         rows = ([_quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         more = f", of {cursor.message}" if cursor.message else ""
@@ -348,7 +350,7 @@ class StoreTools:
 
     def document(self, key: str, start: int = 0) -> str:
         """A document's text from a byte on."""
-        key = _key_of(key)
+        key = _parse_key(key)
         found = self._store.get(key) if self._where is None or self._allowed([key]) else None
         if found is None:
             if self._where is None:
@@ -366,20 +368,20 @@ class StoreTools:
         end = "\n(goes on; start at byte {})"
         frame = "\n\n".join((quotation.rule, head, quotation.of("")))
         max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
-        excerpt = _cut(text, max(max_tokens, LEAST_TOKENS // 4), "")
+        excerpt = _cut(text, max(max_tokens, MIN_TOKENS // 4), "")
         continuation = "" if excerpt == text else end.format(start + len(excerpt.encode()))
         return f"{quotation.rule}\n\n{head}\n{quotation.of(quote_slice(excerpt))}{continuation}"
 
     def overview(self, prefix: str = "", after: str = "") -> str:
         """What there is."""
-        condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._and_where()
+        condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._render_where()
         values = (prefix, prefix, after)
         ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
         rows = self._query(f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_LISTED}", values)
         lines = [f"{language.counted(documents, 'document')}, {language.counted(int(chunks), 'passage')}."]
         if not prefix and not after:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
-            lines.append(f"Strategies: {names}; default {self._strategy or default_strategy(self._store)}.")
+            lines.append(f"Strategies: {names}; default {self._strategy or get_default_strategy(self._store)}.")
             if self._where is None:
                 tables = (f"{t.name}({', '.join(c.name for c in t.columns)})" for t in self._store.tables()[:5])
                 lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
@@ -396,7 +398,7 @@ class StoreTools:
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
         """Store a document."""
-        key = _key_of(key)
+        key = _parse_key(key)
         with self._store.transaction() as transaction:
             exists = key in transaction
             is_free = not exists or self._is_allowed(transaction, key)
@@ -408,15 +410,15 @@ class StoreTools:
                     f"document {_shown(key)} cannot be stored here: its key is taken, or this server does not give such"
                     " documents; choose another key"
                 )
-        return f"{_key_text(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
+        return f"{_format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
 
     def delete(self, key: str) -> str:
         """Delete a document."""
-        key = _key_of(key)
+        key = _parse_key(key)
         with self._store.transaction(models=False) as transaction:
             self._require_allowed(transaction, key)
             transaction.delete(key)
-        return f"{_key_text(key)}: deleted"
+        return f"{_format_key(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
         """State an edge."""
@@ -431,7 +433,7 @@ class StoreTools:
 
     def listed(self, after: str, number: int) -> list[tuple[str, str | None, int]]:
         """Key, title and bytes of so many documents after a key, in order."""
-        condition = "key > ?" + self._and_where()
+        condition = "key > ?" + self._render_where()
         return self._query(
             f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, number)
         )
@@ -474,23 +476,23 @@ class StoreTools:
         )
         return dict(rows)
 
-    def _and_where(self) -> str:
+    def _render_where(self) -> str:
         return "" if self._where is None else f" AND (\n{self._where}\n)"
 
     def _allowed(self, keys: Iterable[str | None]) -> set[str]:
         """Those of some keys whose documents are there and may be given."""
         keys_json = json.dumps(sorted({key for key in keys if key is not None}))
-        query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._and_where()}"
+        query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._render_where()}"
         return {key for (key,) in self._query(query, [keys_json])}
 
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
-        return self._where is None or transaction.count(f"key = ?{self._and_where()}", (key,)) > 0
+        return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
 
     def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
         if key not in transaction or not self._is_allowed(transaction, key):
             raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
 
-    def _render(self, pieces: Sequence[_ResultPart], between: str, note: Callable[[int], str]) -> str:
+    def _render_parts(self, pieces: Sequence[_ResultPart], between: str, note: Callable[[int], str]) -> str:
         """Return as many pieces as a result has room for, the first at least in part, and a note on those left out."""
         quotation = Quotation(text for piece in pieces for text in (piece.head, piece.quoted or ""))
         max_tokens = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{note(10**9)}") - 2
@@ -556,14 +558,14 @@ def _check(tool: StoreTool, given: Mapping[str, Any]) -> None:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise InputError(f"{name} is {expected}, not {_shown(json.dumps(value))}")
         if isinstance(value, str):
-            _check_text(name, value, LONGEST_DOCUMENT if name == "text" else LONGEST_ARGUMENT)
+            _check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
         if "enum" in schema and value not in schema["enum"]:
             raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {_shown(str(value))}")
         if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
             raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {_shown(str(value))}")
 
 
-def _check_text(name: str, value: str, longest: int = LONGEST_ARGUMENT) -> None:
+def _check_text(name: str, value: str, longest: int = MAX_ARGUMENT_CHARS) -> None:
     if len(value) > longest:
         raise InputError(f"{name} has {len(value):,} characters, and may have {longest:,}; give less")
 
@@ -586,15 +588,15 @@ def _shown(text: str) -> str:
 
 def _source(key: str, title: str | None) -> str:
     """Return the key and the title of a document, on one line."""
-    return _key_text(key) if title is None or title == key else f"{_key_text(key)} ({to_one_line(title)})"
+    return _format_key(key) if title is None or title == key else f"{_format_key(key)} ({to_one_line(title)})"
 
 
-def _key_text(key: str) -> str:
+def _format_key(key: str) -> str:
     """Return a key as a result has it: itself, or if that could pose as something else, the address of its document."""
     return key if key == to_one_line(key) and not key.startswith(SCHEME) else SCHEME + quote(key, safe="")
 
 
-def _key_of(text: str) -> str:
+def _parse_key(text: str) -> str:
     """Return the key that a client names, itself or as the address of its document."""
     return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
@@ -603,7 +605,7 @@ def _places(spans: Sequence[Mapping[str, Any]]) -> str:
     """The bytes that something is made of, each place of another document with its key."""
     first = spans[0]["document"]
     return "bytes " + ", ".join(
-        f"{'' if span['document'] == first else _key_text(span['document']) + ' '}{span['start']}-{span['end']}"
+        f"{'' if span['document'] == first else _format_key(span['document']) + ' '}{span['start']}-{span['end']}"
         for span in spans[:8]
     )
 

@@ -45,7 +45,7 @@ def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
     with context.writing() as transaction:
         if not transaction.drop_alias(statement.name):
-            raise _not_stated(statement.name, "an alias")
+            raise _make_alias_error(statement.name, "an alias")
     return _done("DROP", True, f"{literal(statement.name)} is an alias no longer")
 
 
@@ -58,9 +58,9 @@ def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
 def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
     with context.writing() as transaction:
         if not transaction.unmerge(statement.name):
-            raise _not_stated(statement.name, "merged")
+            raise _make_alias_error(statement.name, "merged")
     return _done("UNMERGE", True, f"{literal(statement.name)} stands for itself again")
 
 
-def _not_stated(name: str, what: str) -> InputError:
+def _make_alias_error(name: str, what: str) -> InputError:
     return InputError(f"{literal(name)} is not {what}; SELECT * FROM aliases lists what stands for what")

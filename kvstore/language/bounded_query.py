@@ -4,7 +4,7 @@ In: the text of one statement. Out: its rows, read to the end, so that nothing i
 reading statement is refused before anything runs. The statement runs in a thread of its own, and whoever waits for it
 goes on when its time is over, or when it is interrupted; SQLite stops at its next step. A single call of one of its
 functions cannot be stopped, so such a thread may go on for a while, with values of at most
-:data:`~kvstore.sql.interruption.LONGEST_VALUE` bytes; where :data:`MOST_LEFT` do, the next query waits for one.
+:data:`~kvstore.sql.interruption.MAX_VALUE_BYTES` bytes; where :data:`MAX_ABANDONED` do, the next query waits for one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .parser import Parsed, parse
 #: Bytes of all rows of a query.
 MOST_BYTES = 64 << 20
 #: Threads of queries that are over for those who asked them.
-MOST_LEFT = 4
+MAX_ABANDONED = 4
 
 _Result = TypeVar("_Result")
 
@@ -43,7 +43,7 @@ class BoundedQueries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[_AskedQuery] = set()
+        self._running: set[_RunningQuery] = set()
 
     def run(
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
@@ -51,7 +51,7 @@ class BoundedQueries:
         """The rows of the one reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
         _check("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
         _check("max_rows", max_rows, "a whole number above 0, or None")
-        parsed = _one_reading(sql, parameters)
+        parsed = _parse_read_statement(sql, parameters)
         if database.in_transaction:
             raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
         return self.call(lambda: _read(run(database, sql, parsed), max_rows), timeout)
@@ -62,7 +62,7 @@ class BoundedQueries:
         Raises what ``read`` raises, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        query = _AskedQuery(read)
+        query = _RunningQuery(read)
         with self._lock:
             self._running.add(query)
         try:
@@ -78,10 +78,10 @@ class BoundedQueries:
                 query.interrupt("interrupted")
 
 
-class _AskedQuery:
+class _RunningQuery:
     #: How many go on that nobody waits for any more, and the lock of that.
     _left = 0
-    _fewer = threading.Condition()
+    _abandoned_condition = threading.Condition()
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
@@ -90,7 +90,7 @@ class _AskedQuery:
         self._found: Any = None
         self._error: BaseException | None = None
         self._reason: str | None = None
-        self._ended = self._is_left = False
+        self._ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:
         """Have whoever waits go on."""
@@ -105,9 +105,11 @@ class _AskedQuery:
             return None if until is None else max(0.0, until - time.monotonic())
 
         timeout_reason = f"it took longer than its limit of {timeout} seconds; ask for less"
-        with self._fewer:
-            if not self._fewer.wait_for(lambda: _AskedQuery._left < MOST_LEFT, wait()):
-                raise QueryInterruptedError(f"{MOST_LEFT} queries that were stopped are still ending; ask again later")
+        with self._abandoned_condition:
+            if not self._abandoned_condition.wait_for(lambda: _RunningQuery._left < MAX_ABANDONED, wait()):
+                raise QueryInterruptedError(
+                    f"{MAX_ABANDONED} queries that were stopped are still ending; ask again later"
+                )
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
             with self._over:
@@ -128,10 +130,10 @@ class _AskedQuery:
 
     def _leave(self) -> None:
         self._stop.set()
-        with self._over, self._fewer:
+        with self._over, self._abandoned_condition:
             if not self._ended:
-                self._is_left = True
-                _AskedQuery._left += 1
+                self._is_abandoned = True
+                _RunningQuery._left += 1
 
     def _run(self) -> None:
         try:
@@ -140,16 +142,16 @@ class _AskedQuery:
         except BaseException as error:
             self._error = error
         del self._read  # the store that it reads may be dropped as soon as the caller goes on
-        with self._over, self._fewer:
+        with self._over, self._abandoned_condition:
             self._ended = True
             self._over.notify_all()
-            if self._is_left:
+            if self._is_abandoned:
                 self._error = None
-                _AskedQuery._left -= 1
-                self._fewer.notify_all()
+                _RunningQuery._left -= 1
+                self._abandoned_condition.notify_all()
 
 
-def _one_reading(sql: str, parameters: Parameters) -> Parsed:
+def _parse_read_statement(sql: str, parameters: Parameters) -> Parsed:
     parsed = parse(sql, parameters)
     if len(parsed) != 1:
         raise StatementError(

@@ -16,7 +16,7 @@ from lark import Tree
 
 from ..arguments import shown
 from ..sql.diagnosis import failure
-from ..sql.literals import Value, word_value
+from ..sql.literals import Value, parse_word
 from ..sql.tokens import unquote
 from ..systems.sql_table import SqlValue
 from . import statements as s
@@ -62,8 +62,8 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "set": s.SetSetting,
 }
 #: The description of a count, such as that of LIMIT, as a literal and as a parameter.
-_COUNT_DIGITS = 18
-_COUNT = f"a whole number from 0 to 10^{_COUNT_DIGITS} - 1"
+_MAX_COUNT_DIGITS = 18
+_COUNT = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
 #: Clauses whose rule is not called what the field is.
 _FIELDS = {
     "other_format": "format",
@@ -95,7 +95,7 @@ class Builder:
     def statement(self, tree: Tree[Terminal]) -> s.Statement:
         """The dataclass that ``tree``, the rule of a statement, stands for."""
         if tree.data == "select":
-            return self._select(*tree.scan_values(lambda terminal: True))
+            return self._build_select(*tree.scan_values(lambda terminal: True))
         for child in tree.children:
             if isinstance(child, Tree) and child.data == "as_svg":
                 remedy = f"write EXPLAIN {str(tree.data).upper()} ... AS SVG"
@@ -124,9 +124,9 @@ class Builder:
         if name in clauses:
             clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
             raise failure(self._text, tree.meta.start_pos, f"{clause} stands here for the second time")
-        clauses[name] = self._clause(tree)
+        clauses[name] = self._build_clause(tree)
 
-    def _clause(self, tree: Tree[Terminal]) -> Any:
+    def _build_clause(self, tree: Tree[Terminal]) -> Any:
         if tree.data == "with_options":
             return self._options(tree)
         if not tree.children:
@@ -155,11 +155,11 @@ class Builder:
         if terminal.type == "NUMBER":
             return self._count(terminal) if tree.data == "count" else _number(terminal, negative=bool(sign))
         if terminal.type == "NAME":
-            return word_value(str(terminal)) if tree.data == "value" else str(terminal)
+            return parse_word(str(terminal)) if tree.data == "value" else str(terminal)
         return unquote(terminal)
 
     def _count(self, terminal: Terminal) -> int:
-        if not (terminal.isdigit() and len(terminal) <= _COUNT_DIGITS):
+        if not (terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS):
             raise failure(self._text, _place(terminal), f"expected {_COUNT}, met {terminal:.40}")
         return int(terminal)
 
@@ -167,7 +167,7 @@ class Builder:
         value = self._parameters[_place(terminal)].value
         if rule == "count":
             expectation = _COUNT
-            is_valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_COUNT_DIGITS
+            is_valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_MAX_COUNT_DIGITS
         elif rule == "value":
             expectation, is_valid = "text, a number, true, false or NULL", not isinstance(value, bytes)
         else:
@@ -176,7 +176,7 @@ class Builder:
             raise failure(self._text, _place(terminal), f"expected {expectation}, the value given is {shown(value)}")
         return value
 
-    def _select(self, query: Terminal) -> s.Select:
+    def _build_select(self, query: Terminal) -> s.Select:
         query_parameters = [
             p for offset, p in self._parameters.items() if _place(query) <= offset < (query.end_pos or 0)
         ]
@@ -190,5 +190,5 @@ def _place(terminal: Terminal) -> int:
 
 
 def _number(terminal: Terminal, *, negative: bool) -> int | float:
-    value = int(terminal) if terminal.isdigit() and len(terminal) <= _COUNT_DIGITS else float(terminal)
+    value = int(terminal) if terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS else float(terminal)
     return -value if negative else value

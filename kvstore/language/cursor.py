@@ -13,7 +13,7 @@ from itertools import chain, islice
 from types import TracebackType
 from typing import Any
 
-from ..arguments import check_whole
+from ..arguments import check_integer
 from ..columnar import Columnar, NamedRows
 
 Row = tuple[Any, ...]
@@ -22,13 +22,13 @@ Row = tuple[Any, ...]
 _TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((list, dict), "JSON"))
 
 
-def types_of(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
+def infer_types(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
     """The types of columns: as ``declared``, else by the values in these rows; None where these are none, or of several
     types."""
-    return tuple(kind or _type_of(row[column] for row in rows) for column, kind in enumerate(declared))
+    return tuple(kind or _infer_type(row[column] for row in rows) for column, kind in enumerate(declared))
 
 
-def _type_of(values: Iterable[Any]) -> str | None:
+def _infer_type(values: Iterable[Any]) -> str | None:
     type_names = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
     return "REAL" if type_names == {"INTEGER", "REAL"} else type_names.pop() if len(type_names) == 1 else None
 
@@ -66,7 +66,7 @@ class Cursor(Columnar):
         self.kind = kind
         self.columns = tuple(columns)
         if types is None:
-            types = types_of(rows if isinstance(rows, Sequence) else (), [None] * len(self.columns))
+            types = infer_types(rows if isinstance(rows, Sequence) else (), [None] * len(self.columns))
         self.types = tuple(types)
         self.rowcount = rowcount
         self.message = message
@@ -109,7 +109,7 @@ class Cursor(Columnar):
         >>> store.execute("SELECT key FROM documents ORDER BY key").fetchmany(1)
         [('coffee',)]
         """
-        check_whole("size", size, 0)
+        check_integer("size", size, 0)
         return list(islice(self, size))
 
     def fetchall(self) -> list[Row]:
@@ -120,7 +120,7 @@ class Cursor(Columnar):
         """
         return list(self)
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         """Those that are left."""
         return self.columns, self, self.types
 
@@ -128,10 +128,10 @@ class Cursor(Columnar):
         """What a notebook shows: the first of the rows that are left, which stay to be read."""
         from .. import markup
 
-        shown = self._read_ahead(markup.SHOWN_ROWS + 1)
+        shown = self._read_ahead(markup.MAX_TABLE_ROWS + 1)
         if self.kind == "EXPLAIN" and self.columns == ("svg",):
             return f"<div>{''.join(picture for (picture,) in shown)}</div>"
-        if self.kind == "EXPAND" and len(shown) <= markup.SHOWN_ROWS:
+        if self.kind == "EXPAND" and len(shown) <= markup.MAX_TABLE_ROWS:
             if "via" in self.columns:
                 return markup.relatives(shown)
             return markup.levels((level, f"{title} ({count:,})", detail) for level, title, count, detail in shown)

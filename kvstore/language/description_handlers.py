@@ -14,7 +14,7 @@ from typing import Any
 from ..arguments import Choice
 from ..errors import InputError
 from ..sql import descriptions
-from ..systems import SYSTEMS, strategies, strategy_named
+from ..systems import SYSTEMS, get_strategy, strategies
 from . import statements as s
 from .cursor import Cursor, Row
 from .query_handlers import select
@@ -59,11 +59,11 @@ def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cur
 
 
 def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
-    return _properties(context.target.describe_document(statement.key))
+    return _make_property_cursor(context.target.describe_document(statement.key))
 
 
 def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
-    return _properties(context.target.describe_entity(statement.name))
+    return _make_property_cursor(context.target.describe_entity(statement.name))
 
 
 def strategy_names() -> list[str]:
@@ -77,10 +77,10 @@ def described_kinds() -> list[str]:
 
 
 def describe_item(context: StatementContext, statement: s.DescribeItem) -> Cursor:
-    return _properties(context.target.describe(statement.kind, statement.key))
+    return _make_property_cursor(context.target.describe(statement.kind, statement.key))
 
 
-def _properties(found: Mapping[str, Any]) -> Cursor:
+def _make_property_cursor(found: Mapping[str, Any]) -> Cursor:
     """A row for each property; several values are parted by semicolons."""
     rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in found.items())
     rows = ((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value) for name, value in rows)
@@ -88,7 +88,7 @@ def _properties(found: Mapping[str, Any]) -> Cursor:
 
 
 def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) -> Cursor:
-    strategy = strategy_named(statement.strategy)
+    strategy = get_strategy(statement.strategy)
     rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]
     for name, option in strategy.options.items():
         if isinstance(option, Choice):

@@ -14,9 +14,9 @@ from typing import Any
 from ..database.transaction import Transaction
 from ..errors import DocumentExistsError, TransactionError
 from ..ingest.readers import ReadOptions
-from ..ingest.sources import by_reason
+from ..ingest.sources import format_skipped
 from ..sql.literals import literal
-from ..sql.nearby import no_document
+from ..sql.nearby import make_document_error
 from . import statements as s
 from .cursor import Cursor
 from .query_handlers import given
@@ -80,7 +80,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
         round(report.seconds, 3),
     )
     problems = tuple(report.problems)
-    skip_remarks = [f"skipped: {by_reason(report.skipped_by)}"] if report.skipped else []
+    skip_remarks = [f"skipped: {format_skipped(report.skipped_by)}"] if report.skipped else []
     message = "; ".join([*skip_remarks, *report.remarks]) or None
     return Cursor("INGEST", columns, [row], rowcount=report.documents, message=message, problems=problems)
 
@@ -123,7 +123,7 @@ def delete_document(context: StatementContext, statement: s.DeleteDocument) -> C
     with context.writing() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
             with transaction.state() as view:
-                raise no_document(view, statement.key)
+                raise make_document_error(view, statement.key)
     return Cursor("DELETE", rowcount=1, message="1 document deleted")
 
 
@@ -158,7 +158,7 @@ def _ending(context: StatementContext) -> Transaction:
     transaction, context.database._begun = context.database._begun, None
     if transaction is not None:
         return transaction
-    other_thread = context.database._begun_elsewhere
+    other_thread = context.database._other_transaction_thread
     if other_thread is not None:
         raise TransactionError(
             f"this thread has no transaction open; thread {other_thread!r} has, and it alone can COMMIT or ROLLBACK it"

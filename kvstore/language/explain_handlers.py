@@ -14,40 +14,40 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, replace
 from typing import NamedTuple
 
-from ..ingest.sources import by_reason
+from ..ingest.sources import format_skipped
 from ..retrieval.evidence import Hit, Step, Trace
 from ..retrieval.query import SEARCH_TOP
 from ..storage.measured_view import MeasuredView
 from ..structures.filter import addresses
 from ..systems.reader import Reader
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 from . import statements as s
 from .cursor import Cursor
 from .document_handlers import included, reader_options
-from .extraction_handlers import extraction_steps
-from .index_handlers import refresh_steps
-from .query_handlers import answer, evidence, expand, retrieval_clauses, selected
+from .extraction_handlers import list_extraction_steps
+from .index_handlers import list_refresh_steps
+from .query_handlers import answer, build_retrieval_clauses, evidence, expand, selected
 from .statement_context import StatementContext
 
 #: What EXPLAIN takes.
 EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH"
 #: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
-MOST_LEFT_OUT = 20
+MAX_LEFT_OUT = 20
 
 
 def explain(context: StatementContext, statement: s.Explain) -> Cursor:
     if statement.as_svg:
-        return Cursor("EXPLAIN", ("svg",), [(_picture(context, statement),)], rowcount=1)
+        return Cursor("EXPLAIN", ("svg",), [(_draw_steps(context, statement),)], rowcount=1)
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
     rows = [astuple(step)[: len(columns)] for step in steps(context, statement.statement, analyze=statement.analyze)]
     return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
 
 
-def _picture(context: StatementContext, statement: s.Explain) -> str:
+def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
     """The steps as SVG, and what they found."""
     from ..drawing.explained import DrawnHit, DrawnStep, way
 
-    way_taken = _way(context, statement.statement, analyze=statement.analyze)
+    way_taken = _explain_statement(context, statement.statement, analyze=statement.analyze)
     steps = [
         DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
         for step in way_taken.steps
@@ -69,15 +69,15 @@ class _ExplainedSteps(NamedTuple):
 
 def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
     """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
-    return _way(context, statement, analyze=analyze).steps
+    return _explain_statement(context, statement, analyze=analyze).steps
 
 
-def _way(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
+def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     # Only ANALYZE runs the statement; without it a statement that is explained leaves nothing behind.
-    recording = nullcontext() if analyze else context.database._context.record_nothing()
+    recording = nullcontext() if analyze else context.database._context.pause_recording()
     with recording, _measured(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
-            return _ExplainedSteps(_select_steps(measured_context, statement, analyze))
+            return _ExplainedSteps(_list_select_steps(measured_context, statement, analyze))
         start = time.perf_counter()
         found = _steps(measured_context, statement, analyze)
         milliseconds = round(1000 * (time.perf_counter() - start), 3)
@@ -91,28 +91,28 @@ def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None
 def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
     match statement:
         case s.Lookup():
-            return _ExplainedSteps(_lookup_steps(context, statement))
+            return _ExplainedSteps(_list_lookup_steps(context, statement))
         case s.Expand():
-            return _ExplainedSteps(_expand_steps(context, statement))
+            return _ExplainedSteps(_list_expand_steps(context, statement))
         case s.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
             retrieved = evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
             return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case s.Retrieve():
-            retrieved = context.target.weigh(statement.question, **retrieval_clauses(context, statement))[0]
+            retrieved = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))[0]
             return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case s.Ask():
-            return _ask_steps(context, statement, analyze)
+            return _list_ask_steps(context, statement, analyze)
         case s.Ingest() if not analyze:
-            return _ExplainedSteps(_ingest_steps(context, statement))
+            return _ExplainedSteps(_list_ingest_steps(context, statement))
         case s.Extract() if not analyze:
-            return _ExplainedSteps(extraction_steps(context, statement))
+            return _ExplainedSteps(list_extraction_steps(context, statement))
         case s.Refresh() if not analyze:
-            return _ExplainedSteps(refresh_steps(context, statement))
+            return _ExplainedSteps(list_refresh_steps(context, statement))
     raise context.failure(f"EXPLAIN takes {EXPLAINED}; ANALYZE cannot run the last three")
 
 
-def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
+def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     """Return what would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     context.require_writable("files are not looked at then")
     options = reader_options(context, statement)
@@ -121,7 +121,7 @@ def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     )
     sample = f"about, from {forecast.sampled:,} of the files; nothing is ingested"
     embedder = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
-    skip_text = f"skipped: {by_reason(forecast.skipped_by)}" if forecast.skipped else "none skipped"
+    skip_text = f"skipped: {format_skipped(forecast.skipped_by)}" if forecast.skipped else "none skipped"
     if forecast.calls:
         embedder += f" in {forecast.calls:,} requests to an endpoint; none is sent now"
     steps = [
@@ -132,19 +132,19 @@ def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     ]
     if forecast.seconds is not None:
         steps.append(Step("take", f"about {forecast.seconds:,.0f} seconds of one processor", None, None))
-    for part in forecast.left_out[:MOST_LEFT_OUT]:
+    for part in forecast.left_out[:MAX_LEFT_OUT]:
         detail = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
         steps.append(Step("leave out", detail, part.pages, None))
     return [*steps, *(Step("fail", failure, None, None) for failure in forecast.failures)]
 
 
-def _ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
+def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
     """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:
         found = answer(context, statement).evidence
         return _ExplainedSteps(found.steps, found.hits)
-    prompt = context.target.prompt(statement.question, **retrieval_clauses(context, statement))
+    prompt = context.target.prompt(statement.question, **build_retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
     request_detail = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
     return _ExplainedSteps(
@@ -163,12 +163,12 @@ def _measured(context: StatementContext) -> Iterator[tuple[StatementContext, Mea
         yield replace(context, state=snapshot, on_text=None), snapshot._measured()
 
 
-def _lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
+def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
     with context.target.state() as view:
         trace = Trace(view.lmdb)
         for name in statement.entities:
             with trace.step("normalise") as step:
-                key = entity_key(name)
+                key = to_entity_key(name)
                 step.detail, step.count = f"{name} as {key}", 1
             with trace.step("probe filter") as step:
                 entry = view.filter.find(key) if key else None
@@ -192,7 +192,7 @@ def _lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
     return trace.steps
 
 
-def _expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
+def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
     with context.target.state() as view:
         trace = Trace(view.lmdb)
         with trace.step("walk trees") as step:
@@ -202,7 +202,7 @@ def _expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
     return trace.steps
 
 
-def _select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
+def _list_select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
     """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
     steps: list[Step] = []
     depth = {0: -1}

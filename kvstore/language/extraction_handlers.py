@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..retrieval.evidence import Step
-from ..systems import written_fact_named, written_facts
+from ..systems import get_written_fact, get_written_facts
 from . import statements as s
 from .cursor import Cursor
 from .statement_context import StatementContext
@@ -17,7 +17,7 @@ from .statement_context import StatementContext
 
 def extraction_kinds() -> list[str]:
     """What EXTRACT may name."""
-    return list(written_facts())
+    return list(get_written_facts())
 
 
 def extract(context: StatementContext, statement: s.Extract) -> Cursor:
@@ -39,7 +39,7 @@ def extract(context: StatementContext, statement: s.Extract) -> Cursor:
     return Cursor("EXTRACT", columns, [row], rowcount=report.passages, problems=tuple(report.failures))
 
 
-def extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
+def list_extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
     """What would be written and sent; nothing is."""
     forecast = context.database.forecast_extract(statement.kind, **_limits(statement))
     model = context.database.language_model(statement.model)
@@ -52,7 +52,7 @@ def extraction_steps(context: StatementContext, statement: s.Extract) -> list[St
         "no language model is set: name one with MODEL, or SET model" if model is None else f"POST {model.url}"
     )
     name = "" if model is None else f"{model.name}: "
-    purpose = written_fact_named(statement.kind).about
+    purpose = get_written_fact(statement.kind).about
     return [
         Step(
             "find passages",

@@ -12,7 +12,7 @@ from dataclasses import astuple
 
 from ..retrieval.evidence import Step
 from ..sql.literals import literal
-from ..systems import INDEXES, generation_kinds
+from ..systems import INDEXES, list_generation_kinds
 from . import statements as s
 from .cursor import Cursor
 from .query_handlers import given
@@ -30,7 +30,7 @@ def index_kinds() -> Mapping[str, Sequence[str]]:
 
 def outlined_kinds() -> list[str]:
     """The kinds of index that EXPAND draws."""
-    return [kind.name for kind in generation_kinds() if kind.outlined]
+    return [kind.name for kind in list_generation_kinds() if kind.outlined]
 
 
 def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
@@ -68,7 +68,7 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
 
 
-def refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
+def list_refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
     """What a REFRESH would make, and what it would ask of a model."""
     model = context.database.language_model(statement.model)
     name = "a model, of which none is named" if model is None else model.name

@@ -44,11 +44,11 @@ _DESCRIPTIONS = {
     "$END": "the end of the statement",
 }
 #: Terminals that an error need not mention: they stand where another of the list does.
-_UNMENTIONED = frozenset({"PARAMETER", "QUOTED", "MINUS"})
+_UNMENTIONED_TERMINALS = frozenset({"PARAMETER", "QUOTED", "MINUS"})
 _MARKS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
 _QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES"})
 #: Statements that can store something in an empty store, or prepare for it.
-_FILLING = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
+_FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
 
 
 class _NoLexer(Lexer):
@@ -62,7 +62,7 @@ class _NoLexer(Lexer):
 
 
 #: The word before a place, if it begins a statement.
-_STATEMENT_WORD = re.compile(r"\b\w+\s+\Z")
+_STATEMENT_WORD_PATTERN = re.compile(r"\b\w+\s+\Z")
 
 
 _FIXED = "the tables are fixed, and SHOW TABLES lists them"
@@ -124,7 +124,7 @@ _OTHER_DATABASES = {
 
 
 @functools.cache
-def _grammar() -> Lark:
+def _load_grammar() -> Lark:
     text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=True)
 
@@ -132,13 +132,15 @@ def _grammar() -> Lark:
 @functools.cache
 def keywords() -> frozenset[str]:
     """Every keyword of the language, in capitals, the first words of a query included."""
-    strings = {terminal.name for terminal in _grammar().terminals if str(terminal.pattern.value).isalpha()}
+    strings = {terminal.name for terminal in _load_grammar().terminals if str(terminal.pattern.value).isalpha()}
     return frozenset(strings | _QUERY_STARTS)
 
 
-def _unexpected(text: str, token: Token | None, expected: set[str], script: Sequence[Token] = ()) -> StatementError:
+def _make_unexpected_error(
+    text: str, token: Token | None, expected: set[str], script: Sequence[Token] = ()
+) -> StatementError:
     """``token`` of a statement (None: the end) stands where only the terminals of ``expected`` may."""
-    names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED]
+    names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
     names.sort(key=lambda name: (not name.isupper(), name))
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
@@ -153,7 +155,7 @@ def _unexpected(text: str, token: Token | None, expected: set[str], script: Sequ
     reason = f"expected {expectation}, met {_shown(token)}"
     if other_remedy is not None:
         return failure(text, token.start, f"{reason}; {other_remedy}")
-    statement = _STATEMENT_WORD.search(text, 0, token.start)
+    statement = _STATEMENT_WORD_PATTERN.search(text, 0, token.start)
     question = None if statement is None else find_unquoted_question(text[statement.start() :])
     if "STRING" in expected and statement is not None and question is not None:
         word = statement.group().strip().upper()
@@ -211,16 +213,18 @@ def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
         start = len(text) - len(text.lstrip())
         raise failure(text, start, f"a question is asked by a statement: ASK {literal(question)}")
     scripts = list(split(text))
-    values = _bind(text, [token for script in scripts for token in script if token.kind == "parameter"], parameters)
+    values = _bind_parameters(
+        text, [token for script in scripts for token in script if token.kind == "parameter"], parameters
+    )
     return [_parse_statement(text, script, values) for script in scripts]
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
     """True if a statement of a script can store something in an empty store; raise what :func:`parse` raises."""
-    return any(isinstance(parsed.statement, _FILLING) for parsed in parse(text, parameters))
+    return any(isinstance(parsed.statement, _FILLING_STATEMENTS) for parsed in parse(text, parameters))
 
 
-def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Parameter]:
+def _bind_parameters(text: str, found: list[Token], parameters: Parameters) -> dict[int, Parameter]:
     """The parameters by the place where each stands."""
     if isinstance(parameters, (str, bytes)):
         raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
@@ -262,16 +266,16 @@ def _is_unicode(value: str) -> bool:
 
 
 def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> Parsed:
-    parser: Any = _grammar().parse_interactive()
+    parser: Any = _load_grammar().parse_interactive()
     position = 0
     offset_map: conditions.Places = ()
     while position < len(script):
-        position, condition_offsets = _feed(parser, text, script, position, values)
+        position, condition_offsets = _feed_token(parser, text, script, position, values)
         offset_map = offset_map or condition_offsets
     try:
         tree = parser.feed_eof(_terminal("$END", script[-1]))
     except UnexpectedToken:
-        raise _unexpected(text[: script[-1].end], None, parser.accepts()) from None
+        raise _make_unexpected_error(text[: script[-1].end], None, parser.accepts()) from None
     return Parsed(Builder(text, values).statement(tree), script[0].start, offset_map)
 
 
@@ -281,18 +285,18 @@ def expected(text: str) -> frozenset[str]:
     QUERY says that a query may begin, CONDITION that a condition may; QUERY_TEXT and CONDITION_TEXT that one goes on,
     the latter with the keywords of the clauses that may follow it. Nothing may follow what is wrong.
     """
-    parser: Any = _grammar().parse_interactive()
+    parser: Any = _load_grammar().parse_interactive()
     script = next(split(text), [])
     values = {token.start: Parameter("", None) for token in script}
     position = 0
     condition_terminals: frozenset[str] = frozenset()
     while position < len(script):
         choices = parser.choices()
-        if _begins_query(script[position], choices):
+        if _is_query_start(script[position], choices):
             return frozenset({"QUERY_TEXT"})
         condition_terminals = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         try:
-            position, _ = _feed(parser, text, script, position, values)
+            position, _ = _feed_token(parser, text, script, position, values)
         except StatementError:
             return condition_terminals  # of a condition, a parenthesis may yet be closed
     # AS SVG is a clause of the EXPLAIN around a statement.
@@ -306,24 +310,24 @@ def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | No
     )
 
 
-def _feed(
+def _feed_token(
     parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
 ) -> tuple[int, conditions.Places]:
     """Give the parser what stands at ``position``; returns the position after it and, of a condition, its places."""
     token = script[position]
-    conditions.refuse_damaged(text, token)
+    conditions.check_token(text, token)
     choices = parser.choices()
     next_position = position + 1
     offset_map: conditions.Places = ()
-    if _begins_query(token, choices):
+    if _is_query_start(token, choices):
         next_position = len(script)
         for part in script[position:]:
-            conditions.refuse_damaged(text, part)
+            conditions.check_token(text, part)
         terminal = _terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
     elif "CONDITION" in choices:
         next_position = conditions.end(text, script, position)
         if next_position == position:
-            raise _unexpected(text, token, {"CONDITION"})
+            raise _make_unexpected_error(text, token, {"CONDITION"})
         parameter_values = {offset: parameter.value for offset, parameter in values.items()}
         source, offset_map = conditions.inlined(script[position:next_position], parameter_values)
         terminal = _terminal("CONDITION", token, text=source, end=script[next_position - 1].end)
@@ -332,11 +336,11 @@ def _feed(
     try:
         parser.feed_token(terminal)
     except UnexpectedToken:
-        raise _unexpected(text, token, parser.accepts(), script) from None
+        raise _make_unexpected_error(text, token, parser.accepts(), script) from None
     return next_position, offset_map
 
 
-def _begins_query(token: Token, choices: Mapping[str, Any]) -> bool:
+def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
     return "QUERY" in choices and token.kind == "word" and token.text.upper() in _QUERY_STARTS
 
 

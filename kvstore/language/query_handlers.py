@@ -15,11 +15,11 @@ from ..errors import InputError, StatementError
 from ..retrieval.evidence import Evidence, Hit, TextSpan
 from ..retrieval.query import get_reranker
 from ..sql.diagnosis import failure
-from ..sql.nearby import no_entity
+from ..sql.nearby import make_entity_error
 from ..sql.relational import Selection
 from ..systems.reader import Reader
 from . import statements as s
-from .cursor import Cursor, Row, types_of
+from .cursor import Cursor, Row, infer_types
 from .statement_context import StatementContext
 
 #: The columns of each statement, with their types.
@@ -43,9 +43,9 @@ EXPAND_COLUMNS = {
 }
 _HIT_COLUMNS = {"rank": "INTEGER", "score": "REAL", "document": "TEXT", "ordinal": "INTEGER", "text": "TEXT"}
 #: The deprecated name of ``ordinal``, the last column.
-_DEPRECATED = {"chunk": "INTEGER"}
-SEARCH_COLUMNS = {**_HIT_COLUMNS, **_DEPRECATED}
-EVIDENCE_COLUMNS = {**_HIT_COLUMNS, "path": "TEXT", "kind": "TEXT", "spans": "JSON", **_DEPRECATED}
+_DEPRECATED_COLUMNS = {"chunk": "INTEGER"}
+SEARCH_COLUMNS = {**_HIT_COLUMNS, **_DEPRECATED_COLUMNS}
+EVIDENCE_COLUMNS = {**_HIT_COLUMNS, "path": "TEXT", "kind": "TEXT", "spans": "JSON", **_DEPRECATED_COLUMNS}
 ANSWER_COLUMNS = {
     "answer": "TEXT",
     "citations": "JSON",
@@ -57,7 +57,7 @@ ANSWER_COLUMNS = {
 }
 
 #: A query of no more rows than this leaves no snapshot open.
-_READ_AT_ONCE = 1000
+_MAX_BUFFERED_ROWS = 1000
 
 
 def given(**clauses: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def given(**clauses: Any) -> dict[str, Any]:
     return {name: value for name, value in clauses.items() if value is not None}
 
 
-def _typed(
+def _make_typed_cursor(
     kind: str, columns: Mapping[str, str], rows: Iterable[Row], count: int, message: str | None = None
 ) -> Cursor:
     """The cursor of a statement whose columns are known beforehand, with their types."""
@@ -77,21 +77,21 @@ def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
     message = None
     if not locations:
         with context.target.state() as view:
-            message = "\n".join(str(no_entity(view, name)) for name in statement.entities)
-    return _typed("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)
+            message = "\n".join(str(make_entity_error(view, name)) for name in statement.entities)
+    return _make_typed_cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)
 
 
 def expand(context: StatementContext, statement: s.Expand) -> Cursor:
     clauses = given(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
-    return _typed("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
+    return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
 
 
 def search(context: StatementContext, statement: s.Search) -> Cursor:
     hits = context.target.search(
         statement.text, **given(using=statement.using, where=statement.where, top=statement.top)
     )
-    return _typed("SEARCH", SEARCH_COLUMNS, ((*_hit(hit), hit.ordinal) for hit in hits), len(hits))
+    return _make_typed_cursor("SEARCH", SEARCH_COLUMNS, ((*_hit(hit), hit.ordinal) for hit in hits), len(hits))
 
 
 def _hit(hit: Hit) -> Row:
@@ -101,7 +101,7 @@ def _hit(hit: Hit) -> Row:
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
     found = evidence(context, statement)
     rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans), hit.ordinal) for hit in found.hits)
-    return _typed("RETRIEVE", EVIDENCE_COLUMNS, rows, len(found.hits), found.hint)
+    return _make_typed_cursor("RETRIEVE", EVIDENCE_COLUMNS, rows, len(found.hits), found.hint)
 
 
 def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
@@ -111,10 +111,10 @@ def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
 
 def evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
     """What a RETRIEVE finds, and how."""
-    return context.target.retrieve(statement.question, **retrieval_clauses(context, statement))
+    return context.target.retrieve(statement.question, **build_retrieval_clauses(context, statement))
 
 
-def retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
+def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
     """The clauses of a RETRIEVE or ASK, as methods take them."""
     try:
         get_reranker(statement.options)
@@ -160,12 +160,12 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
         round(found.confidence, 3),
         found.abstained,
     )
-    return _typed("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(found.remarks) or None)
+    return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(found.remarks) or None)
 
 
 def answer(context: StatementContext, statement: s.Ask) -> Answer:
     """What an ASK answers, and how."""
-    clauses = retrieval_clauses(context, statement)
+    clauses = build_retrieval_clauses(context, statement)
     return context.target.ask(statement.question, **clauses, **given(model=statement.model, on_text=context.on_text))
 
 
@@ -175,16 +175,16 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
         with transaction.state() as view:
             selection = selected(context, statement, Reader(view, context.database.settings_table))
             rows = list(selection)
-        return Cursor("SELECT", selection.columns, rows, types=types_of(rows, selection.types), rowcount=len(rows))
+        return Cursor("SELECT", selection.columns, rows, types=infer_types(rows, selection.types), rowcount=len(rows))
     snapshot = context.database.snapshot()
     try:
         selection = selected(context, statement, Reader(snapshot._view, context.database.settings_table))
-        first_rows = list(islice(selection, _READ_AT_ONCE))
+        first_rows = list(islice(selection, _MAX_BUFFERED_ROWS))
     except BaseException:
         snapshot.close()
         raise
-    types = types_of(first_rows, selection.types)
-    if len(first_rows) < _READ_AT_ONCE:
+    types = infer_types(first_rows, selection.types)
+    if len(first_rows) < _MAX_BUFFERED_ROWS:
         snapshot.close()
         return Cursor("SELECT", selection.columns, first_rows, types=types, rowcount=len(first_rows))
 

@@ -13,9 +13,9 @@ _QUESTION = re.compile(
     r"|have)(?:['’]\w+)? (?=\S)",
     re.IGNORECASE,
 )
-_LONGEST_QUESTION = 500
+_MAX_QUESTION_CHARACTERS = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
-_UNQUOTED = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
+_UNQUOTED_PATTERN = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
 #: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
 _END = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
 
@@ -27,7 +27,7 @@ def plain_question(text: str) -> str | None:
     ('who signs it?', None, None)
     """
     asked = " ".join(text.rstrip().rstrip(";").split())
-    return asked if _QUESTION.match(asked) and len(asked) <= _LONGEST_QUESTION else None
+    return asked if _QUESTION.match(asked) and len(asked) <= _MAX_QUESTION_CHARACTERS else None
 
 
 def find_unquoted_question(text: str) -> str | None:
@@ -36,7 +36,7 @@ def find_unquoted_question(text: str) -> str | None:
     >>> find_unquoted_question("ASK who's there? TOP 3;"), find_unquoted_question("ASK 'who?';")
     ("who's there?", None)
     """
-    opening = _UNQUOTED.match(text)
+    opening = _UNQUOTED_PATTERN.match(text)
     if opening is None:
         return None
     end = _END.search(text, opening.end())

@@ -81,7 +81,7 @@ def complete_statement(before: str, catalog: StatementCatalog) -> list[Completio
     start = len(before) if partial is None else partial.start
     typed = before[start:]
     statement = before[statement_start:start]
-    return [Completion(text, start, kind) for text, kind in _statement_completions(statement, typed, catalog)]
+    return [Completion(text, start, kind) for text, kind in _iter_completions(statement, typed, catalog)]
 
 
 def _place(before: str) -> tuple[int, Token | None]:
@@ -100,7 +100,7 @@ def _place(before: str) -> tuple[int, Token | None]:
     return statement_start, last_token
 
 
-def _statement_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
@@ -114,7 +114,7 @@ def _statement_completions(statement: str, typed: str, catalog: StatementCatalog
         return
     name_prefix = typed.lstrip('"')
     if "QUERY_TEXT" in allowed:
-        yield from _matching(_query_words(words, catalog), name_prefix)
+        yield from _matching(_iter_query_words(words, catalog), name_prefix)
         return
     if allowed & {"CONDITION", "CONDITION_TEXT"}:
         yield from _matching(((column, "column") for column in catalog.tables()["documents"]), name_prefix)
@@ -197,9 +197,9 @@ def _options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
     return sorted({"reranker", *(option for options in strategies.values() for option in options)})
 
 
-def _query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
     tables = catalog.tables()
-    if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _after_from(words)):
+    if words[-1] in ("FROM", "JOIN") or (words[-1] == "," and _is_after_from(words)):
         yield from ((table, "table") for table in tables)
         return
     named_tables = [table for table in tables if table.upper() in words] or list(tables)
@@ -213,6 +213,6 @@ def _column(column: str) -> str:
     return f'"{column}"' if column.upper() in SQL_WORDS else column
 
 
-def _after_from(words: Sequence[str]) -> bool:
+def _is_after_from(words: Sequence[str]) -> bool:
     clauses = [word for word in words if word in ("SELECT", "FROM", "WHERE", "GROUP", "ORDER")]
     return clauses[-1:] == ["FROM"]

@@ -22,7 +22,7 @@ def _clauses(*pairs: tuple[str, SqlValue]) -> str:
     return "".join(f" {keyword} {literal(value)}" for keyword, value in pairs if value is not None)
 
 
-def _with(options: Mapping[str, Value]) -> str:
+def _format_options(options: Mapping[str, Value]) -> str:
     inner = ", ".join(f"{name(option)} = {literal(value)}" for option, value in options.items())
     return f" WITH ({inner})" if options else ""
 
@@ -73,7 +73,9 @@ class Search:
     top: int | None = None
 
     def __str__(self) -> str:
-        return f"SEARCH {literal(self.text)}" + _retrieval_clauses(using=self.using, top=self.top, where=self.where)
+        return f"SEARCH {literal(self.text)}" + _format_retrieval_clauses(
+            using=self.using, top=self.top, where=self.where
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Retrieve:
     as_segments: bool = False
 
     def __str__(self) -> str:
-        return f"RETRIEVE {literal(self.question)}" + _retrieval_clauses(
+        return f"RETRIEVE {literal(self.question)}" + _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
 
@@ -110,13 +112,13 @@ class Ask:
     as_segments: bool = False
 
     def __str__(self) -> str:
-        clauses = _retrieval_clauses(
+        clauses = _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
         return f"ASK {literal(self.question)}{clauses}" + _clauses(("MODEL", self.model))
 
 
-def _retrieval_clauses(
+def _format_retrieval_clauses(
     using: str | None = None,
     depth: int | None = None,
     top: int | None = None,
@@ -129,7 +131,7 @@ def _retrieval_clauses(
     text += _clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"
     text += "" if where is None else f" WHERE {where}"
-    return text + _with(options or {})
+    return text + _format_options(options or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Ingest:
 
     def __str__(self) -> str:
         form = "" if self.format is None else f" AS {name(self.format)}"
-        return f"INGEST {literal(self.path)}{form}{_with(self.options)}"
+        return f"INGEST {literal(self.path)}{form}{_format_options(self.options)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ class CreateIndex:
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"CREATE INDEX {name(self.kind)}{_with(self.options)}"
+        return f"CREATE INDEX {name(self.kind)}{_format_options(self.options)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,8 @@ def write_bert(model: Path, folder: Path) -> None:
         for name, expected in _KNOWN.items():
             if config.get(name, expected) != expected:
                 raise EmbedderError(f"its {name} is {config[name]!r}, and only {expected!r} is known here")
-        graph = _BertGraph(_safetensors(network / "model.safetensors"))
-        graph.add_bert(config, mean=_takes_mean(_json(parts["Pooling"] / "config.json")))
+        graph = _BertGraph(_read_safetensors(network / "model.safetensors"))
+        graph.add_bert(config, mean=_is_mean_pooling(_json(parts["Pooling"] / "config.json")))
         tokenizer = _tokenizer(network)
         limits = _json(network / "sentence_bert_config.json")
         if limits.get("do_lower_case"):
@@ -67,7 +67,7 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _takes_mean(pooling: Mapping[str, Any]) -> bool:
+def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
     """Whether the vector is the mean of the tokens', and not the first's."""
     # As one word, or in the older form as a switch a mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
@@ -87,7 +87,7 @@ def _tokenizer(network: Path) -> dict[str, Any]:
     return tokenizer
 
 
-def _safetensors(path: Path) -> Tensors:
+def _read_safetensors(path: Path) -> Tensors:
     """The tensors of a file: a length in 8 bytes, little-endian, so much JSON, and the numbers one after another
     (https://huggingface.co/docs/safetensors)."""
     data = np.memmap(path, np.uint8, "r")
@@ -121,26 +121,26 @@ class _BertGraph:
         position_table = (
             self._taken("embeddings.position_embeddings") + self._taken("embeddings.token_type_embeddings")[0]
         )
-        words = self._constant("words", self._taken("embeddings.word_embeddings"))
+        words = self._add_constant("words", self._taken("embeddings.word_embeddings"))
         count = self._operation("Shape", ["input_ids"], "count", start=1)
         positions = self._operation(
-            "Slice", [self._constant("places", position_table), self._integers("zero", [0]), count], "here"
+            "Slice", [self._add_constant("places", position_table), self._add_integers("zero", [0]), count], "here"
         )
-        tokens = self._sum(self._operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
-        tokens = self._normalised(tokens, "embeddings.LayerNorm", epsilon)
+        tokens = self._add_sum(self._operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
+        tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
         for number in range(int(config["num_hidden_layers"])):
             layer = f"encoder.layer.{number}"
-            seen = self._attention(tokens, f"{layer}.attention.self", width, heads)
-            seen = self._linear(seen, f"{layer}.attention.output.dense")
-            tokens = self._sum(seen, tokens, f"{layer}.attended")
-            tokens = self._normalised(tokens, f"{layer}.attention.output.LayerNorm", epsilon)
-            inner = self._gelu(self._linear(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
-            tokens = self._sum(self._linear(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
-            tokens = self._normalised(tokens, f"{layer}.output.LayerNorm", epsilon)
+            seen = self._add_attention(tokens, f"{layer}.attention.self", width, heads)
+            seen = self._add_linear(seen, f"{layer}.attention.output.dense")
+            tokens = self._add_sum(seen, tokens, f"{layer}.attended")
+            tokens = self._add_layer_norm(tokens, f"{layer}.attention.output.LayerNorm", epsilon)
+            inner = self._add_gelu(self._add_linear(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
+            tokens = self._add_sum(self._add_linear(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
+            tokens = self._add_layer_norm(tokens, f"{layer}.output.LayerNorm", epsilon)
         if mean:
             self._operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
         else:
-            self._operation("Gather", [tokens, self._integers("first", 0)], "vectors", axis=1)
+            self._operation("Gather", [tokens, self._add_integers("first", 0)], "vectors", axis=1)
         if unused := [name for name in self._weights if not name.startswith("pooler.")]:
             raise EmbedderError(f"it has weights that are not known here: {unused[0]}")
 
@@ -157,14 +157,14 @@ class _BertGraph:
         opset = self._helper.make_opsetid("", _OPSET)
         onnx.save(self._helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION), str(path))
 
-    def _attention(self, tokens: str, name: str, width: int, heads: int) -> str:
+    def _add_attention(self, tokens: str, name: str, width: int, heads: int) -> str:
         """Each token sees all others, by each of the heads: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula 1)."""
         # In a dimension of 0 stands what stood there before.
-        head_shape = self._integers("heads", [0, -1, heads, width // heads])
+        head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
         parts = {}
         for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
             rows = self._operation(
-                "Reshape", [self._linear(tokens, f"{name}.{part}"), head_shape], f"{name}.{part}.heads"
+                "Reshape", [self._add_linear(tokens, f"{name}.{part}"), head_shape], f"{name}.{part}.heads"
             )
             parts[part] = self._operation("Transpose", [rows], f"{name}.{part}.turned", perm=order)
         products = self._operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
@@ -172,27 +172,27 @@ class _BertGraph:
         weights = self._operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
         attended = self._operation("MatMul", [weights, parts["value"]], f"{name}.seen")
         turned = self._operation("Transpose", [attended], f"{name}.turned", perm=(0, 2, 1, 3))
-        return self._operation("Reshape", [turned, self._integers("together", [0, -1, width])], f"{name}.together")
+        return self._operation("Reshape", [turned, self._add_integers("together", [0, -1, width])], f"{name}.together")
 
-    def _linear(self, rows: str, name: str) -> str:
-        matrix = self._constant(f"{name}.weight", self._taken(name).T)
+    def _add_linear(self, rows: str, name: str) -> str:
+        matrix = self._add_constant(f"{name}.weight", self._taken(name).T)
         products = self._operation("MatMul", [rows, matrix], f"{name}.products")
-        return self._sum(products, self._constant(f"{name}.bias", self._taken(name, "bias")), f"{name}.given")
+        return self._add_sum(products, self._add_constant(f"{name}.bias", self._taken(name, "bias")), f"{name}.given")
 
-    def _gelu(self, rows: str, name: str) -> str:
+    def _add_gelu(self, rows: str, name: str) -> str:
         """x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016), in the order in which onnxruntime knows it for one."""
         divided = self._operation("Div", [rows, self._number("root", math.sqrt(2))], f"{name}.divided")
         error = self._operation("Erf", [divided], f"{name}.erf")
-        raised = self._sum(error, self._number("one", 1), f"{name}.raised")
+        raised = self._add_sum(error, self._number("one", 1), f"{name}.raised")
         product = self._operation("Mul", [rows, raised], f"{name}.product")
         return self._operation("Mul", [product, self._number("half", 0.5)], name)
 
-    def _normalised(self, rows: str, name: str, epsilon: float) -> str:
-        weight = self._constant(f"{name}.weight", self._taken(name))
-        bias = self._constant(f"{name}.bias", self._taken(name, "bias"))
+    def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
+        weight = self._add_constant(f"{name}.weight", self._taken(name))
+        bias = self._add_constant(f"{name}.bias", self._taken(name, "bias"))
         return self._operation("LayerNormalization", [rows, weight, bias], f"{name}.given", axis=-1, epsilon=epsilon)
 
-    def _sum(self, first: str, second: str, name: str) -> str:
+    def _add_sum(self, first: str, second: str, name: str) -> str:
         return self._operation("Add", [first, second], name)
 
     def _taken(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
@@ -202,13 +202,13 @@ class _BertGraph:
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
-    def _constant(self, name: str, numbers: npt.NDArray[Any]) -> str:
+    def _add_constant(self, name: str, numbers: npt.NDArray[Any]) -> str:
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
         return name
 
-    def _integers(self, name: str, numbers: int | Sequence[int]) -> str:
-        return self._constant(name, np.array(numbers, np.int64))
+    def _add_integers(self, name: str, numbers: int | Sequence[int]) -> str:
+        return self._add_constant(name, np.array(numbers, np.int64))
 
     def _number(self, name: str, number: float) -> str:
-        return self._constant(name, np.array(number, np.float32))
+        return self._add_constant(name, np.array(number, np.float32))

@@ -56,7 +56,7 @@ class ChatStream:
         self._between = between
         self._limit = time.monotonic() + first
         self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
-        self._thinking = _Thinking()
+        self._splitter = _ReasoningSplitter()
         self.cut = False
         self.tokens = (0, 0)
 
@@ -65,11 +65,11 @@ class ChatStream:
             for text, reasoning in self._parts():
                 if settled := self._reasoning.feed(reasoning):
                     yield Piece(settled, True)
-                yield from self._thinking.pieces(self._text.feed(text))
+                yield from self._splitter.pieces(self._text.feed(text))
             if settled := self._reasoning.rest():
                 yield Piece(settled, True)
-            yield from self._thinking.pieces(self._text.rest())
-            yield from self._thinking.rest()
+            yield from self._splitter.pieces(self._text.rest())
+            yield from self._splitter.rest()
 
     def close(self) -> None:
         """Stop the server, where it is still writing."""
@@ -78,10 +78,10 @@ class ChatStream:
     def _parts(self) -> Iterator[tuple[str, str]]:
         """Text and reasoning of each event, up to the one that ends the answer."""
         finished = False
-        for event in self._events():
+        for event in self._iter_events():
             if event.get("error"):
                 raise StreamError(json.dumps({"error": event["error"]}))
-            self.tokens = _usage(event) or self.tokens
+            self.tokens = _parse_usage(event) or self.tokens
             choices = event.get("choices")
             if not choices:  # figures at the end, or the beginning of some servers
                 continue
@@ -99,7 +99,7 @@ class ChatStream:
         if not finished:
             raise ConnectionError("the stream ended before the answer did")
 
-    def _events(self) -> Iterator[dict[str, Any]]:
+    def _iter_events(self) -> Iterator[dict[str, Any]]:
         kind = self._reply.content_type
         if kind == "application/json":
             yield _decoded(b"".join(self._received()))
@@ -150,7 +150,7 @@ def _decoded(data: bytes) -> dict[str, Any]:
     return dict(event)
 
 
-def _usage(event: dict[str, Any]) -> tuple[int, int] | None:
+def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
     """The tokens of prompt and answer, where an event says them."""
     usage = event.get("usage")
     if not isinstance(usage, dict):
@@ -176,7 +176,7 @@ class _ReceivedText:
             if 0 <= start < num_shown:
                 text = text[:num_shown] + _STARS + text[start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
-        overlap = _tail(text, self._secret)
+        overlap = _count_overlap(text, self._secret)
         num_unsettled = overlap if overlap > _MAX_SHOWN else int("\ud800" <= text[-1:] <= "\udbff")
         end = max(num_shown, len(text) - num_unsettled)
         start = len(text) - max(overlap, num_unsettled)
@@ -188,7 +188,7 @@ class _ReceivedText:
         return join_surrogates(self._end[self._shown :])
 
 
-class _Thinking:
+class _ReasoningSplitter:
     """Parts the reasoning at the beginning of a text from what follows it."""
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class _Thinking:
             if closing:
                 self._state, self._held = "between", answer
             else:
-                overlap = _tail(reasoning, _CLOSING)
+                overlap = _count_overlap(reasoning, _CLOSING)
                 reasoning, self._held = reasoning[: len(reasoning) - overlap], reasoning[len(reasoning) - overlap :]
             if reasoning:
                 yield Piece(reasoning, True)
@@ -228,6 +228,6 @@ class _Thinking:
             self._held = ""
 
 
-def _tail(text: str, mark: str) -> int:
+def _count_overlap(text: str, mark: str) -> int:
     """How many characters at the end of ``text`` may be the beginning of ``mark``."""
     return next((size for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), 0)

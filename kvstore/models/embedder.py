@@ -68,18 +68,18 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     if kind.removesuffix("-int8") == "sentence-transformers":
         from .sentence_transformer import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(_required(name, argument), int8=kind.endswith("-int8"), **options)
+        return SentenceTransformerEmbedder(_check_argument(name, argument), int8=kind.endswith("-int8"), **options)
     if kind == "openai":
         from .openai_embedder import OpenAIEmbedder
 
-        return OpenAIEmbedder(_required(name, argument), **options)
+        return OpenAIEmbedder(_check_argument(name, argument), **options)
     if kind == "hashing":
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
-        return HashingEmbedder(_dimension(name, argument) if argument else DEFAULT_DIMENSION)
-    from .given import GivenVectors
+        return HashingEmbedder(_parse_dimension(name, argument) if argument else DEFAULT_DIMENSION)
+    from .given import NullEmbedder
 
-    return GivenVectors(_dimension(name, argument))
+    return NullEmbedder(_parse_dimension(name, argument))
 
 
 def is_named_embedder(name: str) -> bool:
@@ -97,13 +97,13 @@ def is_english_only(name: str) -> bool:
     return name.removesuffix("-int8") == DEFAULT_EMBEDDER
 
 
-def _required(name: str, rest: str) -> str:
+def _check_argument(name: str, rest: str) -> str:
     if not rest:
         raise EmbedderError(f"embedder {name!r} lacks the model's name; write {name}:NAME")
     return rest
 
 
-def _dimension(name: str, rest: str) -> int:
+def _parse_dimension(name: str, rest: str) -> int:
     kind = name.partition(":")[0]
     if not rest.isascii() or not rest.isdigit() or not 1 <= int(rest) <= 65536:
         raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to 65536; write {kind}:384")

@@ -36,13 +36,13 @@ _log = logging.getLogger("kvstore")
 
 #: Seconds before the second attempt, doubled for each further one, and the longest wait that a server may ask for.
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
+MAX_PAUSE = 30.0
 
 Taken = TypeVar("Taken")
 
 
 #: Characters that a word of a server's message and the key must share for the word to be left out.
-_SHARED = 5
+_MIN_SHARED_LENGTH = 5
 
 
 def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -> None:
@@ -63,7 +63,7 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
     raise error(f"{name} is not an address of an endpoint; write http://HOST:PORT/v1 or https://...")
 
 
-def _checked_key(key: str, error: type[KvstoreError], name: str) -> str | None:
+def _check_key(key: str, error: type[KvstoreError], name: str) -> str | None:
     """A key without the white space around it, None where nothing else is there; raises ``error`` naming where it
     was given for what cannot stand in a header."""
     if not isinstance(key, str):
@@ -102,11 +102,11 @@ class Endpoint:
         self.patience = patience
         self._error = error
         self._unavailable = unavailable or error
-        self._key_name, self._key = "api_key", None if api_key is None else _checked_key(api_key, error, "api_key")
+        self._key_name, self._key = "api_key", None if api_key is None else _check_key(api_key, error, "api_key")
         for variable in key_variables:
             if self._key is None:
                 self._key_name = variable
-                self._key = _checked_key(os.environ.get(variable, ""), error, variable)
+                self._key = _check_key(os.environ.get(variable, ""), error, variable)
         self._remedy = remedy
         if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
             raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
@@ -117,7 +117,7 @@ class Endpoint:
 
         A short key, such as ``none`` or ``ollama``, is a word that a local server wants, and may be part of an answer.
         """
-        return self._key if self._key is not None and len(self._key) >= 2 * _SHARED else ""
+        return self._key if self._key is not None and len(self._key) >= 2 * _MIN_SHARED_LENGTH else ""
 
     def post(self, path: str, payload: dict[str, Any], seconds: float = math.inf) -> Any:
         """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class.
@@ -145,14 +145,14 @@ class Endpoint:
                 None  # raised outside of the except clauses: what it came from may hold what the server repeated
             )
             try:
-                reply = self._sent(url, payload, min(deadline, time.monotonic() + seconds))
+                reply = self._send(url, payload, min(deadline, time.monotonic() + seconds))
                 if 200 <= reply.status < 300:
                     return self._taken(reply, take)
                 message = self.said(reply.beginning().decode("utf-8", "replace")) or self.said(reply.reason)
                 reason = f"status {reply.status}: {message}"
                 requested_wait = _seconds(reply.headers.get("Retry-After"))
                 if reply.status not in RETRIED:
-                    final_error = self._error(f"{url}: {reason}{self._hint(reply.status)}")
+                    final_error = self._error(f"{url}: {reason}{self._get_hint(reply.status)}")
             except OSError as problem:
                 reason = self.said(str(problem)) or type(problem).__name__
             except ValueError as problem:
@@ -160,7 +160,7 @@ class Endpoint:
             if final_error is not None:
                 raise final_error
             wait = pause if requested_wait is None else requested_wait
-            if wait > LONGEST_PAUSE:
+            if wait > MAX_PAUSE:
                 reason += f" (the server asks to wait {wait:.0f} s)"
                 break
             if attempt == self.patience.attempts or time.monotonic() + wait > deadline:
@@ -171,7 +171,7 @@ class Endpoint:
         plural = "" if attempt == 1 else "s"
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 
-    def _sent(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
+    def _send(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
         from .http_client import post
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -191,14 +191,14 @@ class Endpoint:
         """What the server said in a body, in one line, without the key should it repeat it or a part of it."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
-        return " ".join(map(self._without_key, join_surrogates(str(body)).split()))[:300]
+        return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:300]
 
-    def _without_key(self, word: str) -> str:
+    def _mask_key(self, word: str) -> str:
         """A word, or stars where it shares a part with the key: OpenAI's server repeats the first and last letters."""
         key = self._key or ""
-        if len(key) < 2 * _SHARED:
+        if len(key) < 2 * _MIN_SHARED_LENGTH:
             return word.replace(key, "***") if key else word
-        parts = (key[start : start + _SHARED] for start in range(len(key) - _SHARED + 1))
+        parts = (key[start : start + _MIN_SHARED_LENGTH] for start in range(len(key) - _MIN_SHARED_LENGTH + 1))
         return "***" if any(part in word for part in parts) else word
 
     def _address(self, given: str | None, name: str) -> tuple[str, str]:
@@ -208,7 +208,7 @@ class Endpoint:
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
-    def _hint(self, status: int) -> str:
+    def _get_hint(self, status: int) -> str:
         if status in (401, 403):
             return f"; check {self._key_name}"
         if status == 404:

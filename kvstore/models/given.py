@@ -11,7 +11,7 @@ from ..errors import EmbedderError
 from .protocol import Embeddings
 
 
-class GivenVectors:
+class NullEmbedder:
     """Stands for an embedder in a store whose vectors come from outside."""
 
     poor = False

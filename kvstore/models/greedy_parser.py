@@ -22,7 +22,7 @@ from kvstore_cext.arc_eager import MOVE_LETTERS, parse
 #: Documents whose words go through the network's first layer together.
 TOGETHER = 4
 #: The kernel takes scores of so many moves at a time.
-_MOVES_TOGETHER = 32
+_MOVES_PER_BLOCK = 32
 
 
 class GreedyParser:
@@ -40,7 +40,7 @@ class GreedyParser:
         self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
         upper = self.model.get_ref("upper")
         weights, bias = upper.get_param("W"), upper.get_param("b")
-        padding = -(-len(weights) // _MOVES_TOGETHER) * _MOVES_TOGETHER - len(weights)
+        padding = -(-len(weights) // _MOVES_PER_BLOCK) * _MOVES_PER_BLOCK - len(weights)
         self._upper = np.ascontiguousarray(np.pad(weights, ((0, padding), (0, 0))).T, np.float32)
         self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
 
@@ -52,10 +52,10 @@ class GreedyParser:
         """Parse documents, in order, so many at a time."""
         remaining = iter(docs)
         while batch := list(islice(remaining, batch_size)):
-            self._parse([doc for doc in batch if len(doc)])
+            self._parse_batch([doc for doc in batch if len(doc)])
             yield from batch
 
-    def _parse(self, docs: list[Doc]) -> None:
+    def _parse_batch(self, docs: list[Doc]) -> None:
         if not docs:
             return
         rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))

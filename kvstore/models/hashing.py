@@ -50,7 +50,7 @@ class HashingEmbedder:
             counts = Counter(WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
             if not counts:
                 continue
-            features = [_features(word, self.dimension) for word in counts]
+            features = [_compute_features(word, self.dimension) for word in counts]
             weights = [
                 (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) for word, count in counts.items()
             ]
@@ -67,11 +67,11 @@ class HashingEmbedder:
 
 
 @lru_cache(maxsize=8192)  # as with stems, a process must not grow for long by words that come once
-def _features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
     """The places that a word's features fall on, and their signed weights."""
     framed = f"<{word}>"
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
-    hashes = [_hash(f"word {word}"), *map(_trigram_hash, trigrams)]
+    hashes = [_hash(f"word {word}"), *map(_hash_trigram, trigrams)]
     weight = math.sqrt(TRIGRAM_WEIGHT / len(trigrams))
     positions = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
     weights = [weight if number & 1 else -weight for number in hashes]
@@ -80,7 +80,7 @@ def _features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDAr
 
 
 @lru_cache(maxsize=1 << 15)  # many words are made of few trigrams
-def _trigram_hash(trigram: str) -> int:
+def _hash_trigram(trigram: str) -> int:
     return _hash(f"trigram {trigram}")
 
 

@@ -37,9 +37,9 @@ SAID = 1 << 16
 #: Seconds that the end of a stream may take after the last of its events.
 _END = 0.1
 
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_ENVIRONMENT = (*_PROXIES, *map(str.upper, _PROXIES), *_CERTIFICATES)
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_ENVIRONMENT = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), *_CERTIFICATE_VARIABLES)
 
 
 class Reply:
@@ -49,7 +49,7 @@ class Reply:
         self._response = response
         self._parts = response.aiter_bytes()
         self._connections = connections
-        self._patience = patience
+        self._timeouts = patience
         self._deadline = deadline
         self.status: int = response.status_code
         self.reason: str = response.reason_phrase
@@ -73,9 +73,9 @@ class Reply:
         """The first :data:`SAID` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
         ends there."""
         said = b""
-        self._deadline = min(self._deadline, time.monotonic() + self._patience.between)
+        self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
         with self, suppress(OSError, ValueError):  # the status says enough
-            while len(said) < SAID and (part := self.read(self._patience.between)):
+            while len(said) < SAID and (part := self.read(self._timeouts.between)):
                 said += part
         return said[:SAID]
 
@@ -83,7 +83,7 @@ class Reply:
         """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON, or too long."""
         data = bytearray()
         with self:
-            while part := self.read(self._patience.between):
+            while part := self.read(self._timeouts.between):
                 data += part
                 if len(data) > LARGEST:
                     raise ValueError(f"the answer is longer than {LARGEST >> 20} MiB")
@@ -100,7 +100,7 @@ class Reply:
     def close(self) -> None:
         """Let the connection go, which stops a server that is still writing."""
         with suppress(OSError, ValueError):
-            self._connections.run(self._response.aclose(), self._patience.connect)
+            self._connections.run(self._response.aclose(), self._timeouts.connect)
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +166,7 @@ class _Connections:
         """The client for the environment as it is; raises ValueError where that names what cannot be used."""
         environment = tuple(os.environ.get(name) for name in _ENVIRONMENT)
         if environment not in self._clients:
-            self._clients[environment] = _new_client(httpx)
+            self._clients[environment] = _create_client(httpx)
         return self._clients[environment]
 
 
@@ -179,12 +179,12 @@ async def _timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
     except (OSError, ValueError):
         raise
     except Exception as problem:
-        error = _broken(problem)
+        error = _convert_error(problem)
     raise error
 
 
-def _new_client(httpx: Any) -> Any:
-    variable_names = ", ".join(_CERTIFICATES)
+def _create_client(httpx: Any) -> Any:
+    variable_names = ", ".join(_CERTIFICATE_VARIABLES)
     try:
         context = httpx.create_ssl_context()
     except (OSError, ValueError) as problem:
@@ -200,23 +200,23 @@ def _new_client(httpx: Any) -> Any:
     raise ValueError(wrong)
 
 
-def _broken(problem: Exception) -> Exception:
+def _convert_error(problem: Exception) -> Exception:
     """What httpx raised, as one of Python's own errors."""
     import httpx
 
     if isinstance(problem, httpx.TimeoutException):
         return TimeoutError("timed out")
-    causes = list(_causes(problem))
+    causes = list(_list_causes(problem))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         reason = next(cause.verify_message for cause in causes if isinstance(cause, ssl.SSLCertVerificationError))
-        authority = f"{_CERTIFICATES[0]} names the certificate of your own authority"
+        authority = f"{_CERTIFICATE_VARIABLES[0]} names the certificate of your own authority"
         return ValueError(f"the server's certificate is not trusted: {reason}; {authority}")
     if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
         return ValueError(_reason(problem))
     return ConnectionError(_reason(problem))
 
 
-def _causes(problem: BaseException | None) -> list[BaseException]:
+def _list_causes(problem: BaseException | None) -> list[BaseException]:
     """An exception, and those that it came of, in order."""
     causes: list[BaseException] = []
     while problem is not None and problem not in causes:
@@ -228,7 +228,7 @@ def _causes(problem: BaseException | None) -> list[BaseException]:
 
 def _reason(problem: BaseException) -> str:
     """Why, in the system's words where it is a matter of the system."""
-    for cause in _causes(problem):
+    for cause in _list_causes(problem):
         if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:
             return str(cause.strerror)
         if isinstance(cause, OSError) and cause.errno:

@@ -16,7 +16,7 @@ from typing import Any
 from .text_pieces import join_surrogates
 
 #: A fence of Markdown around the whole answer, which many models write unasked.
-_FENCE = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
+_FENCE_PATTERN = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -33,19 +33,19 @@ _KNOWN = frozenset(
 )
 
 
-def object_of(**properties: Any) -> dict[str, Any]:
+def build_object_schema(**properties: Any) -> dict[str, Any]:
     """The schema of an object with exactly these properties."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def parsed(text: str) -> Any:
     """The JSON object or array that a model wrote, whether or not it put words around it; raises ValueError."""
-    fence_match = _FENCE.match(text)
+    fence_match = _FENCE_PATTERN.match(text)
     body = (fence_match.group(1) if fence_match else text).strip()
     start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)
     if start < 0:
         raise ValueError("there is no JSON in the answer")
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    decoder = json.JSONDecoder(parse_constant=_reject_constant)
     try:
         value, _ = decoder.raw_decode(body, start)
         encoded = json.dumps(value, ensure_ascii=False)
@@ -57,19 +57,19 @@ def parsed(text: str) -> Any:
     return value if joined == encoded else json.loads(joined)
 
 
-def _no_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def require_known(schema: Mapping[str, Any]) -> None:
+def check_keywords(schema: Mapping[str, Any]) -> None:
     """Raise ValueError for a schema with a keyword that :func:`require` does not hold a value against."""
     unknown = schema.keys() - _KNOWN
     if unknown:
         raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")
     for inner in schema.get("properties", {}).values():
-        require_known(inner)
+        check_keywords(inner)
     if "items" in schema:
-        require_known(schema["items"])
+        check_keywords(schema["items"])
 
 
 def require(value: Any, schema: Mapping[str, Any], place: str = "the answer") -> None:
@@ -81,20 +81,20 @@ def require(value: Any, schema: Mapping[str, Any], place: str = "the answer") ->
     if "enum" in schema and value not in schema["enum"]:
         raise ValueError(f"{place} is one of {', '.join(map(str, schema['enum']))}")
     if isinstance(value, dict):
-        _require_object(value, schema, place)
+        _check_object(value, schema, place)
     elif isinstance(value, list):
-        _require_length(len(value), schema, "Items", f"{place} has", "entries")
+        _check_length(len(value), schema, "Items", f"{place} has", "entries")
         for number, entry in enumerate(value):
             require(entry, schema.get("items", {}), f"{place}[{number}]")
     elif isinstance(value, str):
-        _require_length(len(value), schema, "Length", f"{place} has", "characters")
+        _check_length(len(value), schema, "Length", f"{place} has", "characters")
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         if not low <= value <= high:
             raise ValueError(f"{place} lies between {low} and {high}, not at {value}")
 
 
-def _require_object(value: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> None:
+def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> None:
     properties = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
@@ -108,7 +108,7 @@ def _require_object(value: Mapping[str, Any], schema: Mapping[str, Any], place: 
             require(value[name], inner, f"{place}.{name}")
 
 
-def _require_length(length: int, schema: Mapping[str, Any], what: str, place: str, unit: str) -> None:
+def _check_length(length: int, schema: Mapping[str, Any], what: str, place: str, unit: str) -> None:
     low, high = schema.get(f"min{what}", 0), schema.get(f"max{what}")
     if length < low:
         raise ValueError(f"{place} {length} {unit}, and {low} are the least")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
     #: A pipeline, and how its ``pipe`` takes several texts without an effect of one on another's parse.
-    _Loaded = tuple[SpacyLanguage, dict[str, Any]]
+    _LoadedPipeline = tuple[SpacyLanguage, dict[str, Any]]
 
 #: The pipeline that kvstore ships, and the name that asks for none.
 ENGLISH = "en"
@@ -42,9 +42,9 @@ KEPT_WORDS = 8192
 
 Result = TypeVar("Result")
 
-_PACKAGED = Path(__file__).parent / "english"
+_ENGLISH_FOLDER = Path(__file__).parent / "english"
 
-_BORDERS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
+_BORDER_PATTERNS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class LanguagePipeline:
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.RLock()
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedPipeline | None = None
 
     def load(self) -> None:
         """Load the pipeline now; raises LanguageError where there is none."""
         with self._lock:
-            self._pipeline()
+            self._get_pipeline()
 
     def load_lean(self) -> None:
         """The same without what ``en`` has no use for; spaCy is imported once, so this is for processes that run
@@ -98,13 +98,13 @@ class LanguagePipeline:
         if not texts:
             return []
         with self._lock:
-            nlp, pipe_options = self._pipeline()
+            nlp, pipe_options = self._get_pipeline()
             # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
             with nlp.memory_zone() if len(nlp.vocab) >= KEPT_WORDS else nullcontext():
                 docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **pipe_options)
                 return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
 
-    def _pipeline(self) -> _Loaded:
+    def _get_pipeline(self) -> _LoadedPipeline:
         if self._loaded is None:
             self._loaded = _load(self.name)
         return self._loaded
@@ -129,8 +129,8 @@ def language_version(name: str) -> str:
         return ""
     if name == ENGLISH:
         digest = hashlib.sha256()
-        for path in sorted(path for path in _PACKAGED.rglob("*") if path.is_file() and path.suffix != ".md"):
-            digest.update(path.relative_to(_PACKAGED).as_posix().encode() + b"\0" + path.read_bytes())
+        for path in sorted(path for path in _ENGLISH_FOLDER.rglob("*") if path.is_file() and path.suffix != ".md"):
+            digest.update(path.relative_to(_ENGLISH_FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()[:12]
     try:
         description = json.loads((Path(name) / "meta.json").read_text(encoding="utf-8"))
@@ -152,7 +152,7 @@ def pieces(text: str, limit: int = PIECE) -> list[tuple[int, int]]:
     start = 0
     while len(text) - start > limit:
         end = start + limit
-        for border in _BORDERS:
+        for border in _BORDER_PATTERNS:
             # Only the second half is searched, so that pieces do not become many and small.
             ends = [match.end() for match in border.finditer(text, start + limit // 2, end)]
             if ends:
@@ -163,7 +163,7 @@ def pieces(text: str, limit: int = PIECE) -> list[tuple[int, int]]:
     return [*spans, (start, len(text))]
 
 
-def _load(name: str) -> _Loaded:
+def _load(name: str) -> _LoadedPipeline:
     if importlib.util.find_spec("spacy") is None:
         raise LanguageError(
             f"language {name!r} needs the package spacy; run pip install spacy, or make the store with "
@@ -174,7 +174,7 @@ def _load(name: str) -> _Loaded:
     from .noun_chunks import noun_chunks
 
     try:
-        nlp = spacy.load(_PACKAGED if name == ENGLISH else name)
+        nlp = spacy.load(_ENGLISH_FOLDER if name == ENGLISH else name)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).partition(". ")[0]
         raise LanguageError(

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 #: What ``spacy/__init__.py`` imports from its command line, and the package that is in.
-_PROGRAMS = ("spacy.cli", "spacy.cli.info")
+_CLI_MODULES = ("spacy.cli", "spacy.cli.info")
 
 
 class _LeanImport(MetaPathFinder, Loader):
@@ -32,7 +32,7 @@ class _LeanImport(MetaPathFinder, Loader):
             return None
         if fullname == "torch":
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return ModuleSpec(fullname, self, is_package=fullname == _PROGRAMS[0]) if fullname in _PROGRAMS else None
+        return ModuleSpec(fullname, self, is_package=fullname == _CLI_MODULES[0]) if fullname in _CLI_MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
@@ -50,6 +50,6 @@ def lean_import() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in _PROGRAMS:
+        for name in _CLI_MODULES:
             if getattr(sys.modules.get(name), "__loader__", None) is finder:
                 del sys.modules[name]

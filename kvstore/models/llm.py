@@ -40,14 +40,14 @@ Message = Mapping[str, str]
 class Written:
     """What a model wrote; ``cut`` where its limit of tokens ended it.
 
-    ``sent_tokens`` and ``written_tokens`` are what the server says that prompt and answer took, 0 where it does not.
+    ``prompt_tokens`` and ``answer_tokens`` are what the server says that prompt and answer took, 0 where it does not.
     """
 
     text: str
     reasoning: str
     cut: bool = False
-    sent_tokens: int = 0
-    written_tokens: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
 
 
 class LanguageModel:
@@ -55,7 +55,7 @@ class LanguageModel:
 
     def __init__(self, name: str, *, patience: Patience, base_url: str | None = None) -> None:
         self.name = name
-        self._patience = patience
+        self._timeouts = patience
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
         # The key of OpenAI is for the address that stands beside it, and for no other.
         keys = (KEY_VARIABLE,) if address else (KEY_VARIABLE, OPENAI_KEY_VARIABLE)
@@ -148,16 +148,16 @@ class LanguageModel:
         if self._temperature is not None:
             payload["temperature"] = self._temperature
         try:
-            return self._endpoint.exchange("chat/completions", payload, self._first_piece)
+            return self._endpoint.exchange("chat/completions", payload, self._read_first_piece)
         except ModelError as problem:
             if self._temperature is None or "status 400" not in str(problem) or "temperature" not in str(problem):
                 raise
         self._temperature = None
         return self._begun(messages, response_format)
 
-    def _first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
+    def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
         stream = ChatStream(
-            reply, first=self._patience.first, between=self._patience.between, secret=self._endpoint.secret
+            reply, first=self._timeouts.first, between=self._timeouts.between, secret=self._endpoint.secret
         )
         pieces = iter(stream)
         try:

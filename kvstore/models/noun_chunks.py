@@ -34,7 +34,7 @@ def noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
     label = doc.vocab.strings.add("NP")
     last_end = 0
     for token in parsed:
-        if not _begins_phrase(token):
+        if not _is_phrase_head(token):
             continue
         start, end = max(_start(token), last_end), _end(token)
         while start < token.i and (doc[start].is_punct or doc[start].is_space):
@@ -44,7 +44,7 @@ def noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
             last_end = end
 
 
-def _begins_phrase(token: Token) -> bool:
+def _is_phrase_head(token: Token) -> bool:
     if token.pos_ not in HEADS or token.dep_ in INSIDE:
         return False
     return not (token.dep_ == "nmod:poss" and token.pos_ == "PRON")

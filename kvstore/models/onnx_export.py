@@ -33,7 +33,7 @@ def export(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -
     try:
         write(temporary_folder)
         if int8:
-            _quantise(temporary_folder)
+            _quantize_model(temporary_folder)
         for path in temporary_folder.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
@@ -46,9 +46,9 @@ def export(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -
         shutil.rmtree(temporary_folder, ignore_errors=True)
 
 
-def save_tokenizer(folder: Path, tokenizer: dict[str, Any], most_tokens: int) -> None:
+def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> None:
     """Write what tells tokens, with its truncation: texts are run one by one, so that nothing is padded."""
-    truncation = {"direction": "Right", "max_length": most_tokens, "strategy": "LongestFirst", "stride": 0}
+    truncation = {"direction": "Right", "max_length": max_tokens, "strategy": "LongestFirst", "stride": 0}
     text = json.dumps({**tokenizer, "padding": None, "truncation": truncation}, ensure_ascii=False)
     (folder / TOKENIZER).write_text(text, encoding="utf-8")
 
@@ -69,7 +69,7 @@ def _describe(folder: Path, described: dict[str, Any]) -> None:
     (folder / DESCRIPTION).write_text(json.dumps({**described, "sizes": sizes}), encoding="utf-8")
 
 
-def _quantise(folder: Path) -> None:
+def _quantize_model(folder: Path) -> None:
     """Weights of matrices as 8-bit integers, each output's with a scale of its own; activations as they come.
 
     Seven of the bits are used, so that processors without 32-bit accumulation do not saturate and give the same.

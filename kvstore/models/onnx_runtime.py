@@ -26,10 +26,10 @@ from .protocol import Embeddings, Kind, normalised
 BLOCK = 1024
 
 #: Read by onnxruntime once, when it is first imported.
-NO_REPORTS = "ORT_DISABLE_TELEMETRY"
+TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 #: How onnxruntime says that there was too little memory; it has no class of errors for it.
-_NO_MEMORY = re.compile(r"allocate memory|bad_alloc|bad allocation")
+_OUT_OF_MEMORY_PATTERN = re.compile(r"allocate memory|bad_alloc|bad allocation")
 
 MODEL, TOKENIZER, DESCRIPTION = "model.onnx", "tokenizer.json", "embedder.json"
 
@@ -43,7 +43,7 @@ class OnnxRuntime:
     """
 
     def __init__(self, folder: Path) -> None:
-        onnxruntime = _onnxruntime()
+        onnxruntime = _import_onnxruntime()
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
@@ -64,7 +64,7 @@ class OnnxRuntime:
                 str(folder / MODEL), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # Both libraries raise what they like at a damaged file.
-            _refuse_shortage(error)
+            _raise_if_out_of_memory(error)
             raise ValueError(f"{folder} holds no exported model: {error}") from error
 
     def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
@@ -92,26 +92,26 @@ class OnnxRuntime:
         try:
             found: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
         except Exception as error:  # The library's errors have no class in common.
-            _refuse_shortage(error)
+            _raise_if_out_of_memory(error)
             raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
         return found
 
 
-def _refuse_shortage(error: Exception) -> None:
-    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+def _raise_if_out_of_memory(error: Exception) -> None:
+    if isinstance(error, MemoryError) or _OUT_OF_MEMORY_PATTERN.search(str(error)):
         raise OutOfMemoryError("the model needs more memory than this process may take; give it more") from error
 
 
-def _onnxruntime() -> Any:
+def _import_onnxruntime() -> Any:
     """The library, with the reports to its makers turned off: it would write an identifier of this machine to the
     cache directory and send what it runs over the network."""
-    previous = os.environ.get(NO_REPORTS)
-    os.environ[NO_REPORTS] = "1"
+    previous = os.environ.get(TELEMETRY_VARIABLE)
+    os.environ[TELEMETRY_VARIABLE] = "1"
     try:
         import onnxruntime
     finally:
         if previous is None:
-            del os.environ[NO_REPORTS]
+            del os.environ[TELEMETRY_VARIABLE]
         else:
-            os.environ[NO_REPORTS] = previous
+            os.environ[TELEMETRY_VARIABLE] = previous
     return onnxruntime

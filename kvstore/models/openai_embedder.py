@@ -44,7 +44,7 @@ class OpenAIEmbedder:
         self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, patience=timeouts)
         self._timeout = timeout
         self._model = model
-        self._asked_dimension = dimension
+        self._requested_dimension = dimension
         self._known_dimension = dimension
         self.name = f"openai:{model}"
         self.description = f"the model {model} of {self._endpoint.base_url}"
@@ -60,7 +60,7 @@ class OpenAIEmbedder:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        batches = [self._request(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        batches = [self._fetch_vectors(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
         widths = {batch.shape[1] for batch in batches} | {self._known_dimension or batches[0].shape[1]}
         if len(widths) > 1:
             raise EmbedderError(f"{self.name}: the server gives vectors of {sorted(widths)} components in one run")
@@ -72,15 +72,15 @@ class OpenAIEmbedder:
         row: Embeddings = self.embed([text])[0]
         return row
 
-    def _request(self, texts: Sequence[str]) -> Embeddings:
+    def _fetch_vectors(self, texts: Sequence[str]) -> Embeddings:
         # An empty input is an error to such servers; a blank is not.
         payload: dict[str, Any] = {
             "model": self._model,
             "input": [text or " " for text in texts],
             "encoding_format": "float",
         }
-        if self._asked_dimension is not None:
-            payload["dimensions"] = self._asked_dimension
+        if self._requested_dimension is not None:
+            payload["dimensions"] = self._requested_dimension
         answer = self._endpoint.post("embeddings", payload, self._timeout * (1 + len(texts) / BATCH))
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])

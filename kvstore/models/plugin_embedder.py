@@ -20,17 +20,17 @@ from .protocol import Embedder, Embeddings
 Given = TypeVar("Given")
 
 #: Makes the embedder of a name, with options.
-MakeEmbedder = Callable[[str, Mapping[str, Any]], Embedder]
+EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
-def making(plugin: Plugin, make: Any) -> MakeEmbedder:
+def making(plugin: Plugin, make: Any) -> EmbedderFactory:
     """What makes the embedder that an entry point names; raises PluginError for what makes none."""
     if not callable(make):
         raise PluginError(f"it is no class or function that makes an embedder, but {make!r:.80}")
 
     def made(name: str, options: Mapping[str, Any]) -> Embedder:
         argument = name.partition(":")[2]
-        return _attempted(plugin, lambda: PluginEmbedder(plugin, make(*[argument] if argument else [], **options)))
+        return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*[argument] if argument else [], **options)))
 
     return made
 
@@ -53,29 +53,29 @@ class PluginEmbedder:
     @property
     def dimension(self) -> int:
         """The number of components of a vector."""
-        dimension = _attempted(self._plugin, lambda: self._embedder.dimension)
+        dimension = _call_plugin(self._plugin, lambda: self._embedder.dimension)
         if not isinstance(dimension, int) or dimension < 1:
             raise EmbedderError(f"{self._plugin} has the dimension {dimension!r:.80}, which is no whole number above 0")
         return dimension
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of passages: shape (len(texts), dimension); raises EmbedderError."""
-        vectors = _attempted(self._plugin, lambda: self._embedder.embed(texts))
+        vectors = _call_plugin(self._plugin, lambda: self._embedder.embed(texts))
         return self._checked(vectors, (len(texts), self.dimension))
 
     def embed_query(self, text: str) -> Embeddings:
         """The vector of a question: shape (dimension,); raises EmbedderError."""
-        vector = _attempted(self._plugin, lambda: self._embedder.embed_query(text))
+        vector = _call_plugin(self._plugin, lambda: self._embedder.embed_query(text))
         return self._checked(vector, (self.dimension,))
 
     def load(self) -> None:
         """Load what it embeds with, where it has a method for that."""
         load = getattr(self._embedder, "load", None)
         if load is not None:
-            _attempted(self._plugin, load)
+            _call_plugin(self._plugin, load)
 
     def _checked(self, given: npt.ArrayLike, shape: tuple[int, ...]) -> Embeddings:
-        vectors = _attempted(self._plugin, lambda: np.asarray(given, np.float32))
+        vectors = _call_plugin(self._plugin, lambda: np.asarray(given, np.float32))
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise EmbedderError(
                 f"{self._plugin} gave vectors of the shape {vectors.shape}, or numbers that are not finite; asked for "
@@ -84,7 +84,7 @@ class PluginEmbedder:
         return vectors
 
 
-def _attempted(plugin: Plugin, call: Callable[[], Given]) -> Given:
+def _call_plugin(plugin: Plugin, call: Callable[[], Given]) -> Given:
     """What a package's code gives; what it raises becomes an EmbedderError."""
     try:
         return call()

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RerankerError
-from ..extras import first_missing
+from ..extras import find_first_missing
 from .protocol import BATCH, INSTALL_LOCAL, TORCH_PACKAGES
-from .torch_runtime import without_bars
+from .torch_runtime import hide_progress_bars
 
 
 class CrossEncoderReranker:
@@ -48,12 +48,12 @@ class CrossEncoderReranker:
     def _model(self) -> Any:
         with self._loading:
             if self._loaded is None:
-                if (package := first_missing(TORCH_PACKAGES)) is not None:
+                if (package := find_first_missing(TORCH_PACKAGES)) is not None:
                     raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_LOCAL}")
                 from sentence_transformers import CrossEncoder
 
                 try:
-                    with without_bars():
+                    with hide_progress_bars():
                         self._loaded = CrossEncoder(self.name)
                 except (OSError, RuntimeError, ValueError, ImportError) as error:
                     raise RerankerError(f"reranker {self.name!r} cannot be loaded: {error}") from error

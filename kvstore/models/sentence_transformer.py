@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import EmbedderError
-from ..extras import first_missing
+from ..extras import find_first_missing
 from .bert_export import write_bert
 from .onnx_export import export
 from .onnx_runtime import OnnxRuntime
@@ -68,27 +68,27 @@ class SentenceTransformerEmbedder:
     @property
     def dimension(self) -> int:
         """The number of components of a vector; loads the model."""
-        return self._runtime().dimension
+        return self._get_runtime().dimension
 
     def load(self) -> None:
         """Load the model now, which its first use does otherwise; raises EmbedderError."""
-        self._runtime()
+        self._get_runtime()
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
-        return self._runtime().encode("document", texts)
+        return self._get_runtime().encode("document", texts)
 
     def embed_query(self, text: str) -> Embeddings:
         """The vector of a question: shape (dimension,); raises EmbedderError."""
-        row: Embeddings = self._runtime().encode("query", [text])[0]
+        row: Embeddings = self._get_runtime().encode("query", [text])[0]
         return row
 
     def token_vectors(self, texts: Sequence[str]) -> list[Embeddings]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
         out; torch gives them. Raises EmbedderError."""
-        return self._original().token_vectors(texts)
+        return self._load_original().token_vectors(texts)
 
-    def _runtime(self) -> Runtime:
+    def _get_runtime(self) -> Runtime:
         with self._loading:
             if self._loaded is None:
                 self._loaded = self._open()
@@ -98,17 +98,17 @@ class SentenceTransformerEmbedder:
         """The name or folder of the original; raises EmbedderError."""
         return self._model_name
 
-    def _original(self) -> TorchRuntime:
+    def _load_original(self) -> TorchRuntime:
         return TorchRuntime(self.name, self._source(), device=self._device)
 
     def _open(self) -> Runtime:
         if self._device not in (None, "cpu"):
             if self._int8:
                 raise EmbedderError(f"embedder {self.name} runs on the processor only; leave device out")
-            return self._original()
-        folder = _cache_folder(self._source(), self._int8)
-        if (package := first_missing(EXPORT_PACKAGES)) is not None:
-            return self._unexported(f"the package {package} is missing; run {INSTALL_LOCAL}")
+            return self._load_original()
+        folder = _get_cache_folder(self._source(), self._int8)
+        if (package := find_first_missing(EXPORT_PACKAGES)) is not None:
+            return self._fall_back_to_torch(f"the package {package} is missing; run {INSTALL_LOCAL}")
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)
         if sys.stderr.isatty():
@@ -121,7 +121,7 @@ class SentenceTransformerEmbedder:
         except OSError as error:
             reason = f"{folder} cannot be written ({error.strerror}); name another directory in XDG_CACHE_HOME"
         except (EmbedderError, ValueError) as error:
-            return self._unexported(str(error))
+            return self._fall_back_to_torch(str(error))
         with (
             contextlib.suppress(OSError, EmbedderError),
             tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder,
@@ -129,14 +129,14 @@ class SentenceTransformerEmbedder:
             # A BERT is exported in less than a second; tracing anew in each process takes longer than it saves.
             export(self._write_bert, Path(temporary_folder) / "model", int8=self._int8)
             return OnnxRuntime(Path(temporary_folder) / "model")
-        return self._unexported(reason)
+        return self._fall_back_to_torch(reason)
 
     def _write(self, folder: Path) -> None:
         """Export the model to ``folder``; raises EmbedderError, or OSError."""
         try:
             self._write_bert(folder)
         except EmbedderError:
-            write_traced(self._original(), folder)
+            write_traced(self._load_original(), folder)
 
     def _write_bert(self, folder: Path) -> None:
         source = Path(self._source())
@@ -144,12 +144,12 @@ class SentenceTransformerEmbedder:
             raise EmbedderError(f"{source} is the name of a model, and no folder")
         write_bert(source, folder)
 
-    def _unexported(self, reason: str) -> TorchRuntime:
+    def _fall_back_to_torch(self, reason: str) -> TorchRuntime:
         """The original where it gives the same vectors; a quantised model has none."""
         if self._int8:
             raise EmbedderError(f"embedder {self.name} cannot be made: {reason}")
         try:
-            return self._original()
+            return self._load_original()
         except EmbedderError as error:
             if str(error) == reason:
                 raise
@@ -177,11 +177,11 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
 
         return str(get_model_path())
 
-    def _original(self) -> TorchRuntime:
+    def _load_original(self) -> TorchRuntime:
         return TorchRuntime(self.name, self._source(), device=self._device, offline=True)
 
 
-def _cache_folder(model: str, int8: bool) -> Path:
+def _get_cache_folder(model: str, int8: bool) -> Path:
     """Where the export of ``model`` stands: a folder's changes when its files do, a name's is kept for good."""
     facts: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)

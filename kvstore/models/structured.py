@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InvalidAnswerError, ModelError, TokenLimitError
-from .json_schema import parsed, require, require_known
-from .token_estimate import MESSAGE, message_tokens, token_estimate
+from .json_schema import check_keywords, parsed, require
+from .token_estimate import MESSAGE, estimate_message_tokens, token_estimate
 
 if TYPE_CHECKING:
     from .llm import LanguageModel, Message
@@ -29,7 +29,7 @@ _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 _SHOWN = 2000
 
 
-def _as_it_is(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
@@ -45,15 +45,15 @@ class StructuredPrompt(Generic[Result]):
     name: str
     messages: Sequence[Message]
     schema: Mapping[str, Any]
-    check: Callable[[Any], Result] = _as_it_is
+    check: Callable[[Any], Result] = _return_unchanged
 
     def __post_init__(self) -> None:
-        require_known(self.schema)
+        check_keywords(self.schema)
 
     @property
     def tokens(self) -> int:
         """About how many tokens one request sends, the schema included."""
-        return message_tokens(self.messages) + MESSAGE + token_estimate(self.schema_text)
+        return estimate_message_tokens(self.messages) + MESSAGE + token_estimate(self.schema_text)
 
     @property
     def schema_text(self) -> str:
@@ -79,7 +79,7 @@ class StructuredModel:
 
     def affords(self, prompt: StructuredPrompt[Any]) -> bool:
         """Whether one more request stays within the limit."""
-        return self._affords(prompt.tokens)
+        return self._is_within_limit(prompt.tokens)
 
     def ask(self, prompt: StructuredPrompt[Result]) -> Result:
         """What the model answers.
@@ -87,7 +87,7 @@ class StructuredModel:
         Raises TokenLimitError where the request would go beyond the limit, InvalidAnswerError where no answer was of
         the schema, and what :meth:`LanguageModel.write` raises.
         """
-        if not self._affords(prompt.tokens):
+        if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
                 f"language model {self.model.name!r}: {self.sent:,} of {self.limit:,} tokens are sent, and the next "
                 f"request has about {prompt.tokens:,}; allow more TOKENS, or go on another time"
@@ -101,7 +101,7 @@ class StructuredModel:
             {"role": "assistant", "content": text[:_SHOWN] or "(nothing)"},
             {"role": "user", "content": f"That cannot be used: {reason}. Answer again, with JSON of the schema."},
         ]
-        if self._affords(prompt.tokens + message_tokens(retry_messages)):
+        if self._is_within_limit(prompt.tokens + estimate_message_tokens(retry_messages)):
             text, is_truncated = self._write(prompt, retry_messages)
             try:
                 return _checked(text, is_truncated, prompt)
@@ -111,7 +111,7 @@ class StructuredModel:
             f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({reason}); ask another model"
         )
 
-    def _affords(self, tokens: int) -> bool:
+    def _is_within_limit(self, tokens: int) -> bool:
         return self.limit is None or self.sent + tokens <= self.limit
 
     def _write(self, prompt: StructuredPrompt[Any], more: Sequence[Message]) -> tuple[str, bool]:
@@ -127,7 +127,9 @@ class StructuredModel:
                     *other_messages,
                 ]
             try:
-                answer = self.model.write(messages, response_format=_response_format(form, prompt), may_be_empty=True)
+                answer = self.model.write(
+                    messages, response_format=_build_response_format(form, prompt), may_be_empty=True
+                )
             except ModelError as problem:
                 if not any(status in str(problem) for status in _REFUSALS):
                     raise
@@ -135,14 +137,14 @@ class StructuredModel:
                 continue
             self._forms = self._forms[self._forms.index(form) :]
             self.calls += 1
-            self.sent += max(prompt.tokens + message_tokens(more), answer.sent_tokens)
-            self.written += max(token_estimate(answer.text + answer.reasoning), answer.written_tokens)
+            self.sent += max(prompt.tokens + estimate_message_tokens(more), answer.prompt_tokens)
+            self.written += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
             return answer.text, answer.cut
         assert first_refusal is not None  # there is a form left, and it was refused
         raise first_refusal
 
 
-def _response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
+def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
     if form == "text":
         return None
     if form == "json_object":

@@ -11,7 +11,7 @@ from typing import Generic, Self, TypeVar
 
 Result = TypeVar("Result")
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 
 
 def join_surrogates(text: str) -> str:
@@ -20,7 +20,7 @@ def join_surrogates(text: str) -> str:
     >>> join_surrogates("\\ud83d\\ude00, \\ud83d")
     '😀, �'
     """
-    if _SURROGATE.search(text) is None:
+    if _SURROGATE_PATTERN.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 #: Bytes of UTF-8 that are taken for one token. The models' own tokenizers, which nobody asks here, take 4 to 5 for
 #: English prose and about 3 for many other languages.
-BYTES_A_TOKEN = 3.5
+BYTES_PER_TOKEN = 3.5
 #: Tokens that a message costs beside its text, in the chat templates of common models.
 MESSAGE = 8
 
@@ -20,13 +20,13 @@ def token_estimate(text: str) -> int:
     >>> kvstore.token_estimate("Leave lasts twenty weeks.")
     8
     """
-    return -int(-len(text.encode()) // BYTES_A_TOKEN)
+    return -int(-len(text.encode()) // BYTES_PER_TOKEN)
 
 
-def message_tokens(messages: Iterable[Mapping[str, str]]) -> int:
+def estimate_message_tokens(messages: Iterable[Mapping[str, str]]) -> int:
     """About how many tokens the messages of a prompt are.
 
-    >>> message_tokens([{"role": "user", "content": "Leave lasts twenty weeks."}])
+    >>> estimate_message_tokens([{"role": "user", "content": "Leave lasts twenty weeks."}])
     16
     """
     return sum(MESSAGE + token_estimate(message["content"]) for message in messages)

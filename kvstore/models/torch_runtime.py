@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from ..extras import first_missing
+from ..extras import find_first_missing
 from .protocol import BATCH, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, Kind, normalised
 
 
@@ -24,9 +24,9 @@ class TorchRuntime:
 
     def __init__(self, name: str, model: str, *, device: str | None = None, offline: bool = False) -> None:
         self._name = name
-        if (package := first_missing(TORCH_PACKAGES)) is not None:
+        if (package := find_first_missing(TORCH_PACKAGES)) is not None:
             raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
-        with _hub_offline() if offline else nullcontext():
+        with _use_hub_offline() if offline else nullcontext():
             self.model = _load(name, model, device)
         # On the processor every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
         self._batch = 1 if self.model.device.type == "cpu" else BATCH
@@ -59,14 +59,14 @@ def _load(name: str, model: str, device: str | None) -> Any:
     from sentence_transformers import SentenceTransformer
 
     try:
-        with without_bars():
+        with hide_progress_bars():
             return SentenceTransformer(model, device=device)
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         raise EmbedderError(f"embedder {name}: cannot load {model!r}: {error}") from error
 
 
 @contextmanager
-def without_bars() -> Iterator[None]:
+def hide_progress_bars() -> Iterator[None]:
     """Load a model without the progress bars of transformers."""
     from transformers.utils import logging as transformers_logging
 
@@ -82,7 +82,7 @@ def without_bars() -> Iterator[None]:
 
 
 @contextmanager
-def _hub_offline() -> Iterator[None]:
+def _use_hub_offline() -> Iterator[None]:
     """Keep the model hub's library from asking the network while it is first imported and loads."""
     previous = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"

@@ -1,6 +1,6 @@
 """The tables, list items and blocks of code of a stored document that a place lies inside of.
 
-In: a document and a byte of its text. Out: the :class:`PlacedBlock` around that byte, or None where it is at a border
+In: a document and a byte of its text. Out: the :class:`BlockSpan` around that byte, or None where it is at a border
 or in prose. Text is read as far as the section goes that the byte is in, or a few thousand bytes around it where that
 is longer; plain text has paragraphs alone.
 """
@@ -12,20 +12,20 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..text.blocks import after_marker, parts
+from ..text.blocks import parts, skip_marker
 
 if TYPE_CHECKING:
     from ..structures.documents.documents import DocumentRecord, Documents, Section
 
 #: Bytes before and after a place that are read of a section longer than both.
 _AROUND = 4000
-_FENCE = re.compile(rb"^[ >]*(`{3,}|~{3,})", re.MULTILINE)
+_FENCE_PATTERN = re.compile(rb"^[ >]*(`{3,}|~{3,})", re.MULTILINE)
 #: What a line begins with in a text that has blocks at all.
-_OPENS = re.compile(r"^[ \t>]*(?:[-*+|]|\d{1,9}[.)]|```|~~~)|^(?: {4}|\t)", re.MULTILINE)
+_BLOCK_START_PATTERN = re.compile(r"^[ \t>]*(?:[-*+|]|\d{1,9}[.)]|```|~~~)|^(?: {4}|\t)", re.MULTILINE)
 _KINDS = frozenset(("table", "item", "code"))
 
 
-class PlacedBlock(NamedTuple):
+class BlockSpan(NamedTuple):
     """Bytes ``start`` to ``end`` of a document's text; ``before`` is where what stands before the block ends, ``after``
     where what stands behind it begins."""
 
@@ -35,32 +35,32 @@ class PlacedBlock(NamedTuple):
     after: int
 
 
-class BlockBorders:
+class BlockFinder:
     """The blocks of documents in one state; what was read for one place is kept for the next."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._read: dict[tuple[int, int, int], list[PlacedBlock]] = {}
+        self._read: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
-    def around(self, record: DocumentRecord, outline: Sequence[Section], at: int) -> PlacedBlock | None:
+    def around(self, record: DocumentRecord, outline: Sequence[Section], at: int) -> BlockSpan | None:
         """The block that byte ``at`` of a document is inside of: neither where it begins nor where it ends."""
         section_index = bisect_right(outline, at, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0
         end = outline[section_index].start if section_index < len(outline) else record.size
         if end - start > 4 * _AROUND:
-            start, end = self._nearby(record.id, start, end, at)
+            start, end = self._narrow_range(record.id, start, end, at)
         if (record.id, start, end) not in self._read:
             self._read[record.id, start, end] = self._blocks(record.id, start, end)
         blocks = self._read[record.id, start, end]
         return next((block for block in blocks if block.start < at < block.end), None)
 
-    def _nearby(self, document: int, start: int, end: int, at: int) -> tuple[int, int]:
+    def _narrow_range(self, document: int, start: int, end: int, at: int) -> tuple[int, int]:
         """Where to read of a long section: from a blank line, outside of code."""
         text = self._documents.text(document)
         blank_line_before = text.rfind(b"\n\n", start, max(start, at - _AROUND)) + 2
         if blank_line_before > start + 1:
             fence, fence_start = b"", start
-            for match in _FENCE.finditer(text, start, blank_line_before):
+            for match in _FENCE_PATTERN.finditer(text, start, blank_line_before):
                 if not fence:
                     fence, fence_start = match[1], match.start()
                 elif match[1].startswith(fence):
@@ -69,15 +69,15 @@ class BlockBorders:
         blank_line_after = text.find(b"\n\n", at + _AROUND, end)
         return start, end if blank_line_after < 0 else blank_line_after
 
-    def _blocks(self, document: int, start: int, end: int) -> list[PlacedBlock]:
+    def _blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
         text = self._documents.text_slice(document, start, end)
-        if _OPENS.search(text) is None:
+        if _BLOCK_START_PATTERN.search(text) is None:
             return []
         spans: list[tuple[int, int]] = []
         previous_kind = ""
         for part in parts(text):
             continues_item = (
-                part.kind == previous_kind == "item" and after_marker(text, part.start, part.end) == part.start
+                part.kind == previous_kind == "item" and skip_marker(text, part.start, part.end) == part.start
             )
             if continues_item:  # another paragraph of the same item
                 spans[-1] = (spans[-1][0], part.end)
@@ -86,10 +86,10 @@ class BlockBorders:
             previous_kind = part.kind
         return [self._placed(text, first, last, start) for first, last in spans]
 
-    def _placed(self, text: str, first: int, last: int, start: int) -> PlacedBlock:
+    def _placed(self, text: str, first: int, last: int, start: int) -> BlockSpan:
         """A block at some characters of a text that begins at byte ``start``."""
         outer_chars = len(text[:first].rstrip()), len(text) - len(text[last:].lstrip())
         block_start, block_end, previous_end, next_start = (
             start + len(text[:char_offset].encode()) for char_offset in (first, last, *outer_chars)
         )
-        return PlacedBlock(block_start, block_end, previous_end, next_start)
+        return BlockSpan(block_start, block_end, previous_end, next_start)

@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from ..structures.ranking import in_order
 from ..structures.state import State
-from ..text.blocks import after_marker, parts, summary_sentence
-from ..text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from ..text.blocks import format_summary_sentence, parts, skip_marker
+from ..text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
 from ..text.sentences import sentences
-from ..text.words import token_count
+from ..text.words import count_text_tokens
 from .evidence import TextSpan
 
 #: How often a word counts that the question has.
 _ASKED = 2.0
 #: Fewer words say nothing.
-_FEWEST = 2
+_MIN_WORDS = 2
 
 
 class CoverSentence(NamedTuple):
@@ -41,7 +41,7 @@ class CoverSentence(NamedTuple):
         return TextSpan(view.documents.key_of(self.document), view.chunks.get(self.chunk).ordinal, self.start, self.end)
 
 
-def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
+def collect_cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
     """The sentences of chunks, by document key and place; headings, tables and code have none."""
     candidates = []
     chunks = in_order(view, chunks)
@@ -51,39 +51,39 @@ def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
         if document not in formats:
             formats[document] = "text" if view.documents.get(document).format == "text" else "markdown"
         text = view.documents.text_slice(document, record.start, record.end)
-        for start, end, text_shown, words in told_sentences(text, formats[document]):
+        for start, end, text_shown, words in list_content_sentences(text, formats[document]):
             candidates.append(
                 CoverSentence(document, chunk, record.start + start, record.start + end, text_shown, words)
             )
     return candidates
 
 
-def told_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
+def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
     """The sentences of the paragraphs and list items of a text: their bytes, how they read, and what they may add."""
     is_ascii = text.isascii()
     for part in parts(text, format):
         if part.kind not in ("prose", "item"):
             continue
-        content_start = after_marker(text, part.start, part.end)
+        content_start = skip_marker(text, part.start, part.end)
         for first, last in sentences(text[content_start : part.end]):
             begin, stop = content_start + first, content_start + last
-            text_shown = summary_sentence(text[begin:stop])
-            words = sentence_words(text_shown)
-            if words.length >= _FEWEST:
+            text_shown = format_summary_sentence(text[begin:stop])
+            words = extract_sentence_words(text_shown)
+            if words.length >= _MIN_WORDS:
                 start, length = (
                     (begin, stop - begin) if is_ascii else (len(text[:begin].encode()), len(text[begin:stop].encode()))
                 )
                 yield start, start + length, text_shown, words
 
 
-def sentence_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()) -> dict[str, float]:
+def compute_word_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()) -> dict[str, float]:
     """What the words of some sentences weigh: the rarer in their chunks the more; those that are ``asked`` for (as
-    :func:`words_asked` gives them) count double."""
+    :func:`extract_question_words` gives them) count double."""
     chunks: dict[int, set[str]] = {}
     for sentence in found:
         chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
     chunk_counts = Counter(word for words in chunks.values() for word in words)
-    weights = cover_weights((sentence.words for sentence in found), chunk_counts, len(chunks))
+    weights = compute_cover_weights((sentence.words for sentence in found), chunk_counts, len(chunks))
     return weights | {word: _ASKED * weights[word] for word in asked if word in weights}
 
 
@@ -98,19 +98,19 @@ def cover(
     """The sentences that together have most of what all of them are about, in the order given, within ``tokens``.
 
     ``asked`` are words of the question that count double; ``weights``, where given, are what words weigh
-    (:func:`sentence_weights`). Of one document at most ``most_of_one`` sentences are taken.
+    (:func:`compute_word_weights`). Of one document at most ``most_of_one`` sentences are taken.
     """
     chosen = greedy_cover(
         [sentence.words for sentence in found],
-        sentence_weights(found, asked) if weights is None else weights,
+        compute_word_weights(found, asked) if weights is None else weights,
         tokens,
-        sizes=[token_count(sentence.text) for sentence in found],
+        sizes=[count_text_tokens(sentence.text) for sentence in found],
         owners=[sentence.document for sentence in found] if most_of_one is not None else (),
         most_of_one=most_of_one,
     )
     return [found[index] for index in sorted(chosen)]
 
 
-def words_asked(question: str) -> frozenset[str]:
+def extract_question_words(question: str) -> frozenset[str]:
     """The words of a question that count in a cover."""
-    return frozenset(sentence_words(question).words)
+    return frozenset(extract_sentence_words(question).words)

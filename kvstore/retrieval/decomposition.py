@@ -18,8 +18,10 @@ from .recognition import Seed
 _JOINED = re.compile(
     r"[\W_]*\b(?P<word>or|and)\b(?:\s+(?:the|a|an|is|was|does|did|do|films?|movies?|songs?))*[\W_]*", re.I
 )
-_YES_OR_NO = re.compile(r"\W*(?:are|is|am|did|do|does|were|was|have|has|had|can|could|will|would)\b", re.IGNORECASE)
-_OF_BOTH = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
+_YES_NO_PATTERN = re.compile(
+    r"\W*(?:are|is|am|did|do|does|were|was|have|has|had|can|could|will|would)\b", re.IGNORECASE
+)
+_BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     """The parts of a question in which some entities were recognised."""
     data = question.encode()
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
-    asks_of_both = _YES_OR_NO.match(question) or _OF_BOTH.search(question)
+    asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
     compared_keys: list[str] = []
     remainder_parts: list[bytes] = []
     last_end, last_key = 0, None

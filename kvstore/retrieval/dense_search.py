@@ -18,7 +18,8 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class Nearest(ReadRequest[tuple[Ranking, str]]):
-    """The ``top`` chunks nearest to a unit vector, best first, and how they were found; see :func:`nearest_chunks`."""
+    """The ``top`` chunks nearest to a unit vector, best first, and how they were found; see
+    :func:`find_nearest_chunks`."""
 
     vector: Matrix
     top: int
@@ -26,9 +27,9 @@ class Nearest(ReadRequest[tuple[Ranking, str]]):
     exact: bool = False
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
-        from ..structures.indexes.vector_search import nearest_chunks
+        from ..structures.indexes.vector_search import find_nearest_chunks
 
-        return nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
+        return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
     def placed(self, answer: tuple[Ranking, str]) -> Iterable[int]:
         return (chunk for chunk, _ in answer[0])
@@ -42,10 +43,10 @@ class Cosines(ReadRequest[npt.NDArray[np.float32]]):
     vector: Matrix
 
     def fetch(self, state: State) -> npt.NDArray[np.float32]:
-        return cosines_of(state, self.chunks, self.vector)
+        return compute_cosines(state, self.chunks, self.vector)
 
 
-def cosines_of(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
+def compute_cosines(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
     """The cosines of some chunks that a state has with a unit vector; vectors are read that are not in memory."""
     vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.held
     if vector_cache is None:
@@ -63,7 +64,7 @@ def _read(state: State, chunks: Ids) -> Matrix:
     return state.vectors.gather(state.chunks.vector_places(chunks.tolist()))
 
 
-def nearest_to(query: Query, top: int, *, exact: bool = False) -> Nearest:
+def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> Nearest:
     """What asks for the ``top`` chunks nearest to a question; embeds it."""
     return Nearest(query.vector, top, query.allowed, exact)
 
@@ -71,7 +72,7 @@ def nearest_to(query: Query, top: int, *, exact: bool = False) -> Nearest:
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
     """The ``top`` chunks nearest to the question, best first; ``exact`` compares all, whether or not there is an
     index."""
-    request = nearest_to(query, top, exact=exact)
+    request = build_nearest_request(query, top, exact=exact)
     with query.trace.step("vector search") as step:
         ranking, step.detail = query.reading.fetch(request)
         step.count = len(ranking)

@@ -25,7 +25,7 @@ _HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INT
 _RELATIVE_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 
-class NumberedChunk:
+class ChunkReference:
     """A place in a document that names its chunk by ``ordinal``, the chunk's number in the document."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class NumberedChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class TextSpan(NumberedChunk):
+class TextSpan(ChunkReference):
     """A place of stored text: the key of its document, the ``ordinal`` of the chunk that it is of or begins in (its
     number in the document, from 0), and its bytes, ``start`` to ``end``, in the stored text.
 
@@ -58,7 +58,7 @@ class TextSpan(NumberedChunk):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit(NumberedChunk):
+class Hit(ChunkReference):
     """Something found: ``document`` is its document's key, ``ordinal`` its number in the document, from 0, ``start`` to
     ``end`` its bytes in the stored text. ``chunk`` is the deprecated name of ``ordinal``; it is removed in kvstore 0.5.
 
@@ -153,7 +153,7 @@ class Evidence(Columnar):
         summary = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
         return table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         rows = [[*(getattr(hit, name) for name in _HIT_FIELDS), hit.ordinal] for hit in self.hits]
         return (*_HIT_FIELDS, "chunk"), rows, (*_HIT_TYPES, "INTEGER")
 
@@ -237,7 +237,7 @@ class Relative:
 class Relatives(Columnar, list[Relative]):
     """Relatives as EXPAND gives them; a notebook draws them as trees."""
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         return ("entity", "tree", "level", "relative", "via", "text"), [*map(astuple, self)], _RELATIVE_TYPES
 
     def _repr_html_(self) -> str:

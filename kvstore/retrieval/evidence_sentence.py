@@ -14,18 +14,18 @@ from ..structures.state import State
 from ..text.blocks import plain
 
 
-def best_assertions(view: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
+def select_best_assertions(view: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
     """The surest assertion of each of some edges that must exist; the first in order of document key and place among
     equals."""
-    return {edge: _surest(view, assertions) for edge, assertions in view.forest.assertions_of(edges).items()}
+    return {edge: _select_surest(view, assertions) for edge, assertions in view.forest.get_assertions(edges).items()}
 
 
-def _surest(view: State, assertions: Sequence[Assertion]) -> Assertion:
+def _select_surest(view: State, assertions: Sequence[Assertion]) -> Assertion:
     max_confidence = max(assertion.confidence for assertion in assertions)
     surest = [assertion for assertion in assertions if assertion.confidence == max_confidence]
     if len(surest) == 1:  # then no document's key is read
         return surest[0]
-    keys = view.documents.keys_of(one.document for one in surest if one.document != USER)
+    keys = view.documents.get_keys(one.document for one in surest if one.document != USER)
     return min(surest, key=lambda one: ("" if one.document == USER else keys[one.document], one.start))
 
 

@@ -15,9 +15,9 @@ from itertools import islice
 from ..errors import InputError
 from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
 from ..structures.state import State
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 from .evidence import Relative
-from .evidence_sentence import best_assertions, evidence_sentence
+from .evidence_sentence import evidence_sentence, select_best_assertions
 from .ordered_addresses import AbstractAddress, ordered_addresses, tree_names
 
 DIRECTIONS = ("up", "down", "both")
@@ -34,7 +34,7 @@ def expand(view: State, name: str, *, direction: str, depth: int, tree: str | No
     if tree is not None and view.forest.tree(tree) is None and view.documents.identify(tree) is None:
         known_trees = ", ".join(name for _, name in islice(view.forest.trees(), 5)) or "none"
         raise InputError(f"there is no tree {tree!r}; trees are {known_trees}, and every document is one under its key")
-    key = entity_key(name)
+    key = to_entity_key(name)
     identity = view.resolve(key) if key else None
     if identity is None:
         return []
@@ -49,9 +49,11 @@ def expand(view: State, name: str, *, direction: str, depth: int, tree: str | No
         for is_wanted, up in ((go_up, True), (go_down, False)):
             if is_wanted:
                 steps, has_more = _steps(view.forest, nodes, up, depth, limit - len(rows))
-                rows += _forest_relatives(view, display_name, tree_name, dict.fromkeys(nodes, display_name), steps, up)
+                rows += _iter_forest_relatives(
+                    view, display_name, tree_name, dict.fromkeys(nodes, display_name), steps, up
+                )
                 is_truncated = is_truncated or has_more
-    for row in _abstract_relatives(view, abstracts, display_name, go_up, go_down, depth, tree):
+    for row in _iter_abstract_relatives(view, abstracts, display_name, go_up, go_down, depth, tree):
         if len(rows) >= limit:
             is_truncated = True
             break
@@ -105,7 +107,7 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
     return [step for step in steps if step in selected], True
 
 
-def _forest_relatives(
+def _iter_forest_relatives(
     view: State, shown: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
 ) -> Iterator[Relative]:
     """The rows of some steps; ``names`` are those of the nodes they begin at."""
@@ -114,14 +116,14 @@ def _forest_relatives(
     records = view.entities.get_many([forest.node(node).entity for node in new_nodes])
     names |= {node: record.name for node, record in zip(new_nodes, records, strict=True)}
     edges = [(step.via, step.node) if up else (step.node, step.via) for step in steps]
-    assertions = best_assertions(view, edges)
+    assertions = select_best_assertions(view, edges)
     for step, (child, parent) in zip(steps, edges, strict=True):
         text = evidence_sentence(view, assertions[child, parent], (names[child], names[parent]))
         level = -step.distance if up else step.distance
         yield Relative(shown, tree, level, names[step.node], names[step.via], text)
 
 
-def _abstract_relatives(
+def _iter_abstract_relatives(
     view: State, places: list[AbstractAddress], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
 ) -> Iterator[Relative]:
     """The abstract tree around the best places of the entity, a few documents' at most."""
@@ -161,4 +163,4 @@ def label(view: State, abstract: int) -> str:
     record = view.abstracts.get(abstract)
     document = view.documents.get(record.document)
     title = view.abstracts.heading(record) or document.title or document.key
-    return f"{title} [{document.abstract_ordinal(abstract)}]"
+    return f"{title} [{document.get_abstract_ordinal(abstract)}]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..text.words import token_count
+from ..text.words import count_text_tokens
 from .evidence import Evidence, Hit
 from .query import Query, Strategy
 
@@ -23,10 +23,10 @@ def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     num_missing = query.top - len(evidence.hits)
     tokens_left = None
     if query.within is not None:
-        tokens_left = query.within - sum(token_count(hit.text) for hit in evidence.hits)
+        tokens_left = query.within - sum(count_text_tokens(hit.text) for hit in evidence.hits)
     if num_missing <= 0 or (tokens_left is not None and tokens_left < 1):
         return evidence
-    shown_chunks = _chunks_of(evidence.hits)
+    shown_chunks = _collect_chunks(evidence.hits)
     with query.trace.step("fill") as step:
         # Of so many chunks, enough are others.
         filler_query = replace(
@@ -45,11 +45,11 @@ def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
         hits.append(replace(hit, rank=rank, score=score, path=f"fill: {filler.name}, {hit.path}"))
     segments = list(evidence.segments)
     if segments:
-        segment_chunks = _chunks_of(segments)
+        segment_chunks = _collect_chunks(segments)
         segments += [hit for hit in hits[len(evidence.hits) :] if (hit.document, hit.ordinal) not in segment_chunks]
     return replace(evidence, hits=hits, segments=segments)
 
 
-def _chunks_of(hits: Sequence[Hit]) -> set[tuple[str, int]]:
+def _collect_chunks(hits: Sequence[Hit]) -> set[tuple[str, int]]:
     """The chunks that hits show: not those of which a summary or a report has only been made."""
     return {(span.document, span.ordinal) for hit in hits if hit.kind in ("chunk", "segment") for span in hit.spans}

@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..text.words import token_count
+from ..text.words import count_text_tokens
 from .evidence import Hit, HitKind, TextSpan
-from .passage_reading import ChunkPassage
+from .passage_reading import LoadedChunk
 
 if TYPE_CHECKING:
     from ..structures.ranking import Ranking
     from .segments import Segment
 
 #: Why a chunk is there: one text for all, or by the chunk's id, or told of its passage.
-Why = str | Mapping[int, str] | Callable[[ChunkPassage], str]
+Why = str | Mapping[int, str] | Callable[[LoadedChunk], str]
 
 
-class FoundHits(NamedTuple):
+class RankedHits(NamedTuple):
     """Hits, best first, and of each the id of its best chunk."""
 
     hits: list[Hit]
     best: list[int]
 
 
-def chunk_hits(
-    passages: Callable[[Sequence[int]], list[ChunkPassage]], ranking: Ranking, paths: Why, top: int, within: int | None
-) -> FoundHits:
+def build_chunk_hits(
+    passages: Callable[[Sequence[int]], list[LoadedChunk]], ranking: Ranking, paths: Why, top: int, within: int | None
+) -> RankedHits:
     """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out. As many passages
     are asked for at once as there are places left."""
     hits: list[Hit] = []
@@ -41,29 +41,29 @@ def chunk_hits(
         num_read += len(batch)
         for passage, (chunk, score) in zip(passages([chunk for chunk, _ in batch]), batch, strict=True):
             if within is not None:
-                size = token_count(passage.text)
+                size = count_text_tokens(passage.text)
                 if size > within:
                     continue
                 within -= size
-            hits.append(_chunk_hit(len(hits) + 1, score, passage, _path(paths, passage)))
+            hits.append(_build_chunk_hit(len(hits) + 1, score, passage, _path(paths, passage)))
             chunk_ids.append(chunk)
-    return FoundHits(hits, chunk_ids)
+    return RankedHits(hits, chunk_ids)
 
 
-def _chunk_hit(rank: int, score: float, passage: ChunkPassage, path: str) -> Hit:
+def _build_chunk_hit(rank: int, score: float, passage: LoadedChunk, path: str) -> Hit:
     stored, document = passage.record, passage.document
     heading = " > ".join(passage.headings)
     fields = (document.key, stored.ordinal, passage.text, path, stored.start, stored.end, heading)
     return Hit(rank, score, *fields, document.title)
 
 
-def segment_hits(passages: Sequence[ChunkPassage], found: Sequence[Segment], paths: Why) -> FoundHits:
+def build_segment_hits(passages: Sequence[LoadedChunk], found: Sequence[Segment], paths: Why) -> RankedHits:
     """Segments as hits, in their order, ``passages`` being those of their best chunks; a segment that is one whole
     chunk is that chunk."""
     hits = []
     for rank, (segment, passage) in enumerate(zip(found, passages, strict=True), 1):
         record, chunks = segment.record, segment.chunks
-        heading = " > ".join(passage.headings_of(chunks[0].section))
+        heading = " > ".join(passage.list_headings(chunks[0].section))
         path, kind = _path(paths, passage), _kind(segment)
         if kind == "segment":
             chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
@@ -74,14 +74,14 @@ def segment_hits(passages: Sequence[ChunkPassage], found: Sequence[Segment], pat
         )
         fields = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
         hits.append(Hit(rank, segment.score, *fields, kind, spans))
-    return FoundHits(hits, [segment.best for segment in found])
+    return RankedHits(hits, [segment.best for segment in found])
 
 
 def _kind(segment: Segment) -> HitKind:
-    return "chunk" if segment.whole_chunk else "segment"
+    return "chunk" if segment.is_whole_chunk else "segment"
 
 
-def _path(paths: Why, passage: ChunkPassage) -> str:
+def _path(paths: Why, passage: LoadedChunk) -> str:
     if isinstance(paths, str):
         return paths
     return paths.get(passage.chunk, "") if isinstance(paths, Mapping) else paths(passage)

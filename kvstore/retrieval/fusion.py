@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..structures.ranking import Placed, Ranking, best, shared_ranks
+from ..structures.ranking import Placed, Ranking, assign_ranks, best
 
 
 def fuse(view: Placed, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
@@ -15,7 +15,7 @@ def fuse(view: Placed, rankings: Sequence[tuple[str, Ranking]], constant: float)
     scores: dict[int, float] = {}
     paths: dict[int, list[str]] = {}
     for name, ranking in rankings:
-        for chunk, rank in shared_ranks(ranking):
+        for chunk, rank in assign_ranks(ranking):
             scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
             paths.setdefault(chunk, []).append(f"{name} #{rank}")
     order = best(view, list(scores), np.array(list(scores.values())), len(scores))

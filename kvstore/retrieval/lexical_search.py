@@ -16,7 +16,7 @@ from ..structures.documents.allowed import Allowed
 from ..structures.postings import damaged
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
-from ..text.words import content_terms, joined_parts, segments, stemmer, technical_tokens
+from ..text.words import find_technical_tokens, list_content_terms, segments, split_underscores, stemmer
 
 #: How soon repeating a word stops counting, and how much long chunks are held back.
 K1 = 1.2
@@ -29,7 +29,7 @@ _LONG = 512
 Scores = npt.NDArray[np.float64]
 
 
-def term_rarity(chunks: int, containing: int) -> float:
+def compute_term_rarity(chunks: int, containing: int) -> float:
     """How much a term says that ``containing`` of all ``chunks`` have (idf, never negative)."""
     return math.log(1 + (chunks - containing + 0.5) / (containing + 0.5))
 
@@ -47,16 +47,16 @@ class QuestionWords(NamedTuple):
         return list(dict.fromkeys((*self.terms, *parts)))
 
 
-def question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
+def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
     """The words and technical tokens of a question, as terms."""
-    compounds = [(stem(word), list(map(stem, parts))) for word in segments(text) if (parts := joined_parts(word))]
-    return QuestionWords([*technical_tokens(text), *content_terms(text, stem)], compounds)
+    compounds = [(stem(word), list(map(stem, parts))) for word in segments(text) if (parts := split_underscores(word))]
+    return QuestionWords([*find_technical_tokens(text), *list_content_terms(text, stem)], compounds)
 
 
 def question_terms(view: State, text: str) -> list[str]:
     """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
     that no chunk has as a whole."""
-    found = question_words(text, stemmer(view.settings.stemmer))
+    found = parse_question_words(text, stemmer(view.settings.stemmer))
     return found.looked_up(view.postings.counts([compound for compound, _ in found.joined]))
 
 
@@ -74,16 +74,18 @@ def weighed(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
     """The weights of some terms, by how many chunks have each."""
-    rarities = {term: term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
+    rarities = {term: compute_term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
-def term_weights(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
+def get_term_weights(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
     """The weights of some terms in a store."""
     return weighed(view.counters, terms, view.postings.counts(terms), k1, b)
 
 
-def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed | None = None) -> tuple[Ids, Scores]:
+def find_best_by_words(
+    view: State, weights: TermWeights, top: int, allowed: Allowed | None = None
+) -> tuple[Ids, Scores]:
     """The ``top`` chunks by BM25 of those that may answer, with all that tie with the last of them: ids, ascending, and
     scores. Chunks without any of the terms are left out.
 
@@ -91,7 +93,7 @@ def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed 
     blocks of the further ones are read that chunks so far may lie in (MaxScore, see :mod:`kvstore_cext.word_scores`).
     """
     search = WordScores(weights.k1, weights.b, weights.average, top, None if allowed is None else allowed.groups)
-    terms = _rarest_first(weights)
+    terms = _sort_rarest_first(weights)
     sizes = view.postings.sizes(terms)
     block_lists = [
         view.postings.blocks(term) if size.blocks <= _LONG else None for term, size in zip(terms, sizes, strict=True)
@@ -108,41 +110,41 @@ def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed 
             if blocks is None and search.takes(bound + remaining_bound):
                 blocks = view.postings.blocks(term)
             elif blocks is None:
-                blocks = view.postings.blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
+                blocks = view.postings.get_blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
             search.add(weights.rarities[term], blocks, bound, remaining_bound)
-        return _arrays(search)
+        return _to_arrays(search)
     except ValueError as error:
         raise damaged(error) from error
 
 
-def scores_by_words(view: State, weights: TermWeights, chunks: Ids) -> Scores:
+def score_by_weights(view: State, weights: TermWeights, chunks: Ids) -> Scores:
     """The BM25 scores of some chunks, each once, in their order; 0 for those without any of the terms."""
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
     search = WordScores(weights.k1, weights.b, weights.average, 1)
-    terms = _rarest_first(weights)
+    terms = _sort_rarest_first(weights)
     try:
         search.score_only(ascending)
         for term, size in zip(terms, view.postings.sizes(terms), strict=True):
             weight = weights.rarities[term]
-            search.add(weight, view.postings.blocks_around(term, ascending, size), search.bound_of_any(weight), 0.0)
+            search.add(weight, view.postings.get_blocks_around(term, ascending, size), search.bound_of_any(weight), 0.0)
         scores = np.empty(len(chunks))
-        scores[order] = _arrays(search)[1]
+        scores[order] = _to_arrays(search)[1]
         return scores
     except ValueError as error:
         raise damaged(error) from error
 
 
-def _rarest_first(weights: TermWeights) -> list[str]:
+def _sort_rarest_first(weights: TermWeights) -> list[str]:
     """Terms in the order in which a score is added up, so that it is the same bits whoever adds it up."""
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 
-def _arrays(search: WordScores) -> tuple[Ids, Scores]:
+def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
     chunks, scores = search.best()
     return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
 
 
-def word_scores_of(view: State, terms: Sequence[str], chunks: Ids) -> Scores:
+def score_by_terms(view: State, terms: Sequence[str], chunks: Ids) -> Scores:
     """The BM25 scores of some chunks by some terms, 0 for those without any of them."""
-    return scores_by_words(view, term_weights(view, terms), chunks)
+    return score_by_weights(view, get_term_weights(view, terms), chunks)

@@ -21,22 +21,22 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 def ordered_addresses(view: State, identity: Identity, most: int) -> tuple[list[int], list[AbstractAddress]]:
     """Nodes and abstracts of an entity; of more than ``most`` those that come first, at least so many together."""
-    targets = list(map(addresses.split, view.addresses_with_ties(identity, most).tolist()))
+    targets = list(map(addresses.split, view.find_addresses_with_ties(identity, most).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE]
     ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE]
     records = view.abstracts.get_many(target for _, target in ranked_abstracts)
     found = [(rank, target, record) for (rank, target), record in zip(ranked_abstracts, records, strict=True)]
-    keys = view.documents.keys_of(record.document for record in records)
-    return nodes_in_order(view, nodes), sorted(found, key=lambda place: _order(place, keys))
+    keys = view.documents.get_keys(record.document for record in records)
+    return sort_nodes(view, nodes), sorted(found, key=lambda place: _order(place, keys))
 
 
-def nodes_in_order(view: State, nodes: Iterable[int]) -> list[int]:
+def sort_nodes(view: State, nodes: Iterable[int]) -> list[int]:
     """Nodes of the forest by the names of their trees, then by their own."""
     node_list = list(nodes)
     if len(node_list) < 2:
         return node_list
     trees = tree_names(view, node_list)
-    keys = view.forest.keys_of(node_list)
+    keys = view.forest.get_keys(node_list)
     return sorted(node_list, key=lambda node: (trees[node], keys[node]))
 
 

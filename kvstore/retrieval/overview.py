@@ -11,63 +11,67 @@ import re
 
 from ..text.words import FUNCTION_WORDS, segments, stemmer
 
-_STEM = stemmer("english")
+_stem = stemmer("english")
 
 
-def _stems(words: str) -> frozenset[str]:
-    return frozenset(map(_STEM, words.split()))
+def _stem_words(words: str) -> frozenset[str]:
+    return frozenset(map(_stem, words.split()))
 
 
 #: What asks for a summary by itself.
-_SUMMARIES = _stems("summarize summarise summary sum overview outline recap gist synopsis digest tldr plot storyline")
+_SUMMARY_STEMS = _stem_words(
+    "summarize summarise summary sum overview outline recap gist synopsis digest tldr plot storyline"
+)
 #: What a whole has several of: asked for without saying which, they are asked for all together.
-_POINTS = _stems(
+_POINTS = _stem_words(
     "topic theme subject issue point idea takeaway highlight message conclusion decision outcome content insight "
     "agenda discussion argument finding event"
 )
 #: What a whole is called.
-_WHOLES = _stems(
+_DOCUMENT_STEMS = _stem_words(
     "document text meeting story article paper report book novel chapter page file note transcript conversation chat "
     "talk speech interview session call lecture podcast letter mail email thread log corpus collection store database "
     "library archive data dataset material source handbook manual guide documentation wiki readme"
 )
 #: What says how much of it, or how long the answer is to be.
-_MEASURES = _stems(
+_MEASURE_STEMS = _stem_words(
     "whole entire overall general main major key chief central principal important essential complete full total brief "
     "briefly short shortly quick quickly concise concisely broad broadly rough roughly high level sentence word "
     "paragraph bullet list everything paraphrase"
 )
 #: What a question asks with.
-_ASKING = _stems(
+_ASKING = _stem_words(
     "give make write provide tell describe explain present show get need want read know please discuss talk mention "
     "address cover say happen learn tackle treat concern deal raise touch"
 )
-_SPOKEN = _stems("discuss talk mention address cover raise tackle")
-_SHOWN = _stems("describe explain present")
-_SHORT_FORM = re.compile(r"\btl;? ?dr\b", re.IGNORECASE)
+_SPOKEN = _stem_words("discuss talk mention address cover raise tackle")
+_SHOWN = _stem_words("describe explain present")
+_TLDR_PATTERN = re.compile(r"\btl;? ?dr\b", re.IGNORECASE)
 #: What asks for the meaning of a word.
-_MEANING = re.compile(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
-_ABOUT = re.compile(
+_DEFINITION_PATTERN = re.compile(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
+_ABOUT_PATTERN = re.compile(
     r"\b(?:what|tell me what)\b.{0,40}\babout\s*\??\s*\Z|\btell (?:me|us) (?:all )?about\b", re.IGNORECASE
 )
 
 
-def asks_overview(question: str) -> bool:
+def is_overview_question(question: str) -> bool:
     """Whether a question asks for an overview of a whole.
 
-    >>> [asks_overview(text) for text in ("Summarize the whole meeting.", "What are these documents about?")]
+    >>> [is_overview_question(text) for text in ("Summarize the whole meeting.", "What are these documents about?")]
     [True, True]
-    >>> [asks_overview(text) for text in ("Summarize the talk about the budget.", "What is leave?")]
+    >>> [is_overview_question(text) for text in ("Summarize the talk about the budget.", "What is leave?")]
     [False, False]
     """
-    if _SHORT_FORM.search(question):
+    if _TLDR_PATTERN.search(question):
         return True
     words = (word for word in segments(question) if len(word) > 1 and not word.isdecimal())
-    stems = {_STEM(word) for word in words if word not in FUNCTION_WORDS}
-    if _MEANING.match(question) or stems - (_SUMMARIES | _POINTS | _WHOLES | _MEASURES | _ASKING):
+    stems = {_stem(word) for word in words if word not in FUNCTION_WORDS}
+    if _DEFINITION_PATTERN.match(question) or stems - (
+        _SUMMARY_STEMS | _POINTS | _DOCUMENT_STEMS | _MEASURE_STEMS | _ASKING
+    ):
         return False
-    if stems & _SUMMARIES:
+    if stems & _SUMMARY_STEMS:
         return True
-    if stems & _POINTS and stems & (_WHOLES | _MEASURES | _SPOKEN):
+    if stems & _POINTS and stems & (_DOCUMENT_STEMS | _MEASURE_STEMS | _SPOKEN):
         return True
-    return bool(stems & _WHOLES and (_ABOUT.search(question) or stems & _SHOWN))
+    return bool(stems & _DOCUMENT_STEMS and (_ABOUT_PATTERN.search(question) or stems & _SHOWN))

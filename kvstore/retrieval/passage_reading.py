@@ -1,6 +1,6 @@
 """Passages: chunks as they are read, with their texts, places and headings, and the summary above them.
 
-In: ids of chunks that a state has. Out: a :class:`ChunkPassage` each. Records, keys and outlines of documents are read
+In: ids of chunks that a state has. Out: a :class:`LoadedChunk` each. Records, keys and outlines of documents are read
 once for all chunks asked for together; a text is decoded when it is looked at.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..structures.documents.chunks import GROUP, ChunkRecord
-from ..structures.documents.documents import DocumentRecord, Section, heading_path
+from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 from ..structures.reading import ReadRequest
 from .evidence import AbstractNote
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..structures.state import State
 
 
-class ChunkPassage:
+class LoadedChunk:
     """One chunk: its id, its record and that of its document."""
 
     __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
@@ -44,11 +44,11 @@ class ChunkPassage:
     @property
     def headings(self) -> list[str]:
         """The headings around it, outermost first."""
-        return self.headings_of(self.record.section)
+        return self.list_headings(self.record.section)
 
-    def headings_of(self, section: int) -> list[str]:
+    def list_headings(self, section: int) -> list[str]:
         """The headings around a section of its document, outermost first; none for -1."""
-        return heading_path(self._outline, section)
+        return build_heading_path(self._outline, section)
 
     @property
     def begun(self) -> Iterable[str]:
@@ -60,9 +60,9 @@ class ChunkPassage:
                 yield section.title
 
     @staticmethod
-    def notes(passages: Sequence[ChunkPassage]) -> list[AbstractNote]:
+    def notes(passages: Sequence[LoadedChunk]) -> list[AbstractNote]:
         """The leaf abstracts above some passages, each once, in order of the passages."""
-        first_passages: dict[int, ChunkPassage] = {}
+        first_passages: dict[int, LoadedChunk] = {}
         for passage in passages:
             first_passages.setdefault(passage.chunk // GROUP, passage)
         if not first_passages:
@@ -70,26 +70,26 @@ class ChunkPassage:
         abstracts = passages[0]._state.abstracts
         return [
             AbstractNote(
-                passage.document.abstract_ordinal(leaf), passage.document.key, record.level, abstracts.text(record)
+                passage.document.get_abstract_ordinal(leaf), passage.document.key, record.level, abstracts.text(record)
             )
             for (leaf, passage), record in zip(first_passages.items(), abstracts.get_many(first_passages), strict=True)
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPassages(ReadRequest[list[ChunkPassage]]):
+class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
     """The passages of chunks that must exist, in their order."""
 
     chunks: Sequence[int]
 
-    def fetch(self, state: State) -> list[ChunkPassage]:
+    def fetch(self, state: State) -> list[LoadedChunk]:
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
         outlines = state.documents.outlines(documents)
         return [
-            ChunkPassage(state, chunk, record, documents[record.document], outlines[record.document])
+            LoadedChunk(state, chunk, record, documents[record.document], outlines[record.document])
             for chunk, record in zip(self.chunks, records, strict=True)
         ]
 
-    def placed(self, answer: list[ChunkPassage]) -> Sequence[int]:
+    def placed(self, answer: list[LoadedChunk]) -> Sequence[int]:
         return self.chunks

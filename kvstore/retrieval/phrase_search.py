@@ -17,19 +17,19 @@ from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking, best
 from ..structures.reading import ReadRequest
 from ..structures.state import State
-from ..structures.text_candidates import chunks_with_all
+from ..structures.text_candidates import find_chunks_with_all
 from ..text.text_query import Phrase, WordPattern, occurrences
-from ..text.words import is_unspaced, segments, stemmer, term_words
-from .lexical_search import TermWeights, best_by_words, scores_by_words
-from .passage_reading import ChunkPassages
+from ..text.words import is_unspaced, list_term_words, segments, stemmer
+from .lexical_search import TermWeights, find_best_by_words, score_by_weights
+from .passage_reading import ChunkReadRequest
 
 _QUOTED = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 
 
-def quoted_runs(question: str) -> list[Phrase]:
+def find_quoted_phrases(question: str) -> list[Phrase]:
     """The runs of two words or more that stand in double quotes in a question, each once.
 
-    >>> [len(run.words) for run in quoted_runs('Is "sick leave" paid, and "leave"?')]
+    >>> [len(run.words) for run in find_quoted_phrases('Is "sick leave" paid, and "leave"?')]
     [2]
     """
     runs = (segments(match[1] or match[2]) for match in _QUOTED.finditer(question))
@@ -37,13 +37,15 @@ def quoted_runs(question: str) -> list[Phrase]:
     return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
 
 
-def _term_words(phrase: Phrase) -> list[str]:
+def _list_term_words(phrase: Phrase) -> list[str]:
     """Return the words of a phrase that a question is looked up by."""
-    return term_words("".join(word if is_unspaced(word) else f" {word} " for word in (p.word for p in phrase.words)))
+    return list_term_words(
+        "".join(word if is_unspaced(word) else f" {word} " for word in (p.word for p in phrase.words))
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class BestWithPhrases(ReadRequest[Ranking]):
+class PhraseSearchRequest(ReadRequest[Ranking]):
     """The ``top`` chunks by BM25 and by the ``phrases`` that they have, each of which counts by ``share``."""
 
     weights: TermWeights
@@ -53,27 +55,27 @@ class BestWithPhrases(ReadRequest[Ranking]):
     allowed: Allowed | None = None
 
     def fetch(self, state: State) -> Ranking:
-        scores_by_chunk = dict(best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top))
+        scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
         stem = stemmer(state.settings.stemmer)
         rarities = [
-            self.share * sum(self.weights.rarities.get(stem(word), 0.0) for word in _term_words(phrase))
+            self.share * sum(self.weights.rarities.get(stem(word), 0.0) for word in _list_term_words(phrase))
             for phrase in self.phrases
         ]
         weighted_phrases = [
             (phrase, rarity) for phrase, rarity in zip(self.phrases, rarities, strict=True) if rarity > 0
         ]
-        matching_chunks = [chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
+        matching_chunks = [find_chunks_with_all(state, phrase) for phrase, _ in weighted_phrases]
         if self.allowed is not None:
             matching_chunks = [chunks[self.allowed.mask(chunks)] for chunks in matching_chunks]
         chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *matching_chunks]))
-        scores = scores_by_words(state, self.weights, chunks)
+        scores = score_by_weights(state, self.weights, chunks)
         max_bonuses = np.zeros(len(chunks))
         for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
             max_bonuses[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
         candidates = np.flatnonzero(scores + max_bonuses >= min_score)
         for index, passage in zip(
-            candidates.tolist(), ChunkPassages(chunks[candidates].tolist()).fetch(state), strict=True
+            candidates.tolist(), ChunkReadRequest(chunks[candidates].tolist()).fetch(state), strict=True
         ):
             texts = dict.fromkeys([passage.document.title or "", *passage.headings, passage.text])
             score = float(scores[index])

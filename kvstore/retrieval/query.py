@@ -22,8 +22,8 @@ from ..structures.reading import BatchedReading, StateReading
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
-from .found_hits import FoundHits, Why, chunk_hits, segment_hits
-from .passage_reading import ChunkPassage, ChunkPassages
+from .found_hits import RankedHits, Why, build_chunk_hits, build_segment_hits
+from .passage_reading import ChunkReadRequest, LoadedChunk
 
 #: How many chunks SEARCH gives where nothing else is asked for.
 SEARCH_TOP = 10
@@ -96,7 +96,7 @@ class Query:
     trace: Trace = field(init=False)
     reading: BatchedReading = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
-    _passages: dict[int, ChunkPassage] = field(default_factory=dict, init=False)
+    _passages: dict[int, LoadedChunk] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.view.lmdb)
@@ -149,20 +149,20 @@ class Query:
         count = self.top if self.within is None else 4 * self.top + 20
         return count if self.rerank is None else max(count, CANDIDATES)
 
-    def passages(self, chunks: Iterable[int]) -> list[ChunkPassage]:
+    def passages(self, chunks: Iterable[int]) -> list[LoadedChunk]:
         """The passages of chunks; those that were not read before in one round."""
         chunk_ids = list(chunks)
         missing = [chunk for chunk in chunk_ids if chunk not in self._passages]
         if missing:
-            found = self.reading.fetch(ChunkPassages(missing))
+            found = self.reading.fetch(ChunkReadRequest(missing))
             self._passages.update(zip(missing, found, strict=True))
         return [self._passages[chunk] for chunk in chunk_ids]
 
-    def keep_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer."""
         return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.mask(chunks)
 
-    def may_answer(self, chunk: int) -> bool:
+    def is_allowed(self, chunk: int) -> bool:
         """Whether one chunk may answer."""
         return self.allowed is None or self.allowed.has(chunk)
 
@@ -262,16 +262,16 @@ def evidence_of(
         ranked_hits = _segments(query, ranking, paths, query.within)
     else:
         with query.trace.step("read chunks") as step:
-            ranked_hits = chunk_hits(query.passages, ranking, paths, query.top, query.within)
+            ranked_hits = build_chunk_hits(query.passages, ranking, paths, query.top, query.within)
             step.detail, step.count = f"top {query.top}", len(ranked_hits.hits)
         if query.segments == "beside":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
             extra_segments = _segments(query, ranking, paths, min(limits, default=None)).hits
-    notes = ChunkPassage.notes(query.passages(ranked_hits.best)) if query.abstracts else []
+    notes = LoadedChunk.notes(query.passages(ranked_hits.best)) if query.abstracts else []
     return Evidence(query.question, strategy, ranked_hits.hits, notes, query.trace.steps, pool, segments=extra_segments)
 
 
-def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) -> FoundHits:
+def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) -> RankedHits:
     """The first segments of a ranking, within so many tokens."""
     from .segments import SEGMENT_OPTIONS, SegmentPlan, segments, told
 
@@ -288,4 +288,4 @@ def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) ->
     with query.trace.step("take segments") as step:
         found = segments(query.view, ranking, plan)
         step.detail, step.count = told(ranking, plan, found), len(found)
-        return segment_hits(query.passages([segment.best for segment in found]), found, paths)
+        return build_segment_hits(query.passages([segment.best for segment in found]), found, paths)

@@ -36,17 +36,17 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Recognised(ReadRequest[list[Seed]]):
-    """The entities that a question names, each once, the rarest first; ``as_written`` takes only names written with a
-    capital or a digit, where the question writes some so."""
+    """The entities that a question names, each once, the rarest first; ``capitalized_only`` takes only names written
+    with a capital or a digit, where the question writes some so."""
 
     question: str
-    as_written: bool = False
+    capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[Seed]:
         folded = fold(self.question)
         matches = state.filter.recognise(folded, state.settings.name_words)
-        if self.as_written:
-            matches = _as_written(self.question, folded, matches)
+        if self.capitalized_only:
+            matches = _filter_capitalized(self.question, folded, matches)
         matches = longest_matches(matches)
         identities: dict[str, Identity] = {}
         spans: dict[str, list[tuple[int, int]]] = {}
@@ -65,33 +65,33 @@ class Recognised(ReadRequest[list[Seed]]):
         return sorted(seeds, key=lambda seed: (seed.count, seed.key))
 
 
-def recognise(query: Query, *, as_written: bool = False) -> list[Seed]:
+def recognise(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
     """The entities named in the question; see :class:`Recognised`. Each counts as a hit for its temperature."""
     with query.trace.step("recognise entities") as step:
-        seeds = query.reading.fetch(Recognised(query.question, as_written))
-        note_recognised(query, seeds, step)
+        seeds = query.reading.fetch(Recognised(query.question, capitalized_only))
+        record_recognized(query, seeds, step)
     return seeds
 
 
-def note_recognised(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
+def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
     """Say what was recognised in a question, and count it."""
     query.count_hits(seed.key for seed in seeds)
     step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
     step.count = len(seeds)
 
 
-def written_as_name(question: str, seed: Seed, proper: bool) -> bool:
+def is_written_as_name(question: str, seed: Seed, proper: bool) -> bool:
     """Whether a question writes an entity as a name: with a capital or a digit, of which the capital that opens the
     question with a function word is none. Where it writes nothing so, ``proper`` names in several words are taken for
     such."""
     data = question.encode()
     forms = [data[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
-        return any(_stands_out(form[1:]) or (proper and len(words(form)) > 1) for form in forms)
-    return any(_stands_out(form[_opens(question, form) :]) for form in forms)
+        return any(_has_capital_or_digit(form[1:]) or (proper and len(words(form)) > 1) for form in forms)
+    return any(_has_capital_or_digit(form[_count_opening_letters(question, form) :]) for form in forms)
 
 
-def _opens(question: str, form: str) -> int:
+def _count_opening_letters(question: str, form: str) -> int:
     """1 where a form opens a question with a function word, else 0."""
     first_words = words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
@@ -101,7 +101,7 @@ def _key(folded: Folded, start: int, end: int) -> str:
     return " ".join(folded.data[start:end].decode().split())
 
 
-def _as_written(question: str, folded: Folded, matches: Matches) -> Matches:
+def _filter_capitalized(question: str, folded: Folded, matches: Matches) -> Matches:
     """The matches that the question writes with a capital or a digit; all, where it uses no capitals after its first
     letter or writes no name with them."""
     if not any(character.isupper() for character in question.lstrip()[1:]):
@@ -109,11 +109,12 @@ def _as_written(question: str, folded: Folded, matches: Matches) -> Matches:
     data = question.encode()
     spans = zip(matches.start.tolist(), matches.end.tolist(), strict=True)
     mask: npt.NDArray[np.bool_] = np.array(
-        [_stands_out(data[folded.original(start) : folded.original(end)].decode()) for start, end in spans], np.bool_
+        [_has_capital_or_digit(data[folded.original(start) : folded.original(end)].decode()) for start, end in spans],
+        np.bool_,
     )
     return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches
 
 
-def _stands_out(form: str) -> bool:
+def _has_capital_or_digit(form: str) -> bool:
     """Whether a form has a capital or a digit in it."""
     return any(character.isupper() or character.isdigit() for character in form)

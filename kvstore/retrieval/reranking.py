@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from ..errors import RerankerError
 from ..models.reranker import CrossEncoderReranker
-from ..structures.documents.documents import heading_path
-from ..structures.ranking import Ranking, best, shared_ranks
-from .dense_search import cosines_of
-from .lexical_search import question_terms, word_scores_of
+from ..structures.documents.documents import build_heading_path
+from ..structures.ranking import Ranking, assign_ranks, best
+from .dense_search import compute_cosines
+from .lexical_search import question_terms, score_by_terms
 from .query import Query
 
 Rerank = Callable[[Query, Ranking], Ranking]
@@ -33,7 +33,7 @@ LEXICAL = 0.5
 RANK = 0.5
 
 
-def reranker_named(name: str) -> Rerank | None:
+def make_reranker(name: str) -> Rerank | None:
     """The reranker of this name, None for ``none``; raises RerankerError for a name that can be none.
 
     A cross-encoder is loaded when it is first used.
@@ -49,7 +49,7 @@ def reranker_named(name: str) -> Rerank | None:
             f"there is no reranker {name!r}; {hint}there are none, combination, and cross-encoders by their name "
             "(ORGANISATION/MODEL) or the path of their folder"
         )
-    return ReadTogether(CrossEncoderReranker(name))
+    return QueryReranker(CrossEncoderReranker(name))
 
 
 def _is_there(name: str) -> bool:
@@ -72,9 +72,9 @@ def combined(query: Query, ranking: Ranking) -> Ranking:
     with query.trace.step("rerank") as step:
         state = query.view
         chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
-        cosines = cosines_of(state, chunks, vector)
-        word_scores = word_scores_of(state, question_terms(state, query.question), chunks)
-        rank_scores = 1 / np.array([rank for _, rank in shared_ranks(candidates)])
+        cosines = compute_cosines(state, chunks, vector)
+        word_scores = score_by_terms(state, question_terms(state, query.question), chunks)
+        rank_scores = 1 / np.array([rank for _, rank in assign_ranks(candidates)])
         scores = DENSE * _spread(cosines) + LEXICAL * _spread(word_scores) + RANK * rank_scores
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
     return best(query.view, chunks, scores, len(chunks))
@@ -86,7 +86,7 @@ def _spread(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
     return np.zeros(len(values)) if high == low else (values.astype(np.float64) - low) / (high - low)
 
 
-class ReadTogether:
+class QueryReranker:
     """By a cross-encoder, which reads the question and each chunk together."""
 
     def __init__(self, model: CrossEncoderReranker) -> None:
@@ -110,5 +110,5 @@ def _text(query: Query, chunk: int) -> str:
     documents = query.view.documents
     chunk_record = query.view.chunks.get(chunk)
     record = documents.get(chunk_record.document)
-    above = dict.fromkeys([record.title or "", *heading_path(documents.outline(record.id), chunk_record.section)])
+    above = dict.fromkeys([record.title or "", *build_heading_path(documents.outline(record.id), chunk_record.section)])
     return "\n".join([*filter(None, above), documents.text_slice(record.id, chunk_record.start, chunk_record.end)])

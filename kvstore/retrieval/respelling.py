@@ -14,12 +14,12 @@ from ..text.words import stemmer
 
 #: Words that may be spelled otherwise; one that is written with a capital may be a name, which has one spelling.
 _WORD = re.compile(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
-_IN_VERBS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
-_IN_NOUNS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
+_VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
+_NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: What one spelling has where the other has something else.
-_WAYS = (
-    (f"(?<=...)is{_IN_VERBS}", "iz"), (f"(?<=...)iz{_IN_VERBS}", "is"), (f"(?<=..)ys{_IN_VERBS}", "yz"),
-    (f"(?<=..)yz{_IN_VERBS}", "ys"), (f"(?<=...)our{_IN_NOUNS}", "or"), (f"(?<=...)or{_IN_NOUNS}", "our"),
+_SPELLING_RULES = (
+    (f"(?<=...)is{_VERB_ENDINGS}", "iz"), (f"(?<=...)iz{_VERB_ENDINGS}", "is"), (f"(?<=..)ys{_VERB_ENDINGS}", "yz"),
+    (f"(?<=..)yz{_VERB_ENDINGS}", "ys"), (f"(?<=...)our{_NOUN_ENDINGS}", "or"), (f"(?<=...)or{_NOUN_ENDINGS}", "our"),
     ("(?<=[tb])re(?=s?$)", "er"), ("(?<=[tb])er(?=s?$)", "re"), ("(?<=t)red$", "ered"), ("(?<=t)ered$", "red"),
     ("(?<=...)nce(?=[ds]?$)", "nse"), ("(?<=...)nse(?=[ds]?$)", "nce"), ("ogue(?=s?$)", "og"), ("og(?=s?$)", "ogue"),
     ("(?<=.)[ao]e(?=...)", "e"), ("(?<=program)me(?=s?$)", ""), ("(?<=program)(?=s?$)", "me"), ("(?<=alumin)i", ""),
@@ -27,7 +27,7 @@ _WAYS = (
     ("(?<=art)i(?=fact)", "e"), ("sulph", "sulf"), ("sulf", "sulph"), ("(?<=fulfi)l(?!l)", "ll"), ("(?<=fulfi)ll", "l"),
 )  # fmt: skip
 #: Some of this is in every word that has another spelling.
-_PERHAPS = re.compile(
+_VARIANT_PATTERN = re.compile(
     "[iy][sz]|our?|or|[tb]e?re?|n[cs]e|og|[ao]e|program|alumin|ge?ment|art[ei]fact|sul(?:ph|f)|fulfil"
 )
 
@@ -38,9 +38,9 @@ def respelled(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     if state.settings.stemmer.lower() != "english":
         return question, []
     stem = stemmer(state.settings.stemmer)
-    terms = {word: stem(word) for word in _WORD.findall(question) if _PERHAPS.search(word)}
+    terms = {word: stem(word) for word in _WORD.findall(question) if _VARIANT_PATTERN.search(word)}
     counts = state.postings.counts(list(dict.fromkeys(terms.values())))
-    variants_by_word = {word: _other_spellings(word) for word, term in terms.items() if not counts[term]}
+    variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}
     variant_terms = {variant: stem(variant) for spellings in variants_by_word.values() for variant in spellings}
     if not variant_terms:
         return question, []
@@ -54,7 +54,7 @@ def respelled(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
 
 
 @lru_cache(maxsize=1024)
-def _other_spellings(word: str) -> list[str]:
+def _list_variants(word: str) -> list[str]:
     """A word as others spell it; what tells it is compiled when it is first needed, which is seldom."""
-    variants = (re.sub(pattern, other, word) for pattern, other in _WAYS)
+    variants = (re.sub(pattern, other, word) for pattern, other in _SPELLING_RULES)
     return [other for other in variants if other != word]

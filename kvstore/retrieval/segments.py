@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..arguments import Option
-from ..structures.ranking import Ranking, shared_ranks
-from ..text.words import token_count
+from ..structures.ranking import Ranking, assign_ranks
+from ..text.words import count_text_tokens
 
 if TYPE_CHECKING:
     from ..structures.documents.chunks import ChunkRecord
@@ -39,7 +39,7 @@ CONSIDERED = 100
 _LEAST = 0.25
 #: What the best chunk is worth before the penalty (dsRAG's relevance where scores are no probabilities), and how much
 #: the share of the best score counts beside the rank: strategies differ in how their scores fall.
-_BEST, _SHARE = 0.8, 0.25
+_BEST_RELEVANCE, _SCORE_EXPONENT = 0.8, 0.25
 
 #: What WITH sets beside the options of a strategy, where its ranking is taken as segments. The defaults were chosen on
 #: the even questions of meetings (answers of a page) and excerpts (of a sentence).
@@ -79,7 +79,7 @@ class Segment:
     score: float
 
     @property
-    def whole_chunk(self) -> bool:
+    def is_whole_chunk(self) -> bool:
         """Whether it is one chunk and nothing else."""
         return len(self.chunks) == 1 and (self.start, self.end) == (self.chunks[0].start, self.chunks[0].end)
 
@@ -102,12 +102,14 @@ def relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     min_score = min(0.0, ranking[-1][1])
     score_range = max(ranking[0][1] - min_score, sys.float_info.min)
     return [
-        _BEST * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SHARE
-        for (_, score), (_, rank) in zip(ranking, shared_ranks(ranking), strict=True)
+        _BEST_RELEVANCE * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SCORE_EXPONENT
+        for (_, score), (_, rank) in zip(ranking, assign_ranks(ranking), strict=True)
     ]
 
 
-def best_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int] = ()) -> list[tuple[int, int]]:
+def select_best_runs(
+    values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int] = ()
+) -> list[tuple[int, int]]:
     """Runs of the chunks of one document, in no order, that together have every chunk with a value once.
 
     ``values`` are those of chunks by their numbers, the penalty taken off; ``borders`` are numbers of chunks before
@@ -149,7 +151,7 @@ def segments(view: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
         if segment is None:
             continue
         if tokens_left is not None:
-            tokens_left -= token_count(segment.text)
+            tokens_left -= count_text_tokens(segment.text)
         selected.append(segment)
     return selected
 
@@ -158,10 +160,11 @@ def told(ranking: Ranking, plan: SegmentPlan, found: Sequence[Segment]) -> str:
     """What EXPLAIN says of segments: how many chunks the shape of the scores lets in, and what came of them."""
     considered = ranking[: max(CONSIDERED, plan.top)]
     num_worthwhile = sum(value > plan.penalty for value in relevances(considered, plan))
-    num_longer = sum(not segment.whole_chunk for segment in found)
+    num_longer = sum(not segment.is_whole_chunk for segment in found)
     num_chunks = sum(len(segment.chunks) for segment in found)
     return (
-        f"as the scores fall, {num_worthwhile} of {len(considered)} chunks are worth more than the penalty {plan.penalty:g}, "
+        f"as the scores fall, {num_worthwhile} of {len(considered)} chunks are worth more than the penalty "
+        f"{plan.penalty:g}, "
         f"with room for {plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
     )
 
@@ -170,12 +173,12 @@ class _SegmentBuilder:
     """Makes segments of one ranking."""
 
     def __init__(self, view: State, ranking: Ranking, plan: SegmentPlan) -> None:
-        from .block_borders import BlockBorders
+        from .block_borders import BlockFinder
 
         self._view = view
         self._ranking = ranking
         self._plan = plan
-        self._borders = BlockBorders(view.documents)
+        self._block_finder = BlockFinder(view.documents)
         self._records: dict[int, DocumentRecord] = {}
         self._ids: dict[int, list[int]] = {}
         self._outlines: dict[int, list[Section]] = {}
@@ -183,16 +186,16 @@ class _SegmentBuilder:
         self._made: dict[int, list[tuple[int, int]]] = {}
         chunks = view.chunks.get_many(chunk for chunk, _ in ranking)
         self._places = {(chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks)}
-        self._ranked = chunks
+        self._ranked_chunks = chunks
 
     def runs(self) -> list[_ChunkRun]:
         values_by_document: dict[int, dict[int, float]] = {}
-        for chunk, worth in zip(self._ranked, relevances(self._ranking, self._plan), strict=True):
+        for chunk, worth in zip(self._ranked_chunks, relevances(self._ranking, self._plan), strict=True):
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
         found = []
         for document, chunk_values in values_by_document.items():
-            borders = self._section_borders(document) if self._plan.sections else ()
-            for first, last in best_runs(chunk_values, self._plan, borders):
+            borders = self._find_section_borders(document) if self._plan.sections else ()
+            for first, last in select_best_runs(chunk_values, self._plan, borders):
                 ranking_index = min(
                     self._places[document, number] for number in chunk_values if first <= number <= last
                 )
@@ -205,9 +208,9 @@ class _SegmentBuilder:
         record = self._record(run.document)
         ids = self._chunk_ids(record)
         chunks = self._view.chunks.get_many(ids[run.first : run.last + 1])
-        best_record = self._ranked[run.place]
+        best_record = self._ranked_chunks[run.place]
         if left is not None:
-            chunks = self._fitting(chunks, best_record.ordinal - run.first, left)
+            chunks = self._select_fitting(chunks, best_record.ordinal - run.first, left)
             if not chunks:
                 return None
         used_spans = self._made.setdefault(record.id, [])
@@ -218,18 +221,18 @@ class _SegmentBuilder:
             return None
         max_tokens = self._plan.longest * self._view.settings.chunk_tokens
         token_limit = max_tokens if left is None else min(max_tokens, left)
-        start, end = self._whole_blocks(
+        start, end = self._align_to_blocks(
             record, best_record, (max(start, low), min(end, high)), (low, high), token_limit
         )
         used_spans.append((start, end))
-        chunks = self._covering(ids, chunks, start, end)
+        chunks = self._list_covering_chunks(ids, chunks, start, end)
         text = self._view.documents.text_slice(record.id, start, end)
         return Segment(record, chunks, start, end, text, *self._ranking[run.place])
 
     def _tokens(self, document: int, start: int, end: int) -> int:
-        return token_count(self._view.documents.text_slice(document, start, end))
+        return count_text_tokens(self._view.documents.text_slice(document, start, end))
 
-    def _fitting(self, chunks: list[ChunkRecord], best: int, left: int) -> list[ChunkRecord]:
+    def _select_fitting(self, chunks: list[ChunkRecord], best: int, left: int) -> list[ChunkRecord]:
         """Chunks around the best that have at most ``left`` tokens together, grown on the better side first."""
         document = chunks[0].document
         if chunks[-1].end - chunks[0].start <= left or self._tokens(document, chunks[0].start, chunks[-1].end) <= left:
@@ -259,7 +262,7 @@ class _SegmentBuilder:
                 sides.add(next_index)
         return chunks[first : last + 1]
 
-    def _whole_blocks(
+    def _align_to_blocks(
         self, record: DocumentRecord, best: ChunkRecord, at: tuple[int, int], limits: tuple[int, int], room: int
     ) -> tuple[int, int]:
         """A place whose ends are inside no block, within ``limits`` and ``room`` tokens: with the whole block, else
@@ -269,18 +272,18 @@ class _SegmentBuilder:
             return at
 
         def fits(first: int, last: int) -> bool:
-            if first < limits[0] or last > limits[1] or last - first > room * _LONGEST_TOKEN:
+            if first < limits[0] or last > limits[1] or last - first > room * _MAX_TOKEN_BYTES:
                 return False
             return last - first <= room or self._tokens(record.id, first, last) <= room
 
         outline = self._outline(record.id)
-        block = self._borders.around(record, outline, end)
+        block = self._block_finder.around(record, outline, end)
         if block is not None:
             if fits(start, block.end):
                 end = block.end
             elif block.start >= best.end:
                 end = block.before
-        block = self._borders.around(record, outline, start)
+        block = self._block_finder.around(record, outline, start)
         if block is not None:
             if fits(block.start, end):
                 start = block.start
@@ -288,23 +291,25 @@ class _SegmentBuilder:
                 start = block.after
         return start, end
 
-    def _covering(self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int) -> list[ChunkRecord]:
+    def _list_covering_chunks(
+        self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int
+    ) -> list[ChunkRecord]:
         """The chunks that have some of a place, of which some are at hand."""
         covering = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
-        for neighbor in self._beyond(ids, reversed(range(covering[0].ordinal))):
+        for neighbor in self._iter_chunks(ids, reversed(range(covering[0].ordinal))):
             if neighbor.end <= start:
                 break
             covering.insert(0, neighbor)
-        for neighbor in self._beyond(ids, range(covering[-1].ordinal + 1, len(ids))):
+        for neighbor in self._iter_chunks(ids, range(covering[-1].ordinal + 1, len(ids))):
             if neighbor.start >= end:
                 break
             covering.append(neighbor)
         return covering
 
-    def _beyond(self, ids: Sequence[int], numbers: Iterable[int]) -> Iterator[ChunkRecord]:
+    def _iter_chunks(self, ids: Sequence[int], numbers: Iterable[int]) -> Iterator[ChunkRecord]:
         return (self._view.chunks.get(ids[ordinal]) for ordinal in numbers)
 
-    def _section_borders(self, document: int) -> list[int]:
+    def _find_section_borders(self, document: int) -> list[int]:
         """The numbers of the first chunks of a document's sections of the highest level."""
         outline = self._outline(document)
         top_sections: list[int] = []
@@ -335,4 +340,4 @@ class _SegmentBuilder:
 
 
 #: Bytes of a token, rather too many: what is longer than so many for each token of the room is not read to count them.
-_LONGEST_TOKEN = 40
+_MAX_TOKEN_BYTES = 40

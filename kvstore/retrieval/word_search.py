@@ -22,9 +22,9 @@ from .lexical_search import (
     B,
     QuestionWords,
     TermWeights,
-    best_by_words,
-    question_words,
-    scores_by_words,
+    find_best_by_words,
+    parse_question_words,
+    score_by_weights,
     weighed,
 )
 from .query import Query
@@ -37,7 +37,7 @@ _QUOTES = frozenset('"\u201c')
 
 
 @dataclass(frozen=True, slots=True)
-class CountedTerms(ReadRequest[Mapping[str, int]]):
+class TermCountRequest(ReadRequest[Mapping[str, int]]):
     """In how many chunks each of some terms occurs."""
 
     terms: Sequence[str]
@@ -47,7 +47,7 @@ class CountedTerms(ReadRequest[Mapping[str, int]]):
 
 
 @dataclass(frozen=True, slots=True)
-class WordSearch:
+class WordSearchResult:
     """The best chunks by words, best first; the scores of further ones (0 without any of the terms); and the cosines of
     the best, in their order, where a vector was given."""
 
@@ -57,7 +57,7 @@ class WordSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class BestByWords(ReadRequest[WordSearch]):
+class WordSearchRequest(ReadRequest[WordSearchResult]):
     """The ``top`` chunks by BM25 of those that may answer; beside them the scores of those in ``also``, each once, and
     the cosines of the best with a unit ``vector``. Chunks without any of the terms are left out."""
 
@@ -67,33 +67,33 @@ class BestByWords(ReadRequest[WordSearch]):
     also: Ids | None = None
     vector: Matrix | None = None
 
-    def fetch(self, state: State) -> WordSearch:
-        ranking = best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top)
-        other_scores = np.empty(0) if self.also is None else scores_by_words(state, self.weights, self.also)
+    def fetch(self, state: State) -> WordSearchResult:
+        ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
+        other_scores = np.empty(0) if self.also is None else score_by_weights(state, self.weights, self.also)
         cosines = None
         if self.vector is not None:
-            from .dense_search import cosines_of
+            from .dense_search import compute_cosines
 
-            cosines = cosines_of(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
-        return WordSearch(ranking, other_scores, cosines)
+            cosines = compute_cosines(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
+        return WordSearchResult(ranking, other_scores, cosines)
 
-    def placed(self, answer: WordSearch) -> Iterable[int]:
+    def placed(self, answer: WordSearchResult) -> Iterable[int]:
         return (chunk for chunk, _ in answer.ranking)
 
 
 @dataclass(frozen=True, slots=True)
-class ScoresByWords(ReadRequest[npt.NDArray[np.float64]]):
+class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
     """The BM25 scores of some chunks, each once; 0 for those without any of the terms."""
 
     weights: TermWeights
     chunks: Ids
 
     def fetch(self, state: State) -> npt.NDArray[np.float64]:
-        return scores_by_words(state, self.weights, self.chunks)
+        return score_by_weights(state, self.weights, self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
-class ChunksWithAll(ReadRequest[list[int]]):
+class TermSetCountRequest(ReadRequest[list[int]]):
     """The number of chunks that may answer and have all terms of each of some sets; 0 for a set of none."""
 
     terms: Sequence[Collection[str]]
@@ -113,19 +113,19 @@ class ChunksWithAll(ReadRequest[list[int]]):
         ]
 
 
-def counted(words: QuestionWords) -> CountedTerms:
+def counted(words: QuestionWords) -> TermCountRequest:
     """What asks for all counts that tell which terms a question looks up, and how rare each is."""
     parts = (term for compound, parts in words.joined for term in (compound, *parts))
-    return CountedTerms(list(dict.fromkeys((*words.terms, *parts))))
+    return TermCountRequest(list(dict.fromkeys((*words.terms, *parts))))
 
 
-def _quoted_runs(question: str) -> list[Phrase]:
+def _find_quoted_phrases(question: str) -> list[Phrase]:
     """What stands in double quotes; without any, what reads and finds phrases is not loaded."""
     if _QUOTES.isdisjoint(question):
         return []
-    from .phrase_search import quoted_runs
+    from .phrase_search import find_quoted_phrases
 
-    return quoted_runs(question)
+    return find_quoted_phrases(question)
 
 
 def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases: float = 0) -> Ranking:
@@ -135,19 +135,19 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases:
     """
     reading = query.reading
     with query.trace.step("lexical search") as step:
-        words = question_words(query.question, stemmer(reading.settings.stemmer))
+        words = parse_question_words(query.question, stemmer(reading.settings.stemmer))
         counts = reading.fetch(counted(words))
         terms = words.looked_up(counts)
         weights = weighed(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
-        quoted_phrases = _quoted_runs(query.question) if phrases else []
+        quoted_phrases = _find_quoted_phrases(query.question) if phrases else []
         if quoted_phrases:
-            from .phrase_search import BestWithPhrases
+            from .phrase_search import PhraseSearchRequest
 
-            ranking = reading.fetch(BestWithPhrases(weights, tuple(quoted_phrases), phrases, top, query.allowed))
+            ranking = reading.fetch(PhraseSearchRequest(weights, tuple(quoted_phrases), phrases, top, query.allowed))
             quotations = ('"' + " ".join(pattern.word for pattern in run.words) + '"' for run in quoted_phrases)
             step.detail += f"; word for word {', '.join(quotations)}"
         else:
-            ranking = reading.fetch(BestByWords(weights, top, query.allowed)).ranking
+            ranking = reading.fetch(WordSearchRequest(weights, top, query.allowed)).ranking
         step.count = len(ranking)
     return ranking

@@ -34,7 +34,7 @@ class ConditionError(StatementError):
         self.reason = reason
 
 
-def refuse_damaged(text: str, token: Token) -> None:
+def check_token(text: str, token: Token) -> None:
     """Raise StatementError for a token that cannot stand anywhere."""
     if token.kind == "bad":
         raise failure(text, token.start, f"{token.text!r} belongs to no statement")
@@ -48,7 +48,7 @@ def end(text: str, script: Sequence[Token], position: int) -> int:
     open_parentheses: list[Token] = []
     while position < len(script):
         token = script[position]
-        refuse_damaged(text, token)
+        check_token(text, token)
         if token.text == "(":
             open_parentheses.append(token)
         elif token.text == ")":
@@ -73,7 +73,7 @@ def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple
     length, previous_end = 0, condition[0].start
     for token in condition:
         space = " " if token.start > previous_end else ""
-        piece = _sql_literal(values[token.start]) if token.kind == "parameter" else token.text
+        piece = _format_sql_literal(values[token.start]) if token.kind == "parameter" else token.text
         pieces += [space, piece]
         offsets.append((length + len(space), token.start))
         length += len(space) + len(piece)
@@ -87,7 +87,7 @@ def place_of(offset: int, places: Places) -> int:
     return source_start + max(0, offset - piece_start)
 
 
-def _sql_literal(value: SqlValue) -> str:
+def _format_sql_literal(value: SqlValue) -> str:
     if isinstance(value, str) and "\0" in value:  # SQLite ends a statement at the first NUL
         return f"CAST(X'{value.encode().hex()}' AS TEXT)"
     return literal(value)

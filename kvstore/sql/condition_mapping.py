@@ -38,7 +38,7 @@ from ..systems.metadata_index.conditions import (
     Present,
     Unknown,
 )
-from ..systems.metadata_index.evaluation import LONGEST_PATTERN, NUMBER_COLUMNS
+from ..systems.metadata_index.evaluation import MAX_PATTERN_CHARS, NUMBER_COLUMNS
 from ..text.text_query import parse_text_query
 from .diagnosis import nearest
 from .document_tables import DOCUMENTS
@@ -67,12 +67,12 @@ _NEVER: Condition = Exists(Unknown())
 _ALWAYS: Condition = Not(_NEVER)
 
 
-def condition_of_mapping(where: Mapping[str, Any]) -> Condition:
+def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
     """The condition that a mapping says; raises InputError where it says none."""
-    return _conditions(where, 0)
+    return _parse_conditions(where, 0)
 
 
-def _conditions(where: object, depth: int) -> Condition:
+def _parse_conditions(where: object, depth: int) -> Condition:
     """What each name of a mapping says, all of which has to be so."""
     if not isinstance(where, Mapping):
         raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {shown(where)}")
@@ -85,12 +85,12 @@ def _named(name: object, said: Any, depth: int) -> Condition:
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"a condition names a field by a text, not {shown(name)}")
     if name == "$not":
-        return Not(_conditions(said, depth + 1))
+        return Not(_parse_conditions(said, depth + 1))
     if name in ("$and", "$or"):
-        parts = [_conditions(part, depth + 1) for part in _several(name, said, "conditions")]
+        parts = [_parse_conditions(part, depth + 1) for part in _to_list(name, said, "conditions")]
         if not parts:
             raise InputError(f"{name} takes one condition or more, and there is none")
-        return _all(parts) if name == "$and" else _any(parts)
+        return _all(parts) if name == "$and" else _join_any(parts)
     if name in _COLUMNS:
         return _of_field(_COLUMNS[name], name, said, depth + 1)
     if name.startswith("$"):
@@ -129,7 +129,7 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
         case "$ne":
             return Not(_equal(field, name, value))
         case "$in" | "$nin":
-            any_equal = _any([_equal(field, name, item) for item in _several(operator, value, "values")])
+            any_equal = _join_any([_equal(field, name, item) for item in _to_list(operator, value, "values")])
             return any_equal if operator == "$in" else Not(any_equal)
         case "$lt" | "$lte" | "$gt" | "$gte":
             if value is None:
@@ -140,7 +140,7 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
         case "$exists" | "$empty":
             if not isinstance(value, bool):
                 raise InputError(f"{name}: {operator} takes True or False, not {shown(value)}")
-            condition = Present(field) if operator == "$exists" else _empty(field)
+            condition = Present(field) if operator == "$exists" else _make_empty_condition(field)
             return condition if value else Not(condition)
         case "$match":
             if not isinstance(value, str) or not is_text(value):
@@ -148,15 +148,15 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
                     f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {shown(value)}"
                 )
             query = parse_text_query(value)
-            return _of_texts(field, lambda of: MatchesText(of, query))
+            return _make_text_condition(field, lambda of: MatchesText(of, query))
         case "$like" | "$substring" | "$isubstring":
-            if not isinstance(value, str) or not is_text(value) or len(value) > LONGEST_PATTERN:
+            if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
                 raise InputError(
-                    f"{name}: {operator} takes a text of up to {LONGEST_PATTERN:,} characters, not {shown(value)}"
+                    f"{name}: {operator} takes a text of up to {MAX_PATTERN_CHARS:,} characters, not {shown(value)}"
                 )
             if operator == "$like":
-                return _of_texts(field, lambda of: IsLike(of, value, alike=True))
-            return _of_texts(field, lambda of: HasText(of, value, any_case=operator == "$isubstring"))
+                return _make_text_condition(field, lambda of: IsLike(of, value, alike=True))
+            return _make_text_condition(field, lambda of: HasText(of, value, any_case=operator == "$isubstring"))
         case "$not":
             return Not(_of_field(field, name, value, depth + 1))
     raise InputError(
@@ -174,20 +174,20 @@ def _compared(field: Field, operator: Operator, value: FieldValue) -> Condition:
     return Exists(Compare(_elements(field), operator, value, alike=True))
 
 
-def _of_texts(field: Field, said: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
+def _make_text_condition(field: Field, said: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
     return Exists(said(_elements(field)))
 
 
-def _empty(field: Field) -> Condition:
+def _make_empty_condition(field: Field) -> Condition:
     """A field that is missing or null, an empty text or an empty list."""
     parts: list[Condition] = [Not(Present(field))]
     if not (isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS):
         parts.append(Exists(Compare(field, "=", "", alike=True)))
     if isinstance(field, MetaField):
         parts.append(EmptyList(field))
-    return _any(parts)
+    return _join_any(parts)
 
 
 def _elements(field: Field) -> Field:
@@ -218,7 +218,7 @@ def _plain(name: str, value: Any) -> FieldValue:
     )
 
 
-def _several(operator: str, said: Any, what: str) -> Sequence[Any]:
+def _to_list(operator: str, said: Any, what: str) -> Sequence[Any]:
     if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, (Sequence, set, frozenset)):
         raise InputError(f"{operator} takes a list of {what}, not {shown(said)}")
     return list(said)
@@ -229,7 +229,7 @@ def _all(parts: Iterable[Condition]) -> Condition:
     return _ALWAYS if not conditions else conditions[0] if len(conditions) == 1 else All(conditions)
 
 
-def _any(parts: Sequence[Condition]) -> Condition:
+def _join_any(parts: Sequence[Condition]) -> Condition:
     return _NEVER if not parts else parts[0] if len(parts) == 1 else AnyOf(parts)
 
 

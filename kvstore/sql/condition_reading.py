@@ -46,21 +46,21 @@ _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
     "<": ("<", True), "<=": ("<=", True), ">": (">", True), ">=": (">=", True),
 }  # fmt: skip
 #: What a comparison becomes when its sides change places.
-_TURNED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_SWAPPED_OPERATORS: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _COLUMNS = frozenset(DOCUMENTS.every_column) - {"meta"}
 #: Words with which AND may belong to an expression and not to the condition.
-_UNSURE = frozenset({"BETWEEN", "CASE"})
+_AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
 _STEP = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
 _PATH = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
 _NULL = object()
 _DEEPEST = 50
 
 
-class _Unreadable(Exception):
+class _UnsupportedForm(Exception):
     """Not one of the forms that are read."""
 
 
-class _Wrong(Exception):
+class _InvalidPath(Exception):
     """What SQLite refuses when it meets the first document."""
 
 
@@ -70,19 +70,19 @@ def condition_of(text: str, parameters: Parameters = ()) -> Condition:
     if len(scripts) != 1:
         return Untold()
     try:
-        parser = _ConditionReading(text, scripts[0], parameters)
+        parser = _ConditionParser(text, scripts[0], parameters)
         found = parser.condition()
         parser.end()
-    except (_Unreadable, _Wrong):
+    except (_UnsupportedForm, _InvalidPath):
         return Untold()
     return found
 
 
-class _ConditionReading:
+class _ConditionParser:
     """One condition, token by token."""
 
     def __init__(self, text: str, script: Sequence[Token], parameters: Parameters) -> None:
-        self._read_from = text
+        self._source = text
         self._script = script
         self._place = 0
         self._depth = 0
@@ -90,7 +90,7 @@ class _ConditionReading:
 
     def end(self) -> None:
         if self._place < len(self._script):
-            raise _Unreadable
+            raise _UnsupportedForm
         self._values.check_used()
 
     def condition(self) -> Condition:
@@ -98,30 +98,30 @@ class _ConditionReading:
         self._depth += 1
         try:
             if self._depth > _DEEPEST:
-                raise _Unreadable
-            parts = [self._conjunction()]
+                raise _UnsupportedForm
+            parts = [self._parse_conjunction()]
             while self._take("OR"):
-                parts.append(self._conjunction())
+                parts.append(self._parse_conjunction())
         finally:
             self._depth -= 1
         return parts[0] if len(parts) == 1 else AnyOf(parts)
 
-    def _conjunction(self) -> Condition:
-        parts = [self._negation()]
+    def _parse_conjunction(self) -> Condition:
+        parts = [self._parse_negation()]
         while self._take("AND"):
-            parts.append(self._negation())
+            parts.append(self._parse_negation())
         return parts[0] if len(parts) == 1 else All(parts)
 
-    def _negation(self) -> Condition:
+    def _parse_negation(self) -> Condition:
         if self._is("NOT") and not self._is("EXISTS", 1):
             self._place += 1
-            return Not(self._negation())
+            return Not(self._parse_negation())
         start = self._place
         try:
             condition = self._part()
             if not self._ends():
-                raise _Unreadable
-        except _Unreadable:
+                raise _UnsupportedForm
+        except _UnsupportedForm:
             self._place = start
             self._pass_over()
             return Untold()
@@ -142,11 +142,11 @@ class _ConditionReading:
                     break
             elif nesting == 0 and word in ("AND", "OR"):
                 break
-            elif nesting == 0 and word in _UNSURE:
-                raise _Unreadable  # its AND is none of ours
+            elif nesting == 0 and word in _AMBIGUOUS_WORDS:
+                raise _UnsupportedForm  # its AND is none of ours
             self._place += 1
         if self._place == start:
-            raise _Unreadable
+            raise _UnsupportedForm
 
     def _part(self) -> Condition:
         if self._is("(") and not self._is("SELECT", 1):
@@ -160,17 +160,17 @@ class _ConditionReading:
         negated = self._is("NOT")
         if self._is("EXISTS", int(negated)):
             self._place += 1 + negated
-            found = self._some_element()
+            found = self._parse_exists()
             return Not(found) if negated else found
         if self._is_value():
             return self._turned()
-        return self._of_field(self._field())
+        return self._of_field(self._parse_field())
 
     # Fields ----------------------------------------------------------------------------------------------------------
 
-    def _field(self) -> Field:
+    def _parse_field(self) -> Field:
         if self._take("("):
-            field = self._field()
+            field = self._parse_field()
             self._expect(")")
             return field
         name = self._name()
@@ -179,7 +179,7 @@ class _ConditionReading:
         if name == "json_extract" and self._is("("):
             self._place += 1
             if self._name() != "meta":
-                raise _Unreadable
+                raise _UnsupportedForm
             self._expect(",")
             names = _path(self._text())
             self._expect(")")
@@ -187,7 +187,7 @@ class _ConditionReading:
         if name == "meta":
             return MetaField(tuple(self._names()))
         if name not in _COLUMNS:
-            raise _Unreadable
+            raise _UnsupportedForm
         return ColumnField(name)
 
     def _names(self) -> list[str]:
@@ -212,16 +212,16 @@ class _ConditionReading:
         if self._take("IS"):
             negated = self._take("NOT")
             if self._is("DISTINCT"):
-                raise _Unreadable
-            return _negated(self._identity(field), negated)
+                raise _UnsupportedForm
+            return _negate_if(self._identity(field), negated)
         negated = self._take("NOT")
         if negated and self._take("NULL"):
             return Present(field)
-        return _negated(self._predicate(field), negated)
+        return _negate_if(self._predicate(field), negated)
 
     def _identity(self, field: Field) -> Condition:
         if self._is("TRUE") or self._is("FALSE"):
-            raise _Unreadable  # whether something is true is another question
+            raise _UnsupportedForm  # whether something is true is another question
         value = self._value()
         if value is _NULL:
             return Not(Present(field))
@@ -244,22 +244,22 @@ class _ConditionReading:
             self._place += 1
             pattern = self._value()
             if not isinstance(pattern, str):
-                raise _Unreadable
+                raise _UnsupportedForm
             return IsLike(field, pattern, glob)
         if self._take("MATCH"):
-            return self._full_text(field)
-        raise _Unreadable
+            return self._parse_full_text(field)
+        raise _UnsupportedForm
 
-    def _full_text(self, field: Field) -> Condition:
+    def _parse_full_text(self, field: Field) -> Condition:
         """What has to match a query; one that is wrong is refused, whether or not a document is left for SQLite."""
         offset = self._script[self._place].start if self._place < len(self._script) else 0
         query = self._value()
         if not isinstance(query, str):
-            raise _Unreadable
+            raise _UnsupportedForm
         try:
             return MatchesText(field, parse_text_query(query))
         except InputError as error:
-            raise ConditionError(self._read_from, offset, str(error)) from error
+            raise ConditionError(self._source, offset, str(error)) from error
 
     # Values first ----------------------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class _ConditionReading:
         if operator_word in _COMPARISONS:
             self._place += 1
             operator, holds = _COMPARISONS[operator_word]
-            return _compared(self._field(), _TURNED.get(operator, operator), value, holds=holds)  # type: ignore[arg-type]
+            return _compared(self._parse_field(), _SWAPPED_OPERATORS.get(operator, operator), value, holds=holds)  # type: ignore[arg-type]
         negated = self._take("NOT")
         self._expect("IN")
         self._expect("(")
@@ -278,32 +278,32 @@ class _ConditionReading:
         self._expect("VALUE")
         field = self._elements()
         self._expect(")")
-        return _negated(_compared(field, "=", value), negated)
+        return _negate_if(_compared(field, "=", value), negated)
 
-    def _some_element(self) -> Condition:
+    def _parse_exists(self) -> Condition:
         self._expect("(")
         self._expect("SELECT")
         if not (self._take("*") or self._take("1") or self._take("VALUE")):
-            raise _Unreadable
+            raise _UnsupportedForm
         field = self._elements()
         self._expect("WHERE")
         if self._take("JSON_EACH"):
             self._expect(".")
         self._expect("VALUE")
         if self._word() not in _COMPARISONS and not self._is("IN"):
-            raise _Unreadable
+            raise _UnsupportedForm
         condition = self._of_field(field)
         self._expect(")")
         if isinstance(condition, (Compare, AnyOf)):
             return Exists(condition)
-        raise _Unreadable
+        raise _UnsupportedForm
 
     def _elements(self) -> MetaField:
         self._expect("FROM")
         self._expect("JSON_EACH")
         self._expect("(")
         if self._name() != "meta":
-            raise _Unreadable
+            raise _UnsupportedForm
         if self._take("->"):
             names = _label(self._text())
         else:
@@ -332,11 +332,11 @@ class _ConditionReading:
 
     def _expect(self, word: str) -> None:
         if not self._take(word):
-            raise _Unreadable
+            raise _UnsupportedForm
 
     def _next(self) -> Token:
         if self._place >= len(self._script):
-            raise _Unreadable
+            raise _UnsupportedForm
         self._place += 1
         return self._script[self._place - 1]
 
@@ -346,13 +346,13 @@ class _ConditionReading:
             return token.text.lower()
         if token.kind == "quoted" and token.text[0] == '"':
             return unquote(token.text).lower()
-        raise _Unreadable
+        raise _UnsupportedForm
 
     def _text(self) -> str:
         token = self._next()
         value = self._values.of(token) if token.kind == "parameter" else unquote(token.text)
         if token.kind not in ("string", "parameter") or not isinstance(value, str):
-            raise _Unreadable
+            raise _UnsupportedForm
         return value
 
     def _is_value(self) -> bool:
@@ -368,14 +368,14 @@ class _ConditionReading:
         if negative:
             token = self._next()
             if token.kind != "number":
-                raise _Unreadable
+                raise _UnsupportedForm
         match token.kind:
             case "number":
                 return _number(("-" if negative else "") + token.text)
             case "string":
                 text = unquote(token.text)
                 if "\0" in text:
-                    raise _Unreadable
+                    raise _UnsupportedForm
                 return text
             case "parameter":
                 return self._values.of(token)
@@ -383,14 +383,14 @@ class _ConditionReading:
                 words = {"NULL": _NULL, "TRUE": 1, "FALSE": 0}
                 if token.text.upper() in words:
                     return words[token.text.upper()]
-        raise _Unreadable
+        raise _UnsupportedForm
 
 
 class _ParameterValues:
     """The parameters of a condition by their tokens, numbered as SQLite does."""
 
     def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
-        self._by_place: dict[int, object] = {}
+        self._values_by_offset: dict[int, object] = {}
         is_named = isinstance(parameters, Mapping)
         values: Mapping[Any, object] = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
         max_number = 0
@@ -401,16 +401,16 @@ class _ParameterValues:
                 number = int(token.text[1:] or max_number + 1)
                 max_number = max(max_number, number)
                 if is_named or number not in values:
-                    raise _Unreadable
-                self._by_place[token.start] = values[number]
+                    raise _UnsupportedForm
+                self._values_by_offset[token.start] = values[number]
             elif is_named and token.text[1:] in values:
-                self._by_place[token.start] = values[token.text[1:]]
+                self._values_by_offset[token.start] = values[token.text[1:]]
             else:
-                raise _Unreadable
+                raise _UnsupportedForm
         self._complete = is_named or max_number == len(parameters)
 
     def of(self, token: Token) -> Any:
-        value = self._by_place[token.start]
+        value = self._values_by_offset[token.start]
         if value is None:
             return _NULL
         if isinstance(value, bool):
@@ -421,12 +421,12 @@ class _ParameterValues:
             return _NULL if value != value else value
         if type(value) is str and _is_text(value):
             return value
-        raise _Unreadable
+        raise _UnsupportedForm
 
     def check_used(self) -> None:
         """Values that are too many are for SQLite to refuse."""
         if not self._complete:
-            raise _Unreadable
+            raise _UnsupportedForm
 
 
 def _is_text(value: str) -> bool:
@@ -450,24 +450,24 @@ def _label(text: str) -> tuple[str, ...]:
     if text.startswith("$"):
         return _path(text)
     if not text or text.startswith("["):
-        raise _Unreadable
+        raise _UnsupportedForm
     return (text,)
 
 
 def _path(text: str) -> tuple[str, ...]:
     """The names of a path such as ``$.a."b c"``."""
     if not _PATH.fullmatch(text):
-        raise _Wrong
+        raise _InvalidPath
     names: list[str] = []
     position = 1
     while position < len(text):
         step = _STEP.match(text, position)
         if step is None:
-            raise _Unreadable
+            raise _UnsupportedForm
         names.append(step[1] or step[2])
         position = step.end()
     if not names:
-        raise _Unreadable
+        raise _UnsupportedForm
     return tuple(names)
 
 
@@ -478,5 +478,5 @@ def _compared(field: Field, operator: Operator, value: FieldValue | object, *, h
     return comparison if holds else Not(comparison)
 
 
-def _negated(condition: Condition, negated: bool) -> Condition:
+def _negate_if(condition: Condition, negated: bool) -> Condition:
     return Not(condition) if negated else condition

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..changes.facts import of_documents, stated_of
+from ..changes.facts import iter_document_facts, iter_document_kinds
 from ..structures.filter.addresses import NODE
 from ..structures.state import State
-from ..systems import SYSTEMS, description_named
+from ..systems import SYSTEMS, get_description
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlTable
-from ..text.normalize import entity_key
-from .nearby import no_document, no_entity
-from .store_tables import named_table, sql_tables
+from ..text.normalize import to_entity_key
+from .nearby import make_document_error, make_entity_error
+from .store_tables import get_sql_table, get_sql_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,22 @@ class Table:
 
 def tables() -> list[Table]:
     """Every table that SELECT reads."""
-    return [_table(table) for table in sql_tables().values()]
+    return [_table(table) for table in get_sql_tables().values()]
 
 
 def table(name: str) -> Table:
     """The table of a name, in any case; raises InputError for one that is not there."""
-    return _table(named_table(name))
+    return _table(get_sql_table(name))
 
 
 def _table(table: SqlTable) -> Table:
-    columns = (Column(name, kind or None, _ways_in(table, name)) for name, (kind, _) in table.columns.items())
+    columns = (
+        Column(name, kind or None, _format_index_kinds(table, name)) for name, (kind, _) in table.columns.items()
+    )
     return Table(table.name, tuple(columns), table.description)
 
 
-def _ways_in(table: SqlTable, column: str) -> str | None:
+def _format_index_kinds(table: SqlTable, column: str) -> str | None:
     """Which conditions on a column reach its rows without a scan."""
     columns_by_kind = (("equality", table.equal), ("range", table.between), ("words", table.matching))
     kinds = [kind for kind, columns in columns_by_kind if column in columns]
@@ -64,7 +66,7 @@ def document(view: State, key: str) -> dict[str, Any]:
     """The properties of a document; raises DocumentNotFoundError."""
     record = view.documents.find(key) if key else None
     if record is None:
-        raise no_document(view, key)
+        raise make_document_error(view, key)
     return {
         "key": record.key,
         "title": record.title,
@@ -78,8 +80,8 @@ def document(view: State, key: str) -> dict[str, Any]:
         "changed": record.changed,
         "origin": record.origin,
         "headings": [section.title for section in view.documents.outline(record.id)],
-        **{fact.plural: 0 for fact in of_documents()},
-        **{fact.plural: fact.described(value) for fact, value in stated_of(view, record)},
+        **{fact.plural: 0 for fact in iter_document_kinds()},
+        **{fact.plural: fact.described(value) for fact, value in iter_document_facts(view, record)},
         "introduces": sorted(
             {view.entities.get(entity_id).name for entity_id, _, _ in view.entities.introduced(record.id)}
         ),
@@ -94,15 +96,15 @@ def _cut(own_chunks: str | list[int] | None) -> str:
 def entity(view: State, name: str) -> dict[str, Any]:
     """The properties of an entity; raises EntityNotFoundError."""
     reader = Reader(view, list)
-    key = entity_key(name)
+    key = to_entity_key(name)
     found = reader.entity_id(key)
     if found is None:
-        raise no_entity(view, name)
+        raise make_entity_error(view, name)
     record = view.entities.get(found)
     entry = view.filter.find(key)
     addresses = reader.addresses_of(key)
     own_alias = view.aliases.get(key)
-    standing = map(view.aliases.get, view.aliases.stated_for(key))
+    standing = map(view.aliases.get, view.aliases.list_direct_aliases(key))
     return {
         "name": record.name,
         "key": record.key,
@@ -110,7 +112,7 @@ def entity(view: State, name: str) -> dict[str, Any]:
         "forms": sorted(record.forms),
         "stands for": None if own_alias is None else own_alias.entity,
         "also called": [alias.name for alias in standing if alias is not None],
-        "mentions": reader.mention_count(found, key),
+        "mentions": reader.count_mentions(found, key),
         "abstracts": sum(1 for rank, _ in addresses if rank != NODE),
         "trees": sorted(
             {reader.tree_name(view.forest.node(address).tree) for rank, address in addresses if rank == NODE}
@@ -122,4 +124,4 @@ def entity(view: State, name: str) -> dict[str, Any]:
 
 def item(view: State, kind: str, key: str) -> dict[str, Any]:
     """The properties of one of what a system keeps; raises InputError where there is no such kind, or not this one."""
-    return dict(description_named(kind).of(view, key))
+    return dict(get_description(kind).of(view, key))

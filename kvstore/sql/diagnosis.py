@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ..errors import StatementError
 
 #: Characters of a line shown before and after the caret: with two of indent and two ellipses, 80 at most.
-_WINDOW = 38
+_WINDOW_CHARACTERS = 38
 
 
 def failure(text: str, offset: int, reason: str) -> StatementError:
@@ -23,7 +23,7 @@ def failure(text: str, offset: int, reason: str) -> StatementError:
     stop = text.find("\n", offset)
     stop = len(text) if stop < 0 else stop
     line, column = text.count("\n", 0, offset) + 1, offset - start + 1
-    left, right = max(start, offset - _WINDOW), min(stop, offset + _WINDOW)
+    left, right = max(start, offset - _WINDOW_CHARACTERS), min(stop, offset + _WINDOW_CHARACTERS)
     prefix = ("…" if left > start else "") + text[left:offset]
     excerpt = prefix + text[offset:right] + ("…" if right < stop else "")
     padding = "".join(map(_blank, prefix))

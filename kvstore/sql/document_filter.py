@@ -18,20 +18,20 @@ from ..arguments import is_representable
 from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
-from ..systems.metadata_index.conditions import Condition, Untold, asks_words, is_told
+from ..systems.metadata_index.conditions import Condition, Untold, has_text_search, is_supported
 from ..systems.metadata_index.evaluation import Evaluation
 from ..systems.metadata_index.judgement import judge
 from ..systems.metadata_index.metadata_structure import METADATA
 from ..systems.sql_table import Parameters, SqlValue
 from . import condition as conditions
-from .condition_mapping import condition_of_mapping
+from .condition_mapping import parse_condition_mapping
 from .condition_reading import condition_of
-from .relational import documents_fulfilling
-from .store_tables import SPINE_TABLES, sql_tables
+from .relational import select_documents
+from .store_tables import SPINE_TABLES, get_sql_tables
 from .tokens import tokens
 
 #: Words of SQL of which a value is not a function of the documents: the time, chance, temperatures.
-_FLEETING = frozenset(
+_VOLATILE_WORDS = frozenset(
     {
         "random", "randomblob", "date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff",
         "current_date", "current_time", "current_timestamp", "changes", "total_changes", "last_insert_rowid",
@@ -41,7 +41,7 @@ _FLEETING = frozenset(
 
 
 #: Documents that are read together to be judged.
-_READ_TOGETHER = 1000
+_BATCH_DOCUMENTS = 1000
 
 
 class Filtered(NamedTuple):
@@ -51,7 +51,7 @@ class Filtered(NamedTuple):
     how: str
 
 
-def documents_where(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> Filtered:
+def filter_documents(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> Filtered:
     """The documents for which a condition is true.
 
     Raises StatementError for SQL that is no condition, showing the place, and InputError for a mapping that is none.
@@ -59,14 +59,14 @@ def documents_where(state: State, where: str | Mapping[str, Any], parameters: Pa
     if isinstance(where, str):
         conditions.check_condition(where)
 
-        def by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
-            return documents_fulfilling(state, where, parameters, among)
+        def find_by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
+            return select_documents(state, where, parameters, among)
 
         key = _key(state, where, parameters)
-        return _kept(state, key, lambda: _found(state, condition_of(where, parameters), by_sqlite))
+        return _kept(state, key, lambda: _found(state, condition_of(where, parameters), find_by_sqlite))
     if parameters:
         raise InputError("a condition that is a mapping takes no parameters; put their values into it")
-    condition = condition_of_mapping(where)
+    condition = parse_condition_mapping(where)
     key = (state.counters.change, repr(condition))
     return _kept(state, key, lambda: _found(state, condition, partial(_judged, state, condition)))
 
@@ -92,13 +92,15 @@ def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] |
         return Filtered(index.allowed(document_ids), f"{state.counters.documents:,} documents read")
     certain, possible = Evaluation(state).bounds(condition)
     unclear = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
-    if unclear or not is_told(condition):
+    if unclear or not is_supported(condition):
         # Where nothing is unclear, SQLite still judges what the condition says.
         fulfilling = list(judged(unclear))
         if fulfilling:
             certain = certain.copy()
             certain[fulfilling] = True
-    detail = "by the postings of words and the index of values" if asks_words(condition) else "by the index of values"
+    detail = (
+        "by the postings of words and the index of values" if has_text_search(condition) else "by the index of values"
+    )
     detail += f", {len(unclear):,} documents read" if unclear else ""
     return Filtered(index.allowed(np.flatnonzero(certain)), detail)
 
@@ -106,15 +108,15 @@ def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] |
 def _judged(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
     """Those of some documents that fulfil a condition, by their records."""
     is_fulfilled, candidates = judge(condition, state), among or ()
-    for start in range(0, len(candidates), _READ_TOGETHER):
-        records = state.documents.get_many(candidates[start : start + _READ_TOGETHER])
+    for start in range(0, len(candidates), _BATCH_DOCUMENTS):
+        records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])
         yield from (document for document, record in records.items() if is_fulfilled(record))
 
 
 def _key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
     """What a condition is kept by; None where what it says may change while the documents do not."""
     words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
-    if words & _FLEETING or words & (sql_tables().keys() - SPINE_TABLES):
+    if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - SPINE_TABLES):
         return None
     parameter_values = parameters.values() if isinstance(parameters, Mapping) else parameters
     if not all(isinstance(value, SqlValue) for value in parameter_values):  # SQLite says so when it is given them

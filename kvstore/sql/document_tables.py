@@ -9,15 +9,24 @@ from typing import Any
 
 from ..storage.records import U64
 from ..structures import tables
-from ..structures.documents.documents import DocumentRecord, heading_path
+from ..structures.documents.documents import DocumentRecord, build_heading_path
 from ..systems.metadata_index.metadata_structure import METADATA
 from ..systems.metadata_index.value_keys import TEXT_COLUMNS
 from ..systems.reader import Reader
-from ..systems.sql_table import SqlTable, TableRow, TableRows, counted, hashed_number, maybe, number_range, one_stored
-from .text_matching import chunks_matching, documents_matching
+from ..systems.sql_table import (
+    SqlTable,
+    TableRow,
+    TableRows,
+    counted,
+    hash_row,
+    make_range_scan,
+    make_row_lookup,
+    maybe,
+)
+from .text_matching import find_matching_chunks, find_matching_documents
 
 
-def _document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
+def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
     # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
     first = b"" if low is None else low.encode()[:400]
     last = None if high is None else high.encode()[:400]
@@ -27,21 +36,21 @@ def _document_range(reader: Reader, low: str | None, high: str | None) -> TableR
         yield U64.unpack(document)[0]
 
 
-def _documents_with(name: str) -> Callable[[Reader, str], TableRows]:
+def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
     """The way in by a column whose values are kept."""
 
     def rows(reader: Reader, text: str) -> TableRows:
-        document_ids = reader.view.part(METADATA).with_text(name, text)
+        document_ids = reader.view.part(METADATA).find_text(name, text)
         return reader.ids(tables.DOCUMENTS) if document_ids is None else iter(document_ids)
 
     return rows
 
 
-def _document_key(reader: Reader, row: TableRow, record: Any) -> str:
+def _get_document_key(reader: Reader, row: TableRow, record: Any) -> str:
     return reader.document(record.document).key
 
 
-def _origin(record: DocumentRecord) -> str | None:
+def _decode_origin(record: DocumentRecord) -> str | None:
     """The origin as a text that SQLite takes: the name of a folder may have bytes that are none."""
     return record.origin and record.origin.encode(errors="replace").decode()
 
@@ -57,20 +66,20 @@ DOCUMENTS = SqlTable(
         "bytes": ("INTEGER", lambda reader, row, record: record.size),
         "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
         "changed": ("TEXT", lambda reader, row, record: record.changed),
-        "origin": ("TEXT", lambda reader, row, record: _origin(record)),
+        "origin": ("TEXT", lambda reader, row, record: _decode_origin(record)),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
     },
     scan=lambda reader: reader.ids(tables.DOCUMENTS),
     load=lambda reader, row: reader.document(row),
     equal={
-        "key": lambda reader, key: maybe(reader.document_id(key)),
-        "rowid": one_stored(tables.DOCUMENTS),
-        **{name: _documents_with(name) for name in TEXT_COLUMNS},
+        "key": lambda reader, key: maybe(reader.find_document(key)),
+        "rowid": make_row_lookup(tables.DOCUMENTS),
+        **{name: _make_text_lookup(name) for name in TEXT_COLUMNS},
     },
-    between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
+    between={"key": _scan_document_range, "rowid": make_range_scan(tables.DOCUMENTS)},
     size=counted(tables.DOCUMENTS),
-    hidden={"content": ("TEXT", lambda reader, row, record: reader.view.searched_text(record))},
-    matching={"content": documents_matching},
+    hidden={"content": ("TEXT", lambda reader, row, record: reader.view.read_searchable_text(record))},
+    matching={"content": find_matching_documents},
 )
 
 #: Documents of which SQLite is asked whether they fulfil a condition; it stands in for ``documents`` there.
@@ -86,7 +95,7 @@ JUDGED_DOCUMENTS = replace(
 
 
 def _heading(reader: Reader, row: TableRow, record: Any) -> str | None:
-    return " > ".join(heading_path(reader.outline(record.document), record.section)) or None
+    return " > ".join(build_heading_path(reader.outline(record.document), record.section)) or None
 
 
 def _vector(reader: Reader, row: TableRow, record: Any) -> bytes:
@@ -99,7 +108,7 @@ CHUNKS = SqlTable(
     "pieces of documents' texts; start and end are bytes of the stored text; vector, which * leaves out, is float32",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
-        "document": ("TEXT", _document_key),
+        "document": ("TEXT", _get_document_key),
         "ordinal": ("INTEGER", lambda reader, row, record: record.ordinal),
         "heading": ("TEXT", _heading),
         "start": ("INTEGER", lambda reader, row, record: record.start),
@@ -112,19 +121,19 @@ CHUNKS = SqlTable(
     scan=lambda reader: reader.ids(tables.CHUNKS),
     load=lambda reader, row: reader.view.chunks.get(row),
     equal={
-        "id": one_stored(tables.CHUNKS),
-        "rowid": one_stored(tables.CHUNKS),
+        "id": make_row_lookup(tables.CHUNKS),
+        "rowid": make_row_lookup(tables.CHUNKS),
         "document": lambda reader, key: reader.chunks_of(key),
     },
-    between={"id": number_range(tables.CHUNKS), "rowid": number_range(tables.CHUNKS)},
+    between={"id": make_range_scan(tables.CHUNKS), "rowid": make_range_scan(tables.CHUNKS)},
     size=counted(tables.CHUNKS),
     hidden={"vector": ("BLOB", _vector)},
-    matching={"text": chunks_matching},
+    matching={"text": find_matching_chunks},
 )
 
 
-def _abstracts_of(reader: Reader, key: str) -> TableRows:
-    document = reader.document_id(key)
+def _list_abstracts(reader: Reader, key: str) -> TableRows:
+    document = reader.find_document(key)
     return iter(()) if document is None else reader.document(document).abstract_ids()
 
 
@@ -133,8 +142,8 @@ ABSTRACTS = SqlTable(
     "summaries: level 0 over up to five chunks, higher levels over those below them",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
-        "document": ("TEXT", _document_key),
-        "ordinal": ("INTEGER", lambda reader, row, record: reader.document(record.document).abstract_ordinal(row)),
+        "document": ("TEXT", _get_document_key),
+        "ordinal": ("INTEGER", lambda reader, row, record: reader.document(record.document).get_abstract_ordinal(row)),
         "parent": ("INTEGER", lambda reader, row, record: record.parent),
         "level": ("INTEGER", lambda reader, row, record: record.level),
         "first_chunk": ("INTEGER", lambda reader, row, record: record.first_chunk),
@@ -144,11 +153,11 @@ ABSTRACTS = SqlTable(
     scan=lambda reader: reader.ids(tables.ABSTRACTS),
     load=lambda reader, row: reader.view.abstracts.get(row),
     equal={
-        "id": one_stored(tables.ABSTRACTS),
-        "rowid": one_stored(tables.ABSTRACTS),
-        "document": _abstracts_of,
+        "id": make_row_lookup(tables.ABSTRACTS),
+        "rowid": make_row_lookup(tables.ABSTRACTS),
+        "document": _list_abstracts,
     },
-    between={"id": number_range(tables.ABSTRACTS), "rowid": number_range(tables.ABSTRACTS)},
+    between={"id": make_range_scan(tables.ABSTRACTS), "rowid": make_range_scan(tables.ABSTRACTS)},
     size=counted(tables.ABSTRACTS),
 )
 
@@ -163,7 +172,7 @@ FILES = SqlTable(
     },
     scan=lambda reader: (file.source for file in reader.view.ingested_files.scan()),
     load=lambda reader, row: reader.view.ingested_files.get(row),
-    number=hashed_number,
+    number=hash_row,
     equal={"source": lambda reader, source: maybe(source if reader.view.ingested_files.get(source) else None)},
     size=counted(tables.INGESTED_FILES),
 )

@@ -12,27 +12,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: Bytes of the longest text that a bounded query may make or read.
-LONGEST_VALUE = 1 << 20
+MAX_VALUE_BYTES = 1 << 20
 
-_of_thread = threading.local()
+_thread_state = threading.local()
 
 
 @contextmanager
 def interruptible(by: threading.Event) -> Iterator[None]:
     """Let queries of this thread be stopped, and bounded, within the block."""
-    _of_thread.event = by
+    _thread_state.event = by
     try:
         yield
     finally:
-        _of_thread.event = None
+        _thread_state.event = None
 
 
 def bounded() -> bool:
     """Whether the queries of this thread are bounded."""
-    return getattr(_of_thread, "event", None) is not None
+    return getattr(_thread_state, "event", None) is not None
 
 
 def interrupted() -> bool:
     """Whether the query of this thread is to stop."""
-    event = getattr(_of_thread, "event", None)
+    event = getattr(_thread_state, "event", None)
     return event is not None and event.is_set()

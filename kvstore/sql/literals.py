@@ -14,7 +14,7 @@ from ..systems.sql_table import SqlValue
 #: What an option or a setting may hold.
 Value = str | int | float | bool | None
 
-_BARE_NAME = re.compile(r"[^\W\d]\w*")
+_BARE_NAME_PATTERN = re.compile(r"[^\W\d]\w*")
 _WORD_VALUES = {"true": True, "false": False, "null": None}
 
 
@@ -41,7 +41,7 @@ def literal(value: SqlValue) -> str:
 
 def name(text: str) -> str:
     """``text`` as an identifier: bare where it may be, else in double quotes."""
-    return text if _BARE_NAME.fullmatch(text) else quoted(text)
+    return text if _BARE_NAME_PATTERN.fullmatch(text) else quoted(text)
 
 
 def quoted(text: str) -> str:
@@ -49,6 +49,6 @@ def quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def word_value(word: str) -> Value:
+def parse_word(word: str) -> Value:
     """The value of a bare word: true, false and null mean themselves, any other word its own text."""
     return _WORD_VALUES.get(word.lower(), word)

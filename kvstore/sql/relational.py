@@ -19,22 +19,22 @@ from typing import Any
 import apsw
 
 from ..errors import InputError, StatementError
-from ..structures.language_version import fixed_settings
+from ..structures.language_version import list_fixed_settings
 from ..structures.state import State
 from ..systems.reader import Reader
 from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
-from ..text.text_query import TextJudge
+from ..text.text_query import TextMatcher
 from . import condition as conditions
 from .diagnosis import nearest
 from .document_tables import JUDGED_DOCUMENTS
-from .interruption import LONGEST_VALUE, bounded, interrupted
+from .interruption import MAX_VALUE_BYTES, bounded, interrupted
 from .literals import literal
-from .store_tables import sql_tables
+from .store_tables import get_sql_tables
 from .text_matching import matches
 from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
-ErrorOf = Callable[[int | None, str], StatementError]
+MakeError = Callable[[int | None, str], StatementError]
 
 _OPERATORS = {
     apsw.SQLITE_INDEX_CONSTRAINT_EQ: "=",
@@ -44,9 +44,9 @@ _OPERATORS = {
     apsw.SQLITE_INDEX_CONSTRAINT_LT: "<",
     apsw.SQLITE_INDEX_CONSTRAINT_MATCH: "MATCH",
 }
-_ALLOWED = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
+_ALLOWED_ACTIONS = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
 #: Columns that at most one row of their table can have a given value of.
-_UNIQUE = frozenset({"rowid", "id", "key", "name"})
+_UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
 #: Words that a misspelt word of a query is compared with.
 _WORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
@@ -117,7 +117,7 @@ class _TableScan:
         self._rows = iter(())
 
 
-class _MeasuredCursor(_TableScan):
+class _MeasuredScan(_TableScan):
     """A scan that says what it costs."""
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
@@ -135,19 +135,19 @@ class _MeasuredCursor(_TableScan):
     @contextmanager
     def _measured(self) -> Iterator[None]:
         measured, cost = self._reader.measured, self._reader.costs[self._table.name]
-        if measured is None or self._under_way:  # Filter calls Next
+        if measured is None or self._is_measuring:  # Filter calls Next
             yield
             return
-        self._under_way = True
+        self._is_measuring = True
         pages, start = measured.pages, time.perf_counter()
         try:
             yield
         finally:
-            self._under_way = False
+            self._is_measuring = False
             cost.seconds += time.perf_counter() - start
             cost.pages += measured.pages - pages
 
-    _under_way = False
+    _is_measuring = False
 
 
 class _VirtualTable:
@@ -181,7 +181,7 @@ class _VirtualTable:
         for column in self._table.equal:
             for constraint in usable:
                 if constraint[1:] == (column, "="):
-                    return [constraint], 1 if column in _UNIQUE else min(size, 20)
+                    return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, 20)
         for constraint in usable:
             if constraint[2] == "MATCH" and constraint[1] in self._table.matching:
                 return [constraint], size / 20
@@ -194,7 +194,7 @@ class _VirtualTable:
 
     def Open(self) -> _TableScan:
         is_measured = self._connection.open_reader.measured is not None
-        return (_MeasuredCursor if is_measured else _TableScan)(self._connection, self._table)
+        return (_MeasuredScan if is_measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
         pass
@@ -210,7 +210,7 @@ class _Module:
         self._table = table
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
-        return self._table.whole_declaration, _VirtualTable(self._connection, self._table)
+        return self._table.full_declaration, _VirtualTable(self._connection, self._table)
 
     Create = Connect
 
@@ -220,8 +220,8 @@ class _Connection:
 
     def __init__(self) -> None:
         self.reader: Reader | None = None
-        self._judge: TextJudge | None = None
-        self.tables = sql_tables()
+        self._judge: TextMatcher | None = None
+        self.tables = get_sql_tables()
         self.sqlite = apsw.Connection(":memory:")
         # A name in double quotes that is no column shall be an error, not a string.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
@@ -238,7 +238,7 @@ class _Connection:
             [(table.name, table.declaration) for table in self.tables.values()],
         )
         self.sqlite.pragma("writable_schema", False)
-        self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED else apsw.SQLITE_DENY
+        self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
         # Python is entered now and then, so that Ctrl-C, or whoever stops the query, is heard in a long computation.
         self.sqlite.set_progress_handler(interrupted, 20_000)
         # ``text MATCH query`` calls match(query, text), where it does not enter a table by it and to judge each row.
@@ -248,7 +248,7 @@ class _Connection:
     def begin(self, reader: Reader) -> None:
         """Serve a query on a state."""
         self.reader = reader
-        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE if bounded() else self._longest)
+        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if bounded() else self._longest)
 
     def end(self) -> None:
         """Keep nothing of the query that is over."""
@@ -257,7 +257,7 @@ class _Connection:
     def _match(self, *arguments: SqlValue) -> int | None:
         query, value = arguments
         if self._judge is None:
-            self._judge = TextJudge(self.open_reader.view.settings.stemmer)
+            self._judge = TextMatcher(self.open_reader.view.settings.stemmer)
         return matches(self._judge, query, value)
 
     @property
@@ -277,7 +277,7 @@ class _Pool:
     def take(self, reader: Reader) -> _Connection:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        if connection is None or connection.tables != sql_tables():
+        if connection is None or connection.tables != get_sql_tables():
             connection = _Connection()
         connection.begin(reader)
         return connection
@@ -303,7 +303,7 @@ class Selection:
 
     _connection: _Connection | None = None
 
-    def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: ErrorOf) -> None:
+    def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: MakeError) -> None:
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()
         self._text = text
@@ -359,7 +359,7 @@ class Selection:
         if isinstance(error, apsw.Error):
             offset = getattr(error, "error_offset", -1)
             position = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
-            return self._explained(str(error), position)
+            return self._explain_message(str(error), position)
         if isinstance(error, KeyError):
             name = f":{error.args[0]}"
             return self._failed(max(0, self._text.find(name)), f"no value was given for {name}")
@@ -375,13 +375,13 @@ class Selection:
             return InputError(f"a parameter is a text, a number, bytes or None: {error}")
         return error
 
-    def _explained(self, message: str, place: int | None) -> StatementError:
+    def _explain_message(self, message: str, place: int | None) -> StatementError:
         """SQLite's message in this project's words, with the nearest name where one is misspelt."""
         kind, _, name = message.partition(": ")
         name = name.removeprefix("main.")
         if kind == "no such table":
             place = self._text.lower().find(name.lower()) if place is None else place
-            tables = sql_tables()
+            tables = get_sql_tables()
             suggestion = nearest(name, tables)
             remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
             return self._failed(max(place, 0), f"there is no table {name}; {remedy}")
@@ -390,16 +390,16 @@ class Selection:
             return self._failed(place, f"there is no column {quoted_match[1]}; text stands in single quotes: {text}")
         if kind == "no such column":
             column = name.rpartition(".")[2].split(" ")[0].strip('"')
-            return self._failed(place, f"there is no column {name}{_columns_near(column)}")
+            return self._failed(place, f"there is no column {name}{_suggest_columns(column)}")
         if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
             return self._failed(place, "SELECT only reads, and only the store's own tables")
         if kind == "incomplete input":
             return self._failed(len(self._text), "the query ends too early")
         if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
-            return self._failed(place, f"{word_match[1]} may not stand here{self._misspelt(word_match[1], place)}")
+            return self._failed(place, f"{word_match[1]} may not stand here{self._suggest_word(word_match[1], place)}")
         return self._failed(place, message)
 
-    def _misspelt(self, met: str, place: int | None) -> str:
+    def _suggest_word(self, met: str, place: int | None) -> str:
         """A hint that the word SQLite stumbled over, or else the one before it, was to be another."""
         preceding = re.search(r"([^\W\d]\w*)\s+$", self._text if place is None else self._text[:place])
         for word in (met, preceding[1]) if preceding else (met,):
@@ -409,10 +409,10 @@ class Selection:
         return ""
 
 
-def _columns_near(column: str) -> str:
+def _suggest_columns(column: str) -> str:
     """The tables that have this column, or else the name that it was probably meant to be."""
     tables_by_column: dict[str, list[str]] = {}
-    for table in sql_tables().values():
+    for table in get_sql_tables().values():
         for each in table.every_column:
             tables_by_column.setdefault(each.lower(), []).append(table.name)
     if table_names := tables_by_column.get(column.lower()):
@@ -421,7 +421,7 @@ def _columns_near(column: str) -> str:
     return f"; did you mean {suggestion}?" if suggestion else ""
 
 
-def documents_fulfilling(
+def select_documents(
     view: State, condition: str, parameters: Parameters = (), among: Sequence[int] | None = None
 ) -> Iterator[int]:
     """Ids of the documents, of all or ``among`` some, for which ``condition``, a SQL expression over the table
@@ -438,6 +438,6 @@ def documents_fulfilling(
             offset, reason = len(condition), "the condition ends too early"
         return conditions.ConditionError(condition, offset, reason)
 
-    reader = Reader(view, lambda: fixed_settings(view), among or ())
+    reader = Reader(view, lambda: list_fixed_settings(view), among or ())
     rows = Selection(f"{prefix}{condition}\n)", parameters, reader, failed)
     return (int(row[0]) for row in rows)  # type: ignore[arg-type]

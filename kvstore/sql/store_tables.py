@@ -30,19 +30,19 @@ from ..systems.sql_table import (
     TableRow,
     TableRows,
     counted,
-    hashed_number,
+    hash_row,
     listed,
+    make_row_lookup,
     maybe,
-    one_stored,
 )
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 from .diagnosis import nearest
 from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
 
 # Entities ------------------------------------------------------------------------------------------------------------
 
 
-def _entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
+def _scan_entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
     last = None if high is None else high.encode()
     for key, entity in reader.view.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
         if last is not None and bytes(key) > last:
@@ -61,7 +61,7 @@ _ENTITIES = SqlTable(
     {
         "name": ("TEXT", lambda reader, row, record: record.name),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
-        "mentions": ("INTEGER", lambda reader, row, record: reader.mention_count(row, record.key)),
+        "mentions": ("INTEGER", lambda reader, row, record: reader.count_mentions(row, record.key)),
         "temperature": ("INTEGER", _temperature),
         "key": ("TEXT", lambda reader, row, record: record.key),
     },
@@ -72,7 +72,7 @@ _ENTITIES = SqlTable(
         "key": lambda reader, key: maybe(reader.entity_id(key)),
         "rowid": lambda reader, number: maybe(number if number in reader.view.entities else None),
     },
-    between={"key": _entity_range},
+    between={"key": _scan_entity_range},
     size=counted(tables.ENTITY_NAMES),
 )
 
@@ -83,7 +83,7 @@ def _mentions_in(reader: Reader, chunks: Iterator[int]) -> TableRows:
             yield chunk, index
 
 
-def _mentions_of(reader: Reader, name: str) -> TableRows:
+def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
     entity = reader.entity_id(name)
     for chunk in () if entity is None else reader.mention_chunks(name):
         for index, mention in enumerate(reader.mentions_in(chunk)):
@@ -95,7 +95,7 @@ _MENTIONS = SqlTable(
     "mentions",
     "where entities occur in chunks; start and end are bytes of the document's stored text",
     {
-        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(record[1].entity)),
+        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record[1].entity)),
         "document": ("TEXT", lambda reader, row, record: reader.document(record[0].document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0]),
         "start": ("INTEGER", lambda reader, row, record: record[0].start + record[1].start),
@@ -108,9 +108,9 @@ _MENTIONS = SqlTable(
     load=lambda reader, row: (reader.view.chunks.get(row[0]), reader.mentions_in(row[0])[row[1]]),
     number=lambda reader, row: row[0] << 16 | row[1],
     equal={
-        "chunk": lambda reader, chunk: _mentions_in(reader, one_stored(tables.MENTIONS)(reader, chunk)),
+        "chunk": lambda reader, chunk: _mentions_in(reader, make_row_lookup(tables.MENTIONS)(reader, chunk)),
         "document": lambda reader, key: _mentions_in(reader, reader.chunks_of(key)),
-        "entity": _mentions_of,
+        "entity": _iter_entity_mentions,
     },
     size=lambda reader: 10 * reader.view.lmdb.count(tables.MENTIONS),
 )
@@ -118,18 +118,18 @@ _MENTIONS = SqlTable(
 # The forest ----------------------------------------------------------------------------------------------------------
 
 
-def _tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
+def _find_tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
     """The document that states a tree's edges; NULL where several do, or the user."""
     document_ids: set[int] = set()
     for node, _ in reader.view.forest.nodes(row):
-        for parent in reader.view.forest.stated_parents(node):
-            document_ids.update(reader.view.forest.stated_by(node, parent))
+        for parent in reader.view.forest.iter_stated_parents(node):
+            document_ids.update(reader.view.forest.list_stating_documents(node, parent))
             if len(document_ids) > 1:
                 return None
-    return _stating(reader, document_ids.pop()) if document_ids else None
+    return _get_stating_key(reader, document_ids.pop()) if document_ids else None
 
 
-def _stating(reader: Reader, document: int) -> str | None:
+def _get_stating_key(reader: Reader, document: int) -> str | None:
     return None if document == USER else reader.document(document).key
 
 
@@ -139,7 +139,7 @@ _TREES = SqlTable(
     {
         "name": ("TEXT", lambda reader, row, record: record),
         "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.nodes(row))),
-        "source": ("TEXT", _tree_source),
+        "source": ("TEXT", _find_tree_source),
     },
     scan=lambda reader: (tree for tree, _ in reader.view.forest.trees()),
     load=lambda reader, row: reader.tree_name(row),
@@ -148,11 +148,11 @@ _TREES = SqlTable(
 )
 
 
-def _nodes_of_entity(reader: Reader, name: str) -> TableRows:
+def _iter_entity_nodes(reader: Reader, name: str) -> TableRows:
     return (node for rank, node in reader.addresses_of(name) if rank == addresses.NODE)
 
 
-def _nodes_of_tree(reader: Reader, name: str) -> TableRows:
+def _iter_tree_nodes(reader: Reader, name: str) -> TableRows:
     tree = reader.tree_id(name)
     return iter(()) if tree is None else (node for node, _ in reader.view.forest.nodes(tree))
 
@@ -162,13 +162,13 @@ _NODES = SqlTable(
     "places of entities in trees; level 0 is a root",
     {
         "tree": ("TEXT", lambda reader, row, record: reader.tree_name(record.tree)),
-        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(record.entity)),
+        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record.entity)),
         "level": ("INTEGER", lambda reader, row, record: reader.view.forest.level(row)),
         "children": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.children(row))),
     },
     scan=lambda reader: reader.ids(tables.NODES),
     load=lambda reader, row: reader.view.forest.node(row),
-    equal={"rowid": one_stored(tables.NODES), "entity": _nodes_of_entity, "tree": _nodes_of_tree},
+    equal={"rowid": make_row_lookup(tables.NODES), "entity": _iter_entity_nodes, "tree": _iter_tree_nodes},
     size=counted(tables.NODES),
 )
 
@@ -177,55 +177,55 @@ def _stated(reader: Reader, child: int, parent: int) -> Iterator[AssertedEdge]:
     return ((child, parent, assertion) for assertion in reader.view.forest.assertions(child, parent))
 
 
-def _edges_up(reader: Reader, nodes: TableRows) -> TableRows:
+def _iter_parent_edges(reader: Reader, nodes: TableRows) -> TableRows:
     for node in nodes:
-        for parent in reader.view.forest.stated_parents(node):
+        for parent in reader.view.forest.iter_stated_parents(node):
             yield from _stated(reader, node, parent)
 
 
-def _edges_down(reader: Reader, nodes: TableRows) -> TableRows:
+def _iter_child_edges(reader: Reader, nodes: TableRows) -> TableRows:
     for node in nodes:
-        for child in reader.view.forest.stated_children(node):
+        for child in reader.view.forest.iter_stated_children(node):
             yield from _stated(reader, child, node)
 
 
-def _node_entity(end: int) -> ReadColumn:
-    return lambda reader, row, record: reader.entity_name(reader.view.forest.node(row[end]).entity)
+def _make_entity_reader(end: int) -> ReadColumn:
+    return lambda reader, row, record: reader.get_entity_name(reader.view.forest.node(row[end]).entity)
 
 
 _EDGES = SqlTable(
     "edges",
     "who stands under whom, one row for each place that states it; document is NULL where INSERT EDGE does",
     {
-        "child": ("TEXT", _node_entity(0)),
-        "parent": ("TEXT", _node_entity(1)),
+        "child": ("TEXT", _make_entity_reader(0)),
+        "parent": ("TEXT", _make_entity_reader(1)),
         "tree": ("TEXT", lambda reader, row, record: reader.tree_name(reader.view.forest.node(row[0]).tree)),
         "kind": ("TEXT", lambda reader, row, record: row[2].kind),
         "confidence": ("REAL", lambda reader, row, record: row[2].confidence),
-        "document": ("TEXT", lambda reader, row, record: _stating(reader, row[2].document)),
+        "document": ("TEXT", lambda reader, row, record: _get_stating_key(reader, row[2].document)),
         "start": ("INTEGER", lambda reader, row, record: row[2].start),
         "end": ("INTEGER", lambda reader, row, record: row[2].end),
         "accepted": ("INTEGER", lambda reader, row, record: reader.view.forest.verdict(row[0], row[1]) == ACCEPTED),
     },
     scan=lambda reader: (edge for pair in reader.view.forest.edges() for edge in _stated(reader, *pair)),
-    number=hashed_number,
+    number=hash_row,
     equal={
-        "child": lambda reader, name: _edges_up(reader, _nodes_of_entity(reader, name)),
-        "parent": lambda reader, name: _edges_down(reader, _nodes_of_entity(reader, name)),
-        "tree": lambda reader, name: _edges_up(reader, _nodes_of_tree(reader, name)),
+        "child": lambda reader, name: _iter_parent_edges(reader, _iter_entity_nodes(reader, name)),
+        "parent": lambda reader, name: _iter_child_edges(reader, _iter_entity_nodes(reader, name)),
+        "tree": lambda reader, name: _iter_parent_edges(reader, _iter_tree_nodes(reader, name)),
     },
     size=counted(tables.STATEMENTS),
 )
 
 
-def _alias_of(reader: Reader, name: str) -> TableRows:
-    key = entity_key(name)
+def _find_alias(reader: Reader, name: str) -> TableRows:
+    key = to_entity_key(name)
     return maybe(key if 0 < len(key.encode()) <= LONGEST_KEY and reader.view.aliases.get(key) else None)
 
 
-def _aliases_for(reader: Reader, name: str) -> TableRows:
-    key = entity_key(name)
-    return iter(reader.view.aliases.stated_for(key) if 0 < len(key.encode()) <= LONGEST_KEY else ())
+def _iter_aliases(reader: Reader, name: str) -> TableRows:
+    key = to_entity_key(name)
+    return iter(reader.view.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= LONGEST_KEY else ())
 
 
 _ALIASES = SqlTable(
@@ -238,8 +238,8 @@ _ALIASES = SqlTable(
     },
     scan=lambda reader: (key for key, _ in reader.view.aliases.scan()),
     load=lambda reader, row: reader.view.aliases.get(row),
-    number=hashed_number,
-    equal={"name": _alias_of, "entity": _aliases_for},
+    number=hash_row,
+    equal={"name": _find_alias, "entity": _iter_aliases},
     size=counted(tables.ALIASES),
 )
 
@@ -248,22 +248,22 @@ def _triples(view: State, document: int) -> tuple[Triple, ...]:
     return Triples(view.lmdb).of(document).triples
 
 
-def _triples_of(reader: Reader, documents: Iterator[int]) -> TableRows:
+def _iter_triples(reader: Reader, documents: Iterator[int]) -> TableRows:
     for document in documents:
         for index in range(len(reader.read(_triples, document))):
             yield document, index
 
 
-def _triples_of_key(reader: Reader, key: str) -> TableRows:
-    return _triples_of(reader, maybe(reader.document_id(key)))
+def _iter_document_triples(reader: Reader, key: str) -> TableRows:
+    return _iter_triples(reader, maybe(reader.find_document(key)))
 
 
-def _triples_with(reader: Reader, name: str) -> TableRows:
+def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
     entity = reader.entity_id(name)
     if entity is None:
         return
     chunks = reader.view.part(GRAPH).joining(entity)
-    yield from _triples_of(reader, iter({reader.view.chunks.get(chunk).document for chunk in chunks}))
+    yield from _iter_triples(reader, iter({reader.view.chunks.get(chunk).document for chunk in chunks}))
 
 
 _TRIPLES = SqlTable(
@@ -275,10 +275,10 @@ _TRIPLES = SqlTable(
         "object": ("TEXT", lambda reader, row, record: record.object),
         "document": ("TEXT", lambda reader, row, record: reader.document(row[0]).key),
     },
-    scan=lambda reader: _triples_of(reader, reader.ids(tables.TRIPLES)),
+    scan=lambda reader: _iter_triples(reader, reader.ids(tables.TRIPLES)),
     load=lambda reader, row: reader.read(_triples, row[0])[row[1]],
-    number=hashed_number,
-    equal={"document": _triples_of_key, "subject": _triples_with, "object": _triples_with},
+    number=hash_row,
+    equal={"document": _iter_document_triples, "subject": _iter_entity_triples, "object": _iter_entity_triples},
     size=lambda reader: 10 * reader.view.lmdb.count(tables.TRIPLES),
 )
 
@@ -308,7 +308,7 @@ _FILTER_PAGES = listed(
         "bytes": "INTEGER",
     },
     lambda reader: (
-        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.view.filter.page_rows()
+        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.view.filter.iter_pages()
     ),
 )
 _INDEXES = listed(
@@ -330,9 +330,9 @@ _SPINE = (
 )  # fmt: skip
 
 
-def named_table(name: str) -> SqlTable:
+def get_sql_table(name: str) -> SqlTable:
     """The table of a name, in any case; raises InputError for one that is not there."""
-    tables_by_name = sql_tables()
+    tables_by_name = get_sql_tables()
     found = tables_by_name.get(name.lower())
     if found is None:
         suggestion = nearest(name, tables_by_name)
@@ -341,6 +341,6 @@ def named_table(name: str) -> SqlTable:
     return found
 
 
-def sql_tables() -> dict[str, SqlTable]:
+def get_sql_tables() -> dict[str, SqlTable]:
     """Every table by its name: those of the spine and those that the systems give."""
     return {table.name: table for table in (*_SPINE, *(t for system in SYSTEMS.values() for t in system.tables))}

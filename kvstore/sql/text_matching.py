@@ -10,28 +10,28 @@ from functools import partial
 
 import numpy as np
 
-from ..structures.text_candidates import chunks_with_all
+from ..structures.text_candidates import find_chunks_with_all
 from ..systems.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
 from ..systems.metadata_index.evaluation import Evaluation
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlValue, TableRows
-from ..text.text_query import TextJudge, candidates, parse_text_query
+from ..text.text_query import TextMatcher, candidates, parse_text_query
 
 
-def matches(judge: TextJudge, query: SqlValue, value: SqlValue) -> int | None:
+def matches(judge: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
     """Whether a value, as text, matches a query; NULL where either is NULL."""
     if query is None or value is None or isinstance(value, bytes):
         return None
     return int(judge.matches(str(query), str(value)))
 
 
-def documents_matching(reader: Reader, query: str) -> TableRows:
+def find_matching_documents(reader: Reader, query: str) -> TableRows:
     """The documents that may match, by the words in them."""
     _, may_match = Evaluation(reader.view).bounds(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
     return iter(np.flatnonzero(may_match).tolist())
 
 
-def chunks_matching(reader: Reader, query: str) -> TableRows:
+def find_matching_chunks(reader: Reader, query: str) -> TableRows:
     """The chunks that may match, by the words in them."""
-    find_chunks = partial(chunks_with_all, reader.view)
+    find_chunks = partial(find_chunks_with_all, reader.view)
     return iter(candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())

@@ -32,17 +32,17 @@ from . import engine_tables, records
 LARGE = 1 << 20
 #: Segments beyond which they are merged, and bytes: this share of those of the store's pages, between two bounds. The
 #: segments are in the memory of whoever reads the store meanwhile.
-MOST_SEGMENTS = 512
+MAX_SEGMENTS = 512
 STORE_SHARE = 16
-LEAST_BYTES, MOST_BYTES = 4 << 20, 64 << 20
+MIN_BYTES, MOST_BYTES = 4 << 20, 64 << 20
 #: Bytes that are read in no time: as many may wait when a store is closed.
-SOON_READ = 1 << 22
+QUICK_READ_BYTES = 1 << 22
 #: Patches of one record that are applied one after the other when it is read.
-MOST_PATCHES = 8
+MAX_PATCHES = 8
 
 _TOKEN_BYTES = 8
 #: What is copied of a buffer to be changed is at most this share of it, but for the times when all of it is.
-_COPIED = 16
+_COPY_DIVISOR = 16
 #: Keys from which on a merge is faster than to insert each.
 _FEW = 16
 #: What a chain begins with that does without what the table holds.
@@ -57,12 +57,12 @@ UNCHANGED = b""
 TableChanges = dict[bytes, Chain]
 
 
-def needs_stored(chain: Chain) -> bool:
+def depends_on_stored(chain: Chain) -> bool:
     """Whether the value of a record depends on what its table holds."""
     return chain is not None and chain[:1] != _VALUE
 
 
-def value_in(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
+def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
     """The value of a record, None where there is none; raises CorruptionError where ``chain`` does not belong to it."""
     try:
         value = value_of(chain, stored)
@@ -80,7 +80,7 @@ def foreign(table: str, what: object) -> CorruptionError:
 
 def most_bytes(store: int) -> int:
     """Bytes of segments that are merged, in a store whose pages have so many."""
-    return min(max(store // STORE_SHARE, LEAST_BYTES), MOST_BYTES)
+    return min(max(store // STORE_SHARE, MIN_BYTES), MOST_BYTES)
 
 
 class TableBuffer:
@@ -103,7 +103,7 @@ class TableBuffer:
         """The same again, to be changed by itself; what is copied is on average a few times what was changed."""
         other = TableBuffer()
         other.added = self.added
-        if len(self.newer) * _COPIED > len(self.older):
+        if len(self.newer) * _COPY_DIVISOR > len(self.older):
             other.older = {**self.older, **self.newer}
             if self._newer_keys is not None:
                 older, newer = self._lists()
@@ -226,14 +226,14 @@ class ChangeBuffer:
             num_added = 0
             for key in table_buffer.ordered():
                 chain = table_buffer.chain(key)
-                if not needs_stored(chain):
+                if not depends_on_stored(chain):
                     num_added += (chain is not None) - is_stored(key)
             table_buffer.added = num_added
         return table_buffer.added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
         """Change what a further segment says; raises CorruptionError where it is damaged."""
-        for table, pieces in unpacked_segment(key, value).items():
+        for table, pieces in unpack_segment(key, value).items():
             self.of(table).add(pieces)
         self.note_segment(key, len(value))
 
@@ -250,9 +250,9 @@ class ChangeBuffer:
         All are in order of their keys, or with ``reverse`` in the opposite order.
         """
         first = next(keys, None)
-        return stored if first is None else self._overlaid(table, first, keys, stored, reverse)
+        return stored if first is None else self._iter_overlay(table, first, keys, stored, reverse)
 
-    def _overlaid(
+    def _iter_overlay(
         self, table: str, first: bytes, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], reverse: bool
     ) -> Iterator[tuple[bytes, memoryview]]:
         get_chain, pending = self.of(table).chain, cast(bytes | None, first)
@@ -271,22 +271,22 @@ class ChangeBuffer:
 
     def is_full(self, most: int) -> bool:
         """Whether the segments are to be merged, of which there may be ``most`` bytes."""
-        return len(self.segments) >= MOST_SEGMENTS or self.bytes >= most
+        return len(self.segments) >= MAX_SEGMENTS or self.bytes >= most
 
 
 def _present(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> Iterator[tuple[bytes, memoryview]]:
-    value = value_in(table, key, chain, stored)
+    value = resolve_value(table, key, chain, stored)
     if value is not None:
         yield key, value
 
 
-def segment_key(last: bytes | None) -> bytes:
+def make_segment_key(last: bytes | None) -> bytes:
     """A key for the segment that follows the one of key ``last``."""
     number = 1 if last is None else records.U32.unpack_from(last)[0] + 1
     return records.u32(number) + os.urandom(_TOKEN_BYTES)
 
 
-def packed_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
+def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     """Segments as they are stored, together saying what is given, each of about :data:`LARGE` bytes at most: keys in
     order, so that whoever reads many segments has little to sort."""
     nonempty = {table: pieces for table, pieces in changes.items() if pieces}
@@ -311,7 +311,7 @@ def packed_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
         yield records.pack(segment)
 
 
-def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
+def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
     """What a segment says of each table; raises CorruptionError where it is damaged."""
     segment = records.unpack(value, engine_tables.RECENT, key)
     if not isinstance(segment, dict) or not all(isinstance(pieces, dict) for pieces in segment.values()):
@@ -323,10 +323,10 @@ def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
 
 
 #: What reads the stored segments from a key on.
-StoredSegments = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
+SegmentScanner = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
 
 
-class TablesAsked(dict[str, bool]):
+class BufferedTableCache(dict[str, bool]):
     """Whether a table is buffered, of each that was asked for."""
 
     def __init__(self, names: Set[str]) -> None:
@@ -343,10 +343,10 @@ class ChangeBufferReader:
 
     def __init__(self, buffered: Set[str]) -> None:
         #: The tables that are buffered.
-        self.buffered = TablesAsked(buffered)
+        self.buffered = BufferedTableCache(buffered)
         self._read = ChangeBuffer()
 
-    def buffer(self, stored: StoredSegments) -> ChangeBuffer:
+    def buffer(self, stored: SegmentScanner) -> ChangeBuffer:
         """What the stored segments say together; raises CorruptionError for a damaged one."""
         cached = self._read
         last = cached.segments[-1] if cached.segments else b""
@@ -366,7 +366,7 @@ class ChangeBufferReader:
         self._read = buffer
 
 
-def undamaged(stored: StoredSegments) -> tuple[ChangeBuffer, list[str]]:
+def undamaged(stored: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
     """What the segments that can be read say together, and a sentence for those that cannot, or are missing.
 
     Patches of a record that a lost segment has changed may belong to it no more.
@@ -394,5 +394,5 @@ def check_change_buffer(stored: Iterable[tuple[bytes, memoryview]], buffered: Se
         if number != 1 + (last or 0):
             yield f"table {engine_tables.RECENT}: segment {number} follows segment {last or 0}"
         last = number
-        if not unpacked_segment(key, value).keys() <= buffered:
+        if not unpack_segment(key, value).keys() <= buffered:
             yield f"table {engine_tables.RECENT}, key {key.hex()}: changes of other tables"

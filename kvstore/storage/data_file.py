@@ -34,11 +34,11 @@ from ..errors import (
 )
 from .dense_copy import write_densely
 from .lmdb_errors import READ_ERRORS, translate
-from .location import COMPACTED_FILE, DATA_FILE, REPAIR_DIRECTORY, SMALLEST_DATA, require_free, require_text
+from .location import COMPACTED_FILE, DATA_FILE, MIN_DATA_BYTES, REPAIR_DIRECTORY, require_free_path, require_utf8_path
 from .mapped_pages import release_pages
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .partial_files import hold_lock, partial_path
-from .readers_table import MAX_READERS, take_room
+from .readers_table import MAX_READERS, reserve_reader_table
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
@@ -116,7 +116,7 @@ class DataFile:
         self._verify_meta_pages()
         while True:
             if self.registers:
-                take_room(self.directory)
+                reserve_reader_table(self.directory)
             try:
                 return lmdb.open(
                     str(self.directory),
@@ -368,8 +368,8 @@ class DataFile:
         Raises InputError when ``target`` exists, its folder does not, or it is no UTF-8; StoreFullError when it cannot
         be written.
         """
-        require_text(target)
-        require_free(target)
+        require_utf8_path(target)
+        require_free_path(target)
         partial = partial_path(target)
         try:
             partial.mkdir()
@@ -475,7 +475,7 @@ def remove_begun(directory: Path) -> None:
     """Remove a data file whose making failed before LMDB had written its first pages; nothing was ever in it."""
     path = directory / DATA_FILE
     with contextlib.suppress(OSError):
-        if path.stat().st_size < SMALLEST_DATA:
+        if path.stat().st_size < MIN_DATA_BYTES:
             path.unlink()
 
 

@@ -18,7 +18,7 @@ from .page_transaction import PageTransaction
 #: Bytes of records that are copied in one transaction, which holds them in memory; then the pages read are let go.
 BATCH = 1 << 22
 #: Bytes of pages that these transactions take beside those of the records, and free for the next.
-_PASSING = 1 << 20
+_TRANSIENT_BYTES = 1 << 20
 
 
 def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> None:
@@ -30,7 +30,7 @@ def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> Non
     with lmdb.open(
         str(target),
         subdir=False,
-        map_size=most_bytes + _PASSING,
+        map_size=most_bytes + _TRANSIENT_BYTES,
         max_dbs=max(1, len(tables)),
         lock=False,
         sync=False,  # flushed at the end
@@ -52,7 +52,8 @@ def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> Non
                 num_records = source.count(table)
                 if num_copied != num_records:
                     raise CorruptionError(
-                        f"of {num_records} records of table {name} only {num_copied} can be read in order, so nothing was "
+                        f"of {num_records} records of table {name} only {num_copied} can be read in order, so "
+                        "nothing was "
                         "changed; run CHECK, and restore the store from a backup"
                     )
             transaction.commit()

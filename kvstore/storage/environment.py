@@ -29,7 +29,7 @@ from .file_lock import FileIdentity, identity_of, release
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, examine, make_directory
-from .mapped_pages import PageBound
+from .mapped_pages import PageReleaser
 from .open_file import PAGE, OpenFile
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
@@ -90,7 +90,7 @@ class Environment:
         self.buffer_reader = ChangeBufferReader(buffered)
         self._buffered = buffered
         #: What views tell of what they read; each keeps the map as it is.
-        self.page_bound = PageBound(file.release_pages)
+        self.page_bound = PageReleaser(file.release_pages)
         _environments.add(self)
 
     # -- Opening and closing
@@ -319,7 +319,7 @@ class Environment:
         """The LMDB environment itself, under the writer's lock: for migrations, which know bytes and no tables."""
         self._take_writer_lock(timeout)
         try:
-            with self._file.in_use() as data:
+            with self._file.hold_open() as data:
                 if faults := data.verify():
                     raise CorruptionError(
                         f"{self.path}: the data file is damaged ({faults[0]}); restore a backup, or run CHECK "
@@ -424,12 +424,12 @@ class Environment:
 
     def release_pages(self) -> None:
         """Let go the memory that holds pages of the file, all of which can be read again."""
-        with self._file.in_use() as data:
+        with self._file.hold_open() as data:
             data.release_pages()
 
     def sync(self) -> None:
         """Flush every commit to the disk; with ``durability="full"`` each commit has done so already."""
-        with self._file.in_use() as data:
+        with self._file.hold_open() as data:
             if not data.readonly:
                 data.environment.sync(True)
 
@@ -536,7 +536,7 @@ class Environment:
 
     def _after_fork(self) -> None:
         self.transaction_thread = TransactionThread()
-        self._file.after_fork()
+        self._file.reset_after_fork()
         for view in list(self._views):
             view._after_fork()
 

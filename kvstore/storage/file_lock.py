@@ -16,10 +16,10 @@ FileIdentity = tuple[int, int]
 
 #: Seconds between two attempts: the first, and the longest after doubling.
 FIRST_PAUSE = 0.001
-LONGEST_PAUSE = 0.05
+MAX_PAUSE = 0.05
 
 
-def lock_within(descriptor: int, kind: int, deadline: float) -> bool:
+def lock_until(descriptor: int, kind: int, deadline: float) -> bool:
     """Lock a file (``kind``: LOCK_SH or LOCK_EX); False when others still hold it at ``deadline`` (monotonic seconds).
 
     There is at least one attempt. A lock that the descriptor held before is gone when this returns False.
@@ -34,7 +34,7 @@ def lock_within(descriptor: int, kind: int, deadline: float) -> bool:
             if remaining <= 0:
                 return False
             time.sleep(min(pause, remaining))
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_PAUSE)
 
 
 def identity_of(file: int | Path) -> FileIdentity | None:
@@ -46,7 +46,7 @@ def identity_of(file: int | Path) -> FileIdentity | None:
     return stat.st_dev, stat.st_ino
 
 
-def has_the_name(descriptor: int, path: Path) -> bool:
+def is_file_at(descriptor: int, path: Path) -> bool:
     """Whether an open file is the one of this name: not deleted, nor replaced by another."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))

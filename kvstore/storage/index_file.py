@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IndexUnavailableError
-from .file_lock import lock_within, release
-from .location import INDEX_ENDINGS
+from .file_lock import lock_until, release
+from .location import INDEX_SUFFIXES
 from .partial_files import remove_abandoned
 
 MAGIC = b"kvindex1"
@@ -70,7 +70,7 @@ _Stamp = tuple[int, int, int]
 
 def path_of(directory: Path, kind: str) -> Path:
     """Where the index file of a kind lies."""
-    return directory / f"{kind}{INDEX_ENDINGS[0]}"
+    return directory / f"{kind}{INDEX_SUFFIXES[0]}"
 
 
 def read(
@@ -81,7 +81,7 @@ def read(
     Those are not read: whoever walks them verifies what it meets. ``trusted`` says whether a token stands in the
     store's record of that kind. Raises FileNotFoundError and IndexUnavailableError.
     """
-    data = _mapped(path)
+    data = _map_file(path)
     head = _head(data, path, kind, trusted)
     arrays = {}
     for row in head["arrays"]:
@@ -117,7 +117,7 @@ def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = (
     """
     parts = []
     for name in head.get(_PARTS, ()):
-        token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_ENDINGS[0])
+        token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
         contents = read(path.with_name(name), head["kind"], partial(_is_token, token), checked_in_place)
         parts.append(FilePart(*contents, name))
     return parts
@@ -129,10 +129,10 @@ def _is_token(digits: str, token: bytes) -> bool:
 
 def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
     """The head of an index file, without a look at its arrays; raises what :func:`read` raises."""
-    return _head(_mapped(path), path, kind, trusted)
+    return _head(_map_file(path), path, kind, trusted)
 
 
-def _mapped(path: Path) -> memoryview:
+def _map_file(path: Path) -> memoryview:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _HEADER.size:
@@ -183,12 +183,12 @@ class LoadedFile(Generic[Kept]):
         self.problem = ""
         self._read = read
         self._loading = threading.Lock()
-        #: What :func:`_stamp` said of the file that was read, with its content; before the first look nothing.
+        #: What :func:`_compute_stamp` said of the file that was read, with its content; before the first look nothing.
         self._held: tuple[_Stamp | None, Kept | None] = None, None
 
     def get(self) -> Kept | None:
         """What the file of that name holds now; None where there is none that can be used."""
-        stamp, (loaded_stamp, content) = _stamp(self.path), self._held
+        stamp, (loaded_stamp, content) = _compute_stamp(self.path), self._held
         if stamp == loaded_stamp:
             return content
         # While one thread reads a new file, the others go on with the old one, which still exists without a name. A
@@ -228,7 +228,7 @@ class LoadedFile(Generic[Kept]):
         self._held = stamp, content
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _compute_stamp(path: Path) -> _Stamp | None:
     """What changes when a file does; the first number when another file has its name."""
     try:
         status = os.stat(path)
@@ -263,14 +263,14 @@ class Draft:
 
     def withdraw(self) -> None:
         """Remove what was written and not published."""
-        if _has_name(self._descriptor, self._partial):
+        if _is_file_at(self._descriptor, self._partial):
             self._partial.unlink()
         for part in self._written:
             part.unlink(missing_ok=True)
 
     def _write_part(self, kind: str, part: FilePart) -> str:
         token = os.urandom(16)
-        path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_ENDINGS[0]}")
+        path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_SUFFIXES[0]}")
         self._written.append(path)
         with path.open("xb", buffering=0) as file:
             _write(file.fileno(), {**part.head, "kind": kind, "token": token}, part.arrays)
@@ -285,11 +285,11 @@ def _write(descriptor: int, head: FileHead, arrays: Arrays) -> None:
         for name, array in zip(arrays, contiguous, strict=True)
     ]
     # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
-    offset = _aligned(_HEADER.size + len(_packed(head, array_infos, [2**63] * len(contiguous))))
+    offset = _align(_HEADER.size + len(_packed(head, array_infos, [2**63] * len(contiguous))))
     offsets = []
     for array in contiguous:
         offsets.append(offset)
-        offset = _aligned(offset + array.nbytes)
+        offset = _align(offset + array.nbytes)
     packed_head = _packed(head, array_infos, offsets)
     os.ftruncate(descriptor, 0)
     with open(descriptor, "wb", closefd=False) as file:
@@ -301,7 +301,7 @@ def _write(descriptor: int, head: FileHead, arrays: Arrays) -> None:
         file.truncate(offset)
 
 
-def files_of(path: Path) -> list[Path]:
+def list_files(path: Path) -> list[Path]:
     """The index file of a path and its parts, as far as they are there."""
     return [found for found in (path, *_parts(path)) if found.exists()]
 
@@ -315,12 +315,12 @@ def remove(path: Path) -> None:
 
 def remove_leftovers(directory: Path) -> None:
     """Remove the index files in the making whose makers were killed."""
-    for path in directory.glob(f"*{INDEX_ENDINGS[1]}"):
+    for path in directory.glob(f"*{INDEX_SUFFIXES[1]}"):
         remove_abandoned(path)
 
 
 def _parts(path: Path) -> Iterator[Path]:
-    return path.parent.glob(f"{path.stem}-*{INDEX_ENDINGS[0]}")
+    return path.parent.glob(f"{path.stem}-*{INDEX_SUFFIXES[0]}")
 
 
 def _remove_parts(path: Path, named: Collection[str]) -> None:
@@ -341,9 +341,9 @@ def drafting(path: Path) -> Iterator[Draft]:
     try:
         while True:
             descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
-            if not lock_within(descriptor, fcntl.LOCK_EX, time.monotonic() + _PATIENCE):
+            if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _PATIENCE):
                 raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
-            if _has_name(descriptor, partial):
+            if _is_file_at(descriptor, partial):
                 break
             os.close(descriptor)  # its maker has just given it its final name, or removed it
             descriptor = None
@@ -359,7 +359,7 @@ def drafting(path: Path) -> Iterator[Draft]:
             release(descriptor)
 
 
-def being_drafted(path: Path) -> bool:
+def is_being_drafted(path: Path) -> bool:
     """Whether a process is making the index file of this path."""
     try:
         descriptor = os.open(partial_path(path), os.O_RDONLY)
@@ -379,14 +379,14 @@ def partial_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.new")
 
 
-def _has_name(descriptor: int, path: Path) -> bool:
+def _is_file_at(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
 
 
-def _aligned(place: int) -> int:
+def _align(place: int) -> int:
     return -(-place // ALIGNMENT) * ALIGNMENT
 
 

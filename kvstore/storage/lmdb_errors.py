@@ -23,7 +23,7 @@ READ_ERRORS = (lmdb.Error, PageError)
 #: LMDB takes keys of 1 to so many bytes.
 LONGEST_KEY = 511
 #: LMDB answers EIO when a write ended early, which is what a disk does that runs full.
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+NO_SPACE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class MapFull(StoreFullError):
@@ -37,14 +37,14 @@ def translate(error: lmdb.Error | PageError, place: str) -> KvstoreError:
     if isinstance(error, PageError):
         return ClosedError(f"{place}: the snapshot or transaction was closed; open another")
     code = getattr(error, "code", 0)
-    if isinstance(error, lmdb.DiskError) or code in NO_SPACE:
+    if isinstance(error, lmdb.DiskError) or code in NO_SPACE_ERRNOS:
         return StoreFullError(
             f"{place}: the disk is full or failing ({error.reason}); nothing was changed: free some space and try again"
         )
     if isinstance(error, lmdb.TxnFullError):
         return StoreFullError(f"{place}: too much for one transaction; split the work over several")
     if isinstance(error, lmdb.BadValsizeError):
-        return key_error(place)
+        return make_key_error(place)
     if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
         return ReadOnlyError(f"{place}: may not be written; open the store read-only, or get the right to")
     if isinstance(error, lmdb.PanicError):
@@ -61,6 +61,6 @@ def translate(error: lmdb.Error | PageError, place: str) -> KvstoreError:
     return KvstoreError(f"{place}: LMDB could not do this: {error}")
 
 
-def key_error(place: str) -> InputError:
+def make_key_error(place: str) -> InputError:
     """The error for a key that LMDB cannot hold."""
     return InputError(f"{place}: a key must be 1 to {LONGEST_KEY} bytes long")

@@ -22,10 +22,10 @@ REPAIR_DIRECTORY = "data.mdb.repair"
 READERS_FILE = "lock.mdb"
 WRITER_FILE = "writer.lock"
 #: What the names of index files end in: of the file, and of the one in the making.
-INDEX_ENDINGS = (".index", ".index.new")
+INDEX_SUFFIXES = (".index", ".index.new")
 
 #: LMDB writes its two meta pages at once; a shorter file was cut.
-SMALLEST_DATA = 2 * 4096
+MIN_DATA_BYTES = 2 * 4096
 
 #: LMDB's mark, at byte 16 of each of its two meta pages, in the byte order of the machine.
 _MARK = struct.pack("=I", 0xBEEFC0DE)
@@ -36,9 +36,9 @@ def examine(path: Path, *, create: bool) -> bool:
 
     Raises StoreNotFoundError when there is none and ``create`` is false or the parent folder is missing,
     NotAStoreError when something else stands there, CorruptionError when the data file was cut to nothing, and what
-    :func:`require_text` raises.
+    :func:`require_utf8_path` raises.
     """
-    require_text(path)
+    require_utf8_path(path)
     if not path.exists():
         if not create:
             raise StoreNotFoundError(f"{path}: there is no store here; check the path, or open it with create=True")
@@ -49,19 +49,19 @@ def examine(path: Path, *, create: bool) -> bool:
         raise NotAStoreError(f"{path}: a store is a directory, and this is a file; name another path")
     data = path / DATA_FILE
     if data.is_file():
-        if data.stat().st_size < SMALLEST_DATA:
+        if data.stat().st_size < MIN_DATA_BYTES:
             raise CorruptionError(
                 f"{data}: only {data.stat().st_size} bytes long, so it was cut; restore the store from a backup, or "
                 "delete the directory if nothing was ever written to it"
             )
         # Looked at before anything is opened: a directory of somebody else's must not get files of ours.
         with data.open("rb") as file:
-            head = file.read(SMALLEST_DATA)
+            head = file.read(MIN_DATA_BYTES)
         if _MARK not in (head[16:20], head[4096 + 16 : 4096 + 20]):
             raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
-    foreign_names = sorted(name for name in names if not name.endswith(INDEX_ENDINGS))
+    foreign_names = sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
     if foreign_names:
         name_list = ", ".join(foreign_names[:3]) + (", ..." if len(foreign_names) > 3 else "")
         raise NotAStoreError(
@@ -75,13 +75,13 @@ def examine(path: Path, *, create: bool) -> bool:
     return True
 
 
-def require_text(path: Path) -> None:
+def require_utf8_path(path: Path) -> None:
     """Raise InputError for the path of a store that has bytes which are no UTF-8: the binding of LMDB takes none."""
     if not is_text(str(path)):
         raise InputError(f"{str(path)!r}: the path of a store must be UTF-8, and has other bytes; rename it")
 
 
-def require_free(target: Path) -> None:
+def require_free_path(target: Path) -> None:
     """Raise InputError where something, a link that leads nowhere included, stands at ``target``, or has no folder to
     be in: a copy or an export replaces nothing."""
     if target.exists() or target.is_symlink():

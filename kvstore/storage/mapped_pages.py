@@ -20,17 +20,17 @@ import numpy as np
 MOST_BYTES = 1 << 29
 #: Who looks up records lets go nothing before the process takes so many bytes in all: to map anew what one question
 #: after another looks up is a fifth of what they take in a store of a million chunks.
-MOST_IN_ALL = 1 << 31
+MIN_TOTAL_BYTES = 1 << 31
 #: Records between two looks at how much is held. The system maps about 64 KiB around a page that is read.
-_BETWEEN_LOOKS = 1024
+_CHECK_INTERVAL = 1024
 
 _MAPPINGS = Path("/proc/self/maps")
-_PAGES_HELD = Path("/proc/self/statm")
+_MEMORY_STATISTICS = Path("/proc/self/statm")
 
 
-class PageBound:
+class PageReleaser:
     """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES` and,
-    where records are looked up, takes more than :data:`MOST_IN_ALL`.
+    where records are looked up, takes more than :data:`MIN_TOTAL_BYTES`.
 
     Whoever reads the file tells how much. Any thread may; what it reads meanwhile is mapped again.
     """
@@ -38,27 +38,27 @@ class PageBound:
     def __init__(self, release: Callable[[], None]) -> None:
         self._release = release
         #: Records since the last look: of those read one after the other or to be written, and of those looked up.
-        self._unseen = [0, 0]
+        self._unchecked_reads = [0, 0]
         #: Bytes of other files, as of the last time that something was let go.
         self._others = 0
 
     def note(self, records: int, *, looked_up: bool = False) -> None:
         """So many records were read, or one that stands for a few pages; ``looked_up`` says that they may be again."""
-        self._unseen[looked_up] += records
-        if self._unseen[looked_up] >= _BETWEEN_LOOKS:
-            self._unseen[looked_up] = 0
-            total_bytes, mapped_bytes = held_bytes()
+        self._unchecked_reads[looked_up] += records
+        if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
+            self._unchecked_reads[looked_up] = 0
+            total_bytes, mapped_bytes = measure_memory()
             self._others = min(self._others, mapped_bytes)
-            if mapped_bytes > self._others + MOST_BYTES and (not looked_up or total_bytes > MOST_IN_ALL):
+            if mapped_bytes > self._others + MOST_BYTES and (not looked_up or total_bytes > MIN_TOTAL_BYTES):
                 self._release()
-                self._others = held_bytes()[1]
+                self._others = measure_memory()[1]
 
 
-def held_bytes() -> tuple[int, int]:
+def measure_memory() -> tuple[int, int]:
     """Bytes that count as memory of this process, and those of mapped files among them; 0 where the system does not
     tell."""
     try:
-        total_pages, mapped_pages = map(int, _PAGES_HELD.read_bytes().split()[1:3])
+        total_pages, mapped_pages = map(int, _MEMORY_STATISTICS.read_bytes().split()[1:3])
     except OSError:
         return 0, 0
     return total_pages * mmap.PAGESIZE, mapped_pages * mmap.PAGESIZE

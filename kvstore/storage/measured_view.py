@@ -49,10 +49,10 @@ class MeasuredView:
                 self._note(value)
         return values
 
-    def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
+    def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         self.reads += 1
-        found = self._view.get_below(table, prefixes)
+        found = self._view.scan_prefixes(table, prefixes)
         for _, value in found:
             self._note(value)
         return found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import StoreFullError
 from .data_file import flush
-from .location import require_free
+from .location import require_free_path
 from .partial_files import hold_lock, partial_path
 
 
@@ -23,7 +23,7 @@ def new_file(target: Path) -> Iterator[Path]:
     Raises InputError when something stands there or its folder does not exist, StoreFullError when it cannot be
     written.
     """
-    require_free(target)
+    require_free_path(target)
     partial = partial_path(target)
     try:
         partial.touch()

@@ -97,7 +97,7 @@ class OpenFile:
             )
 
     @contextmanager
-    def in_use(self) -> Iterator[DataFile]:
+    def hold_open(self) -> Iterator[DataFile]:
         """Keep the file open and its map as it is within the block."""
         with self.gate.entering():
             self.require_open()
@@ -123,14 +123,14 @@ class OpenFile:
             if self.unusable is None:  # another thread may have closed it meanwhile
                 self._end("it was closed; open it again")
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child: forget everything."""
         # The references are dropped, which LMDB's binding takes for no closing in a process that did not open it; then
         # the child can open the store itself.
         self.unusable = "it was opened before a fork; open it again in this process"
         self.gate = TransactionGate()
         self.handles = {}
-        self._open_lock.after_fork()
+        self._open_lock.reset_after_fork()
         del self.data
 
     def _end(self, reason: str) -> None:
@@ -153,7 +153,7 @@ class OpenFile:
                     self.require_open()
                     return self.data.begin(write=write), self.handles
             except lmdb.MapResizedError:
-                self._resize(0, wait)
+                self._resize_map(0, wait)
             except lmdb.PanicError as error:
                 # A meta page could not be written, and LMDB begins nothing more; the last commit is whole on the disk.
                 if reopened:
@@ -166,7 +166,7 @@ class OpenFile:
                         f"{self.path}: all {MAX_READERS} snapshots that may be open at once, over all processes, are; "
                         "close some"
                     ) from error
-                with self.in_use() as data:
+                with self.hold_open() as data:
                     data.environment.reader_check()
                 readers_cleared = True
             except lmdb.Error as error:
@@ -211,21 +211,21 @@ class OpenFile:
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.alone(wait, TransactionError, purpose):
             self.require_open()
-            self._open_lock.require_table(wait)
+            self._open_lock.require_reader_table(wait)
             self.data.reopen_for_writing()
             self.handles = {}
 
     def grow(self, wait: float) -> None:
         """Double the map, up to ``max_bytes``; raises StoreFullError where that may not or cannot be done."""
-        if self._at_limit():
+        if self._is_at_limit():
             raise self.map_full()
         size = 2 * self.data.map_size
         self.must_grow = False
-        self._resize(size if self.max_bytes is None else min(size, self.max_bytes // PAGE * PAGE), wait)
+        self._resize_map(size if self.max_bytes is None else min(size, self.max_bytes // PAGE * PAGE), wait)
 
     def map_full(self) -> MapFull:
         """The error for a transaction that the map could not take; the map grows before the next transaction."""
-        if self._at_limit():
+        if self._is_at_limit():
             return MapFull(
                 f"{self.path}: the store has reached max_bytes={self.max_bytes} and nothing was changed; open it with "
                 "a larger max_bytes; deleting takes room too, and COMPACT gives it back"
@@ -280,7 +280,7 @@ class OpenFile:
                 self._end("another data file took its place, which then could not be opened; open it again")
             raise
 
-    def _at_limit(self) -> bool:
+    def _is_at_limit(self) -> bool:
         return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE * PAGE
 
     def _reopen(self, wait: float) -> None:
@@ -291,7 +291,7 @@ class OpenFile:
             self.data.reopen()
             self.handles = {}
 
-    def _resize(self, size: int, wait: float) -> None:
+    def _resize_map(self, size: int, wait: float) -> None:
         with self.gate.alone(wait, StoreFullError, f"{self.path}: the memory map must grow"):
             self.require_open()
             environment_before = self.data.environment

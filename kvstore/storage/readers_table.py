@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from ..errors import StoreFullError
-from .lmdb_errors import NO_SPACE
+from .lmdb_errors import NO_SPACE_ERRNOS
 from .location import READERS_FILE
 
 #: Snapshots that may be open at once, over all processes.
@@ -28,12 +28,12 @@ TABLE_BYTES = 64 * (MAX_READERS - 1) + 192
 _UNKNOWN = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
-def is_missing(directory: Path) -> bool:
+def is_reader_table_missing(directory: Path) -> bool:
     """Whether there is no table, and this user could make one."""
     return not (directory / READERS_FILE).exists() and os.access(directory, os.W_OK)
 
 
-def take_room(directory: Path) -> None:
+def reserve_reader_table(directory: Path) -> None:
     """Take the room that the table of readers needs; does nothing where it has it, or where this user may not write.
 
     Raises StoreFullError where the disk is full. It may be called while others use the table.
@@ -42,21 +42,21 @@ def take_room(directory: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        if error.errno in NO_SPACE:
+        if error.errno in NO_SPACE_ERRNOS:
             raise _full(path, error) from error
         return  # LMDB meets the same error, and what it means for the opening is known there
     try:
         status = os.fstat(descriptor)
         num_bytes = max(TABLE_BYTES, status.st_size)
         if status.st_size < num_bytes or 512 * status.st_blocks < num_bytes:
-            _allocate(descriptor, status.st_size, num_bytes)
+            _allocate_blocks(descriptor, status.st_size, num_bytes)
     except OSError as error:
         raise _full(path, error) from error
     finally:
         os.close(descriptor)
 
 
-def _allocate(descriptor: int, size: int, wanted: int) -> None:
+def _allocate_blocks(descriptor: int, size: int, wanted: int) -> None:
     """Put blocks behind the first ``wanted`` bytes of a file of ``size`` bytes; its content stays."""
     if hasattr(os, "posix_fallocate"):
         try:
@@ -71,8 +71,9 @@ def _allocate(descriptor: int, size: int, wanted: int) -> None:
 
 
 def _full(path: Path, error: OSError) -> StoreFullError:
-    reason = "the disk is full" if error.errno in NO_SPACE else error.strerror
+    reason = "the disk is full" if error.errno in NO_SPACE_ERRNOS else error.strerror
     return StoreFullError(
-        f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({reason}); nothing was changed: free some space "
+        f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({reason}); nothing was changed: free some "
+        "space "
         "and open the store again"
     )

@@ -26,7 +26,7 @@ PAGE = 4096
 PAGE_OVERHEAD = 16
 
 
-def page_value_size(pages: int) -> int:
+def compute_page_value_size(pages: int) -> int:
     """Bytes of a page-like value that LMDB stores in exactly ``pages`` pages."""
     return pages * PAGE - PAGE_OVERHEAD
 

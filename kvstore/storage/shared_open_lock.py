@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
-from .file_lock import LONGEST_PAUSE, FileIdentity, has_the_name, identity_of, lock_within, release
+from .file_lock import MAX_PAUSE, FileIdentity, identity_of, is_file_at, lock_until, release
 from .location import READERS_FILE, WRITER_FILE
-from .readers_table import is_missing, take_room
-from .writer_lock import name_of_holder
+from .readers_table import is_reader_table_missing, reserve_reader_table
+from .writer_lock import describe_holder
 
 
 class SharedOpenLock:
@@ -52,13 +52,13 @@ class SharedOpenLock:
                     f"{self.path}: cannot be opened ({error.strerror}); get the right to read it"
                 ) from error
             try:
-                if not lock_within(descriptor, fcntl.LOCK_SH, deadline):
+                if not lock_until(descriptor, fcntl.LOCK_SH, deadline):
                     raise LockTimeoutError(
-                        f"{self.path.parent}: {name_of_holder(self.path.with_name(WRITER_FILE))} has been compacting "
+                        f"{self.path.parent}: {describe_holder(self.path.with_name(WRITER_FILE))} has been compacting "
                         f"the store for the whole {timeout:g} s; wait for it to finish, or allow more time with "
                         "lock_timeout (of the command: --lock-timeout)"
                     )
-                if has_the_name(descriptor, self.path) and self._has_table(descriptor, deadline):
+                if is_file_at(descriptor, self.path) and self._ensure_reader_table(descriptor, deadline):
                     self._descriptor, self.identity = descriptor, identity_of(descriptor)
             finally:
                 if self._descriptor is None:
@@ -77,7 +77,7 @@ class SharedOpenLock:
     def __del__(self) -> None:
         self.end()  # a store that is dropped without being closed
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child: drop the copied descriptors, so that the lock ends with the parent."""
         for descriptor in self._forget():
             os.close(descriptor)
@@ -91,12 +91,12 @@ class SharedOpenLock:
         """
         assert self._descriptor is not None
         try:
-            if not lock_within(self._descriptor, fcntl.LOCK_EX, 0):
+            if not lock_until(self._descriptor, fcntl.LOCK_EX, 0):
                 raise TransactionError(
                     f"{self.path.parent}: another process has this store open, and COMPACT replaces the file that it "
                     f"reads; close the store there and try again (lsof {self.path} shows who has it)"
                 )
-            if not has_the_name(self._descriptor, self.path):
+            if not is_file_at(self._descriptor, self.path):
                 raise TransactionError(
                     f"{self.path}: another file was put in place of the one that is open here, so COMPACT would "
                     "destroy it; close this store and open it again"
@@ -124,30 +124,30 @@ class SharedOpenLock:
         self.identity = identity_of(self._descriptor)
         release(old_descriptor)
 
-    def require_table(self, timeout: float) -> None:
+    def require_reader_table(self, timeout: float) -> None:
         """See to it that there is a table of readers when the store is opened again; raises as :meth:`begin` does."""
         assert self._descriptor is not None
         try:
-            self._has_table(self._descriptor, time.monotonic() + timeout)
+            self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)
         finally:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
-    def _has_table(self, descriptor: int, deadline: float) -> bool:
+    def _ensure_reader_table(self, descriptor: int, deadline: float) -> bool:
         """See to it that there is a table of readers; False where the lock on the data file was lost over that."""
         directory = self.path.parent
-        if not is_missing(directory):
+        if not is_reader_table_missing(directory):
             return True
-        while not lock_within(descriptor, fcntl.LOCK_EX, time.monotonic() + LONGEST_PAUSE):
-            if not is_missing(directory):
+        while not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + MAX_PAUSE):
+            if not is_reader_table_missing(directory):
                 return False  # somebody else was about to make it
             if time.monotonic() >= deadline:
-                raise self._without_table()
-        if is_missing(directory) and has_the_name(descriptor, self.path):
-            take_room(directory)
+                raise self._make_table_error()
+        if is_reader_table_missing(directory) and is_file_at(descriptor, self.path):
+            reserve_reader_table(directory)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return has_the_name(descriptor, self.path)
+        return is_file_at(descriptor, self.path)
 
-    def _without_table(self) -> LockTimeoutError:
+    def _make_table_error(self) -> LockTimeoutError:
         return LockTimeoutError(
             f"{self.path.with_name(READERS_FILE)}: deleted while another process has the store open, so a writer could "
             f"not tell which pages are being read; close the store there and open it again (lsof {self.path} shows who "

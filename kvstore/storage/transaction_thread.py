@@ -51,8 +51,8 @@ class TransactionThread:
     """Calls functions in one thread, which is started for the first; any thread may ask for that."""
 
     def __init__(self) -> None:
-        self._starting = threading.Lock()
-        self._errands: SimpleQueue[_Errand | None] | None = None
+        self._start_lock = threading.Lock()
+        self._tasks: SimpleQueue[_Errand | None] | None = None
         self._thread: int | None = None
 
     def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
@@ -81,8 +81,8 @@ class TransactionThread:
 
     def end(self) -> None:
         """Let the thread end when it has done what it was asked for."""
-        with self._starting:
-            tasks, self._errands, self._thread = self._errands, None, None
+        with self._start_lock:
+            tasks, self._tasks, self._thread = self._tasks, None, None
         if tasks is not None:
             tasks.put(None)
 
@@ -91,26 +91,26 @@ class TransactionThread:
         that is ending."""
         if sys.is_finalizing() or threading.get_ident() == self._thread:
             return None
-        tasks = self._errands
+        tasks = self._tasks
         if tasks is not None:
             return tasks
-        with self._starting:
-            if self._errands is None:
+        with self._start_lock:
+            if self._tasks is None:
                 tasks = SimpleQueue()
-                thread = threading.Thread(target=_serve, args=(tasks,), name="kvstore transactions", daemon=True)
+                thread = threading.Thread(target=_run_tasks, args=(tasks,), name="kvstore transactions", daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:  # the process is ending
                     return None
-                self._errands, self._thread = tasks, thread.ident
-            return self._errands
+                self._tasks, self._thread = tasks, thread.ident
+            return self._tasks
 
     def __del__(self) -> None:
-        if self._errands is not None:
-            self._errands.put(None)
+        if self._tasks is not None:
+            self._tasks.put(None)
 
 
-def _serve(errands: SimpleQueue[_Errand | None]) -> None:
+def _run_tasks(errands: SimpleQueue[_Errand | None]) -> None:
     while (task := errands.get()) is not None:
         task.run()
         del task

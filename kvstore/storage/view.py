@@ -25,13 +25,13 @@ from .change_buffer import (
     ChangeBuffer,
     ChangeBufferReader,
     TableBuffer,
-    needs_stored,
+    depends_on_stored,
+    resolve_value,
     undamaged,
-    value_in,
 )
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, READ_ERRORS, MapFull, translate
-from .mapped_pages import PageBound
+from .mapped_pages import PageReleaser
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
@@ -65,7 +65,7 @@ class View(Protocol):
         """The value under each of some keys, or None."""
         ...
 
-    def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
+    def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         ...
 
@@ -117,7 +117,7 @@ class TransactionOwner(Protocol):
         ...
 
     @property
-    def page_bound(self) -> PageBound:
+    def page_bound(self) -> PageReleaser:
         """Where views tell how much of the file they read."""
         ...
 
@@ -176,7 +176,7 @@ class LmdbView:
             if self._buffered[table]:
                 chain = self._buffer().of(table).chain(key)
                 if chain != UNCHANGED:
-                    return value_in(table, key, chain, self._in_table(table, key, chain))
+                    return resolve_value(table, key, chain, self._in_table(table, key, chain))
             handle = transaction.table(table)
             return None if handle is None else transaction.get(key, db=handle)
         except READ_ERRORS as error:
@@ -196,15 +196,15 @@ class LmdbView:
                 for key in keys:
                     if key in newer or key in older:
                         change = newer[key] if key in newer else older[key]
-                        stored = cursor.get(key) if cursor is not None and needs_stored(change) else None
-                        found.append(value_in(table, key, change, stored))
+                        stored = cursor.get(key) if cursor is not None and depends_on_stored(change) else None
+                        found.append(resolve_value(table, key, change, stored))
                     else:
                         found.append(None if cursor is None else cursor.get(key))
         except READ_ERRORS as error:
             raise translate(error, f"table {table}") from error
         return found
 
-    def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
+    def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         transaction = self._current()
         self._owner.page_bound.note(len(prefixes), looked_up=not self.writable)
@@ -261,8 +261,8 @@ class LmdbView:
                         changed.append((place, last))
             for place, key in changed:
                 chain = changes.chain(key)
-                needed = handle is not None and needs_stored(chain)
-                value = value_in(table, key, chain, transaction.get(key, db=handle) if needed else None)
+                needed = handle is not None and depends_on_stored(chain)
+                value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needed else None)
                 if value is None:
                     found[place] = next(self.scan(table, ranges[place][0], key, reverse=True), None)
                 else:
@@ -304,7 +304,7 @@ class LmdbView:
     def _in_table(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
         """What the table itself holds under a key, where ``chain`` makes its value of that."""
         handle = self._find_table(table)
-        if handle is None or not needs_stored(chain):
+        if handle is None or not depends_on_stored(chain):
             return None
         try:
             value: memoryview | None = self._current().get(key, db=handle)
@@ -401,7 +401,7 @@ class ReadTransaction(LmdbView):
             for key in list(changes.ordered()):
                 chain = changes.chain(key)
                 try:
-                    value_in(table, key, chain, self._in_table(table, key, chain))
+                    resolve_value(table, key, chain, self._in_table(table, key, chain))
                 except CorruptionError:
                     changes.update({key: None})
         return lost

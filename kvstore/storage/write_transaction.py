@@ -22,8 +22,8 @@ from kvstore_cext.patches import say_many, values_of
 
 from ..errors import KvstoreError, TransactionError
 from . import change_buffer, engine_tables
-from .change_buffer import LARGE, ChangeBuffer, TableChanges, foreign, most_bytes, packed_segments, segment_key
-from .lmdb_errors import LONGEST_KEY, READ_ERRORS, key_error, translate
+from .change_buffer import LARGE, ChangeBuffer, TableChanges, foreign, make_segment_key, most_bytes, pack_segments
+from .lmdb_errors import LONGEST_KEY, READ_ERRORS, make_key_error, translate
 from .page_transaction import VerifiedTransaction, WrittenTable
 from .view import LmdbView, Record, TransactionOwner
 
@@ -155,8 +155,8 @@ class WriteTransaction(LmdbView):
             if buffer.is_full(self._most_bytes):
                 self.merge_buffer()
             else:
-                for segment in packed_segments(self._own):
-                    key = segment_key(buffer.segments[-1] if buffer.segments else None)
+                for segment in pack_segments(self._own):
+                    key = make_segment_key(buffer.segments[-1] if buffer.segments else None)
                     self._put(engine_tables.RECENT, key, segment)
                     buffer.note_segment(key, len(segment))
         transaction = self._current()
@@ -207,7 +207,7 @@ class WriteTransaction(LmdbView):
         self._current()
         for key in changes:
             if not 0 < len(key) <= LONGEST_KEY:
-                raise key_error(f"table {table}")
+                raise make_key_error(f"table {table}")
         if self._ends is not None:
             changes = self._append(table, self._ends, changes)
             if not changes:
@@ -220,7 +220,7 @@ class WriteTransaction(LmdbView):
         before = self._committed.of(table)
         own = self._own.setdefault(table, {})
         chains: TableChanges = {}
-        read, most = self._reading(table), change_buffer.MOST_PATCHES
+        read, most = self._reading(table), change_buffer.MAX_PATCHES
         self._owner.page_bound.note(len(changes))
         try:
             self._own_bytes += say_many(changes, before.newer, before.older, read, most, own, chains)

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError, TransactionError
 from .data_file import flush
-from .file_lock import has_the_name, lock_within, release
-from .lmdb_errors import NO_SPACE
+from .file_lock import is_file_at, lock_until, release
+from .lmdb_errors import NO_SPACE_ERRNOS
 
 _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
-class UpkeepThread(threading.Thread):
+class MaintenanceThread(threading.Thread):
     """A thread that works for the store itself, and nobody asked for: no other one of its process is refused a write
     because it holds the lock, however long it takes."""
 
@@ -47,7 +47,7 @@ class WriterLock:
 
     def acquire(self, timeout: float) -> None:
         """Take the lock, waiting at most ``timeout`` seconds (0: one attempt), or as long again and again while an
-        :class:`UpkeepThread` of this process holds it.
+        :class:`MaintenanceThread` of this process holds it.
 
         Raises LockTimeoutError naming the holder when the time is over, TransactionError when this thread already
         holds the lock, ReadOnlyError when the lock file cannot be written, and StoreFullError when there is no room to
@@ -60,7 +60,7 @@ class WriterLock:
             if self._threads.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
                 break
             holder = self._holder
-            if timeout <= 0 or not isinstance(holder, UpkeepThread):
+            if timeout <= 0 or not isinstance(holder, MaintenanceThread):
                 name = holder.name if holder is not None else "another thread"
                 raise self._timeout(timeout, f"thread {name!r} of this process ({os.getpid()})")
         try:
@@ -125,9 +125,9 @@ class WriterLock:
         while True:
             descriptor = self._open(kind)
             try:
-                if not lock_within(descriptor, kind, deadline):
-                    raise self._timeout(timeout, name_of_holder(self.path))
-                if has_the_name(descriptor, self.path):
+                if not lock_until(descriptor, kind, deadline):
+                    raise self._timeout(timeout, describe_holder(self.path))
+                if is_file_at(descriptor, self.path):
                     return descriptor
             except BaseException:
                 os.close(descriptor)
@@ -143,7 +143,7 @@ class WriterLock:
                     f"{self.path}: {error.strerror}; open the store read-only, or give this user the right "
                     "to write to its directory"
                 ) from error
-            if error.errno in NO_SPACE:
+            if error.errno in NO_SPACE_ERRNOS:
                 raise StoreFullError(
                     f"{self.path}: cannot be made ({error.strerror}); free some space and try again"
                 ) from error
@@ -177,7 +177,7 @@ class WriterLock:
             os.close(descriptor)
 
 
-def name_of_holder(path: Path) -> str:
+def describe_holder(path: Path) -> str:
     """The process that holds the lock at ``path``, in words for a message."""
     try:
         process_number = path.read_text("ascii", "replace").strip()

@@ -34,18 +34,18 @@ def vector_space(derived: Derived) -> VectorSpace:
     )
 
 
-def derived_tables(derived: Derived) -> list[LmdbTable]:
+def list_derivation_tables(derived: Derived) -> list[LmdbTable]:
     """The tables of a derivation."""
     space = vector_space(derived)
     return [LmdbTable(f"{derived.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 
 
-def vector_id(document: int, text: int) -> int:
+def to_vector_id(document: int, text: int) -> int:
     """The id of the vector of a text of a document's part."""
     return document << 32 | text
 
 
-def vector_owner(id: int) -> tuple[int, int]:
+def split_vector_id(id: int) -> tuple[int, int]:
     """The document of a vector, and the place of its text in the part."""
     return id >> 32, id & 0xFFFFFFFF
 
@@ -115,7 +115,7 @@ class DerivedPartWriter(DerivedParts):
         """Keep what is derived of a new document, and the vectors of its texts, shape (texts, dimension)."""
         locations = []
         for text_index, vector in enumerate(vectors):
-            locations.append(self.vectors.add(vector_id(document, text_index), vector, self._next_block))
+            locations.append(self.vectors.add(to_vector_id(document, text_index), vector, self._next_block))
             self._next_block = max(self._next_block, locations[-1][0] + 1)
         self._put(document, DerivedPart(part, locations))
 
@@ -129,7 +129,7 @@ class DerivedPartWriter(DerivedParts):
         """Take note of vectors that were moved: id, block, row."""
         moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         for id, block, row in moved:
-            document, text_index = vector_owner(id)
+            document, text_index = split_vector_id(id)
             moves_by_document.setdefault(document, []).append((text_index, (block, row)))
         for document, text_moves in moves_by_document.items():
             derived_part = self.get(document)

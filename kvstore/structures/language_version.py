@@ -31,7 +31,7 @@ def put_language_version(view: WriteView, settings: FixedSettings) -> None:
     view.put(tables.META, _KEY, records.pack(language_version(settings.language)))
 
 
-def stored_language_version(view: View) -> str:
+def get_stored_language_version(view: View) -> str:
     """The version a store was derived with; empty where it parses nothing, or where the version is not known."""
     value = view.get(tables.META, _KEY)
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
@@ -40,15 +40,16 @@ def stored_language_version(view: View) -> str:
 def check_language_version(view: State) -> Iterator[str]:
     """The sentence of CHECK where another version is installed than the one that the store was derived with."""
     language = view.settings.language
-    stored_version, installed_version = stored_language_version(view.lmdb), language_version(language)
+    stored_version, installed_version = get_stored_language_version(view.lmdb), language_version(language)
     if stored_version and installed_version and stored_version != installed_version:
         yield (
-            f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version {installed_version} "
+            f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version "
+            f"{installed_version} "
             "is installed: names and relations may differ; CHECK REPAIR derives all of them with this one"
         )
 
 
-def fixed_settings(view: State) -> list[tuple[str, Any, bool]]:
+def list_fixed_settings(view: State) -> list[tuple[str, Any, bool]]:
     """The settings fixed when the store was made, as rows of the table ``settings``."""
-    settings = {**asdict(view.settings), "language_version": stored_language_version(view.lmdb)}
+    settings = {**asdict(view.settings), "language_version": get_stored_language_version(view.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

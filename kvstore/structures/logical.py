@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .documents.chunks import FIRST_UPPER
+from .documents.chunks import FIRST_UPPER_ABSTRACT
 from .documents.documents import DocumentRecord
 from .filter import addresses
 from .forest.forest import USER
@@ -36,7 +36,7 @@ class Logical:
 
     def abstract(self, abstract: int, /) -> LogicalName:
         record = self._documents[self._state.abstracts.get(abstract).document]
-        if abstract < FIRST_UPPER:
+        if abstract < FIRST_UPPER_ABSTRACT:
             return record.key, "leaf", abstract - record.first_group
         return record.key, "upper", record.uppers.index(abstract)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .vectors.vector_cache import VectorCache
 
 #: Generations of a kind of which something is kept: a snapshot may still read the one before.
-_GENERATIONS = 2
+_MAX_GENERATIONS = 2
 
 
 class OpenIndexes:
@@ -47,10 +47,10 @@ class OpenIndexes:
         """The file of a kind of index; ``read`` makes of it what is kept."""
         return self._files.setdefault(kind, LoadedFile(path_of(self.environment.path, kind), read))
 
-    def generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
+    def get_generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
         """What is kept of a generation of a kind of index, by name; of the last two that were asked for."""
         memories = self._generations.setdefault(kind, {})
         memory = memories.setdefault(token, {})
-        for old_token in list(memories)[:-_GENERATIONS]:
+        for old_token in list(memories)[:-_MAX_GENERATIONS]:
             memories.pop(old_token, None)
         return memory

@@ -45,7 +45,7 @@ class TermPostings(NamedTuple):
     lengths: npt.NDArray[np.uint16]
 
 
-def term_bytes(term: str) -> bytes:
+def encode_term(term: str) -> bytes:
     """The key prefix of a term; a long one is cut and told apart by a digest."""
     plain = term.encode()
     if len(plain) > _LONGEST_TERM:
@@ -97,9 +97,9 @@ class Postings:
 
     def get(self, term: str) -> TermPostings:
         """All postings of a term; empty where it does not occur."""
-        return _join(list(self.get_parts(term)))
+        return _join(list(self.iter_parts(term)))
 
-    def get_parts(self, term: str) -> Iterator[TermPostings]:
+    def iter_parts(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term block by block, in order."""
         return (_decode(key, value) for key, value in self.blocks(term))
 
@@ -118,13 +118,13 @@ class Postings:
 
     def sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """How many postings and blocks each of some terms has; of one with a single block, that says it."""
-        keys = [term_bytes(term) for term in terms]
+        keys = [encode_term(term) for term in terms]
         term_sizes = []
         for key, value in zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True):
             if value is not None:
                 term_sizes.append(_size(key, value))
                 continue
-            blocks = self._view.get_below(tables.POSTINGS, [key])
+            blocks = self._view.scan_prefixes(tables.POSTINGS, [key])
             payloads = [records.unseal(block, tables.POSTINGS, block_key) for block_key, block in blocks]
             term_sizes.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
         return term_sizes
@@ -152,11 +152,11 @@ class Postings:
         for term in order[1:]:
             if not len(chunks):
                 break
-            chunks = self._among(chunks, term, sizes[term])
+            chunks = self._intersect_chunks(chunks, term, sizes[term])
         return chunks
 
-    def _among(self, chunks: Ids, term: str, size: TermSize) -> Ids:
-        blocks = self.blocks_around(term, chunks, size)
+    def _intersect_chunks(self, chunks: Ids, term: str, size: TermSize) -> Ids:
+        blocks = self.get_blocks_around(term, chunks, size)
         try:
             return np.frombuffer(chunks_among(chunks, blocks), np.uint64)
         except ValueError as error:
@@ -164,30 +164,30 @@ class Postings:
 
     def beginning(self, letters: str) -> Ids:
         """The chunks that have a term which begins so, ascending."""
-        blocks = self._view.get_below(tables.POSTINGS, [letters.encode()[:_LONGEST_TERM]])
+        blocks = self._view.scan_prefixes(tables.POSTINGS, [letters.encode()[:_LONGEST_TERM]])
         chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
     def blocks(self, term: str) -> list[Record]:
         """All blocks of a term, ascending: keys and sealed values."""
-        return self._view.get_below(tables.POSTINGS, [term_bytes(term)])
+        return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
-    def blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+    def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         """The blocks of a term that some chunks (ascending) may lie in, and others, if it has few; ``size`` is its."""
         if size.blocks <= _LISTED * len(chunks):
             return self.blocks(term)
-        prefix = term_bytes(term)
+        prefix = encode_term(term)
         found = self._view.last_many(
             tables.POSTINGS, [(prefix, prefix + records.u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )
         return list({block[0]: block for block in found if block is not None}.values())
 
-    def has_between(self, first: str, last: str) -> bool:
+    def has_term_between(self, first: str, last: str) -> bool:
         """True if some chunk has a term that begins with a character from ``first`` to ``last``."""
         return next(self._view.scan(tables.POSTINGS, first.encode(), chr(ord(last) + 1).encode()), None) is not None
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
-        """All blocks in order of their keys: the term's bytes (see :func:`term_bytes`) and its postings."""
+        """All blocks in order of their keys: the term's bytes (see :func:`encode_term`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):
             yield key[:-9], _decode(key, value)
 
@@ -238,9 +238,9 @@ class PostingWriter(Postings):
         self.flush([term])
         return super().blocks(term)
 
-    def blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+    def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         self.flush([term])
-        return super().blocks_around(term, chunks, size)
+        return super().get_blocks_around(term, chunks, size)
 
     def beginning(self, letters: str) -> Ids:
         self.flush()
@@ -256,7 +256,7 @@ class PostingWriter(Postings):
         changed_terms = self._changes.terms(among)
         for start in range(0, len(changed_terms), _PORTION):
             terms = batch = changed_terms[start : start + _PORTION]
-            prefixes = [term_bytes(term) for term in terms]
+            prefixes = [encode_term(term) for term in terms]
             stops = [prefix + _END for prefix in prefixes]
             while terms:
                 block_changes: dict[bytes, bytes | None] = {}
@@ -271,7 +271,7 @@ class PostingWriter(Postings):
 
     def _write_sizes(self, terms: Sequence[str]) -> None:
         """Write how many postings terms have that have been changed."""
-        keys = [term_bytes(term) for term in terms]
+        keys = [encode_term(term) for term in terms]
         stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
         size_changes: dict[bytes, bytes | None] = {}
         for key, value, (old_count, postings, blocks) in zip(

@@ -3,7 +3,7 @@
 In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
 settings: ids tell when a document came, and decide nothing. So whoever takes the first *n* of some chunks, by score or
 otherwise, takes them with :func:`best` or :func:`in_order`, and whoever turns a ranking into ranks takes
-:func:`shared_ranks`. Records are read of chunks alone that tie with others.
+:func:`assign_ranks`. Records are read of chunks alone that tie with others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from .state import ChunkPlace
+    from .state import ChunkSortKey
 
 #: (chunk id, score), best first.
 Ranking = list[tuple[int, float]]
@@ -25,7 +25,7 @@ Ranking = list[tuple[int, float]]
 class Placed(Protocol):
     """What knows what orders chunks: a state, or what reads one."""
 
-    def places_of(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+    def places_of(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that are equals, of each."""
         ...
 
@@ -63,7 +63,7 @@ def in_order(state: Placed, chunks: Iterable[int]) -> list[int]:
     return ids if len(ids) < 2 else [chunk for _, chunk in sorted(state.places_of(ids))]
 
 
-def shared_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
+def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
     """Each chunk of a ranking with its rank, from 1; chunks of equal score share that of the first of them."""
     rank, previous_score = 0, None
     for position, (chunk, score) in enumerate(ranking, 1):
@@ -72,7 +72,7 @@ def shared_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
         yield chunk, rank
 
 
-def shares_of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def scale_to_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Scores as shares of the best, none below 0."""
     best_score = scores.max(initial=0.0)
     return np.maximum(scores, 0.0) / best_score if best_score > 0 else np.zeros(len(scores))

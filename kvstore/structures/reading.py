@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from ..settings import FixedSettings
 from .counters import Counters
-from .state import ChunkPlace, State
+from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix
 
 __all__ = ["BatchedReading", "ChunkPlaces", "Ids", "Matrix", "ReadRequest", "StateReading"]
@@ -46,15 +46,15 @@ class ReadRequest(ABC, Generic[Wanted]):
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPlaces(ReadRequest[list[ChunkPlace]]):
+class ChunkPlaces(ReadRequest[list[ChunkSortKey]]):
     """What orders chunks that are equals: for each the key of its document, and its id, which goes up with the text."""
 
     chunks: Sequence[int]
 
-    def fetch(self, state: State) -> list[ChunkPlace]:
+    def fetch(self, state: State) -> list[ChunkSortKey]:
         return state.places_of(self.chunks)
 
-    def placed(self, answer: list[ChunkPlace]) -> Iterable[int]:
+    def placed(self, answer: list[ChunkSortKey]) -> Iterable[int]:
         return self.chunks
 
 
@@ -79,11 +79,11 @@ class BatchedReading(ABC):
         """How much there is in it; known without a round."""
 
     @abstractmethod
-    def _answers(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
+    def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """The answers to some requests of one round."""
 
     @abstractmethod
-    def _known_places(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+    def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that earlier answers have named."""
 
     @overload
@@ -116,15 +116,15 @@ class BatchedReading(ABC):
         """As :meth:`fetch`, of any number of requests."""
         self.rounds += 1
         self.requests += len(requests)
-        answers = self._answers(requests)
+        answers = self._answer_requests(requests)
         for request, answer in zip(requests, answers, strict=True):
             self._placed.update(request.placed(answer))
         return answers
 
-    def places_of(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+    def places_of(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that are equals; a round, unless earlier answers have named them all."""
         if self._placed.issuperset(chunks):
-            return self._known_places(chunks)
+            return self._get_known_sort_keys(chunks)
         return self.fetch(ChunkPlaces(chunks))
 
 
@@ -143,7 +143,7 @@ class StateReading(BatchedReading):
     def counters(self) -> Counters:
         return self._state.counters
 
-    def _answers(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
+    def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         answers = []
         for request in requests:
             answers.append(request.fetch(self._state))
@@ -151,5 +151,5 @@ class StateReading(BatchedReading):
                 self.answered()
         return answers
 
-    def _known_places(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+    def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         return self._state.places_of(chunks)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..text.normalize import Folded
 from . import tables
 from .documents.allowed import Allowed
-from .documents.chunks import FIRST_UPPER, GROUP, ChunkRecord, Chunks
+from .documents.chunks import FIRST_UPPER_ABSTRACT, GROUP, ChunkRecord, Chunks
 from .documents.documents import DocumentRecord, Documents
 from .filter import addresses
 from .filter.entity_filter import EntityFilter, FilterEntry, Matches, Mention
@@ -36,7 +36,7 @@ from .vectors.vectors import Ids
 #: Neighbors of a node whose assertions are read together.
 _BATCH = 256
 #: Tables of edges whose keys begin with the child.
-_UPWARD = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOPED_EDGES))
+_CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOPED_EDGES))
 
 
 class RestrictedState(State):
@@ -94,8 +94,8 @@ class RestrictedDocuments(Documents):
     def scan(self) -> Iterator[DocumentRecord]:
         return iter(self.get_many(self._allowed.documents.tolist()).values())
 
-    def of_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        return (record for record in super().of_origin(origin) if record.id in self._allowed)
+    def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
+        return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         return (key for key in super().keys(prefix) if self.find(key) is not None)
@@ -138,7 +138,7 @@ class RestrictedPostings(Postings):
 
     def _is_present(self, term: str) -> bool:
         """True if a chunk that may answer has a term."""
-        return any(self._allowed.mask(part.chunks).any() for part in self.get_parts(term))
+        return any(self._allowed.mask(part.chunks).any() for part in self.iter_parts(term))
 
 
 class RestrictedEntities(Entities):
@@ -174,16 +174,16 @@ class RestrictedForest(Forest):
 
     def has_node(self, node: int) -> bool:
         """True if a visible edge, accepted or not, leads to or from a node."""
-        return next(chain(self.stated_parents(node), self.stated_children(node)), None) is not None
+        return next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is not None
 
-    def assertions_of(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
+    def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         return {
             edge: [
                 assertion
                 for assertion in assertions
                 if assertion.document == USER or assertion.document in self._allowed
             ]
-            for edge, assertions in super().assertions_of(edges).items()
+            for edge, assertions in super().get_assertions(edges).items()
         }
 
     def document_edges(self, document: int) -> list[Edge]:
@@ -204,17 +204,17 @@ class RestrictedForest(Forest):
         return ((tree, name) for tree, name in super().trees() if next(self.nodes(tree), None) is not None)
 
     def edges(self) -> Iterator[Edge]:
-        return (edge for edge in super().edges() if self.assertions_of([edge])[edge])
+        return (edge for edge in super().edges() if self.get_assertions([edge])[edge])
 
     def verdict(self, child: int, parent: int) -> int | None:
         edge = child, parent
-        return super().verdict(child, parent) if self.assertions_of([edge])[edge] else None
+        return super().verdict(child, parent) if self.get_assertions([edge])[edge] else None
 
     def _neighbours(self, table: str, node: int) -> Iterator[int]:
         neighbors = super()._neighbours(table, node)
         while batch := list(islice(neighbors, _BATCH)):
-            edges = [(node, neighbor) if table in _UPWARD else (neighbor, node) for neighbor in batch]
-            assertions = self.assertions_of(edges)
+            edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]
+            assertions = self.get_assertions(edges)
             yield from (neighbor for neighbor, edge in zip(batch, edges, strict=True) if assertions[edge])
 
 
@@ -228,7 +228,7 @@ class RestrictedFilter(EntityFilter):
         self._abstracts = state.abstracts
         self._entities = Entities(state.lmdb)
         self._aliases = Aliases(state.lmdb)
-        self._visible: dict[str, tuple[FilterEntry, Ids] | None] = {}
+        self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}
 
     def find(self, key: str) -> FilterEntry | None:
         record = self._look_up(key, None, 0)
@@ -251,7 +251,7 @@ class RestrictedFilter(EntityFilter):
 
     def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         address_arrays = (np.array(numbers, np.uint64) for numbers in super().addresses_below(keys, stop))
-        return [tuple(numbers[self._are_visible(numbers)].tolist()) for numbers in address_arrays]
+        return [tuple(numbers[self._compute_visible_mask(numbers)].tolist()) for numbers in address_arrays]
 
     def recognise(self, folded: Folded, max_words: int) -> Matches:
         matches = super().recognise(folded, max_words)
@@ -265,9 +265,9 @@ class RestrictedFilter(EntityFilter):
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
-        if key not in self._visible:
-            self._visible[key] = self._read_visible(key)
-        record = self._visible[key]
+        if key not in self._visible_entries:
+            self._visible_entries[key] = self._read_visible(key)
+        record = self._visible_entries[key]
         if not record:
             return None
         entry, visible_addresses = record
@@ -279,16 +279,16 @@ class RestrictedFilter(EntityFilter):
         if not record:
             return None
         entry, numbers = record
-        visible_addresses = numbers[self._are_visible(numbers)]
-        if not len(visible_addresses) and self._aliases.get(key) is None and not self._aliases.stated_for(key):
+        visible_addresses = numbers[self._compute_visible_mask(numbers)]
+        if not len(visible_addresses) and self._aliases.get(key) is None and not self._aliases.list_direct_aliases(key):
             return None
         return FilterEntry(entry.entity, len(visible_addresses), entry.temperature), visible_addresses
 
-    def _are_visible(self, numbers: Ids) -> npt.NDArray[np.bool_]:
+    def _compute_visible_mask(self, numbers: Ids) -> npt.NDArray[np.bool_]:
         """Return which addresses are nodes with a visible edge, or abstracts of allowed documents."""
         ranks, targets = numbers >> np.uint64(addresses.SHIFT), numbers & np.uint64(addresses.ID)
         nodes = ranks == addresses.NODE
-        leaves = ~nodes & (targets < FIRST_UPPER)
+        leaves = ~nodes & (targets < FIRST_UPPER_ABSTRACT)
         upper = ~nodes & ~leaves
         visible = np.zeros(len(numbers), np.bool_)
         visible[leaves] = self._allowed.mask(targets[leaves] * np.uint64(GROUP))

@@ -11,43 +11,47 @@ import numpy.typing as npt
 from .state import State
 
 
-class ShownEntities:
+class DisplayEntities:
     """Which entity each entity is shown as, where somebody stated that one name stands for another."""
 
     def __init__(self, merged: dict[int, int]) -> None:
-        self._merged = merged
-        self._from = np.array(sorted(merged), np.uint32)
+        self._display_by_entity = merged
+        self._sources = np.array(sorted(merged), np.uint32)
         self._to = np.array([merged[entity] for entity in sorted(merged)], np.uint32)
 
     def one(self, entity: int) -> int:
         """The entity that one is shown as."""
-        return self._merged.get(entity, entity)
+        return self._display_by_entity.get(entity, entity)
 
     def names_of(self, entity: int) -> list[int]:
         """The entities that are shown as one, itself among them."""
         return [
             entity,
-            *(name for name, display_entity in self._merged.items() if display_entity == entity and name != entity),
+            *(
+                name
+                for name, display_entity in self._display_by_entity.items()
+                if display_entity == entity and name != entity
+            ),
         ]
 
     @property
     def targets(self) -> set[int]:
         """The entities that others are shown as."""
-        return set(self._merged.values())
+        return set(self._display_by_entity.values())
 
     def of(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """The entities that some are shown as."""
-        if not len(self._from):
+        if not len(self._sources):
             return entities
-        positions = np.minimum(np.searchsorted(self._from, entities), len(self._from) - 1)
-        return np.where(self._from[positions] == entities, self._to[positions], entities).astype(np.uint32)
+        positions = np.minimum(np.searchsorted(self._sources, entities), len(self._sources) - 1)
+        return np.where(self._sources[positions] == entities, self._to[positions], entities).astype(np.uint32)
 
 
-def shown_entities(state: State) -> ShownEntities:
+def shown_entities(state: State) -> DisplayEntities:
     """Which entities of a state are shown as others."""
     display_by_entity: dict[int, int] = {}
     for key, _ in state.aliases.scan():
         identity = state.resolve(key)
         if identity is not None:
             display_by_entity.update((entity, identity.entry.entity) for entity in identity.entities)
-    return ShownEntities(display_by_entity)
+    return DisplayEntities(display_by_entity)

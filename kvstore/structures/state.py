@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Read = TypeVar("Read", covariant=True)
 
 #: What orders chunks that are equals: the key of the document, and the id, which goes up with the text.
-ChunkPlace = tuple[str, int]
+ChunkSortKey = tuple[str, int]
 
 
 class Part(Protocol[Read]):
@@ -75,8 +75,8 @@ class State:
         self.lmdb = lmdb
         self.settings = settings
         self.open_indexes = open_indexes
-        self._shares_places = place_cache is not None
-        self._place_cache = place_cache or PlaceCache()
+        self._shares_nodes = place_cache is not None
+        self._node_cache = place_cache or PlaceCache()
         self._parts: dict[str, Any] = {}
         self._derived: dict[str, DerivedParts] = {}
         #: States that are made of this one, and closed with it.
@@ -116,7 +116,7 @@ class State:
             found = self._derived[derived.name] = DerivedParts(self.lmdb, derived, self.settings.dimension)
         return found
 
-    def read_derived(self, parts: Mapping[str, DerivedParts]) -> None:
+    def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
         """Read what is derived through these: they see what is not in its place yet."""
         self._derived.update(parts)
 
@@ -156,7 +156,7 @@ class State:
         # asks for no change number: the counters may be what is damaged.
         if self.lmdb.writable:
             return Forest(self.lmdb, None)
-        return Forest(self.lmdb, self._place_cache.keys(self.counters.change) if self._shares_places else {})
+        return Forest(self.lmdb, self._node_cache.keys(self.counters.change) if self._shares_nodes else {})
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
@@ -189,7 +189,7 @@ class State:
 
     def places(self, relatives: int) -> Places:
         """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
-        return self._place_cache.places(self.counters.change, relatives)
+        return self._node_cache.places(self.counters.change, relatives)
 
     def resolve(self, key: str) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""
@@ -203,9 +203,9 @@ class State:
         if len(address_lists) == 1:
             return address_lists[0]
         ranks = map(addresses.split, np.concatenate(address_lists).tolist())
-        return addresses.of_places([(target, rank) for rank, target in ranks])[:limit]
+        return addresses.build_addresses([(target, rank) for rank, target in ranks])[:limit]
 
-    def addresses_with_ties(self, identity: Identity, most: int) -> Ids:
+    def find_addresses_with_ties(self, identity: Identity, most: int) -> Ids:
         """At least the first ``most`` addresses of an entity, ascending, and all of the same rank as the last of them:
         which of them come first is not for their ids to say."""
         from .filter import addresses
@@ -222,10 +222,10 @@ class State:
         chunks = self.chunks.get_many(record.chunk_ids())
         return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
-    def places_of(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+    def places_of(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that are equals, of each."""
         records = self.chunks.get_many(chunks)
-        keys = self.documents.keys_of(record.document for record in records)
+        keys = self.documents.get_keys(record.document for record in records)
         return [(keys[record.document], chunk) for record, chunk in zip(records, chunks, strict=True)]
 
     def chunk_text(self, chunk: int) -> str:
@@ -233,7 +233,7 @@ class State:
         record = self.chunks.get(chunk)
         return self.documents.text_slice(record.document, record.start, record.end)
 
-    def searched_text(self, record: DocumentRecord) -> str:
+    def read_searchable_text(self, record: DocumentRecord) -> str:
         """The text of a document as it is searched: of one that its user has cut, what lies in its chunks."""
         if record.own_chunks is None:
             return self.documents.text(record.id).decode()

@@ -25,43 +25,43 @@ _ENDINGS = (
     *("ments", "ness", "fulness", "fully", "ousness", "ously", "izes", "izing", "izer", "ization", "ises", "ising"),
     *("iser", "isation", "ances", "ences", "isms", "ists", "icate", "ically", "icity", "iciti", "ogy", "ogist"),
 )
-_TAILS = sorted({ending[place:] for ending in _ENDINGS for place in range(len(ending) + 1)})
+_ENDING_SUFFIXES = sorted({ending[place:] for ending in _ENDINGS for place in range(len(ending) + 1)})
 
 
-def patterns_of(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
+def iter_patterns(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
     """The words of a phrase, or of those that stand near each other."""
     for phrase in (leaf,) if isinstance(leaf, Phrase) else leaf.phrases:
         yield from phrase.words
 
 
-def chunks_of_word(state: State, pattern: WordPattern) -> Ids:
+def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     """The chunks that may have a word, ascending."""
     stem = stemmer(state.settings.stemmer)
     if not pattern.prefix:
         return state.postings.get(stem(pattern.word)).chunks
     chunk_arrays = [state.postings.beginning(pattern.word)]
     chunk_arrays += [
-        state.postings.get(term).chunks for term in sorted(_shorter_stems(pattern.word, state.settings.stemmer))
+        state.postings.get(term).chunks for term in sorted(_list_shorter_stems(pattern.word, state.settings.stemmer))
     ]
     return np.unique(np.concatenate(chunk_arrays))
 
 
-def chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
+def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
     """The chunks that have all words of a phrase, or of those that stand near each other, ascending."""
-    patterns = set(patterns_of(leaf))
+    patterns = set(iter_patterns(leaf))
     stem = stemmer(state.settings.stemmer)
     whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}
-    chunk_arrays: Iterable[Ids] = (chunks_of_word(state, pattern) for pattern in patterns if pattern.prefix)
+    chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)
     if whole_words:
         chunk_arrays = (state.postings.containing(whole_words), *chunk_arrays)
     return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), chunk_arrays)
 
 
-def _shorter_stems(beginning: str, stemming: str) -> set[str]:
+def _list_shorter_stems(beginning: str, stemming: str) -> set[str]:
     """Stems that do not begin as a word does that has them."""
     if stemming == "none":
         return set()
     stem = stemmer(stemming)
-    stems = {stem(beginning + ending) for ending in _TAILS}
+    stems = {stem(beginning + ending) for ending in _ENDING_SUFFIXES}
     stems.update(beginning[:length] for length in range(_KEPT, len(beginning)))
     return {term for term in stems if not term.startswith(beginning)}

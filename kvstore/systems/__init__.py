@@ -40,7 +40,7 @@ class SystemOutline(NamedTuple):
 
 
 #: The folders, in the order in which their strategies are listed.
-_FOLDERS = {
+_OUTLINES_BY_FOLDER = {
     "metadata_index": SystemOutline(structures={"metadata_index": 1}),
     "dense": SystemOutline(("vector",), ("vectors",)),
     "lexical": SystemOutline(("lexical",)),
@@ -59,31 +59,31 @@ _FOLDERS = {
 }
 
 
-class _Unimported(NamedTuple):
+class _DeferredEntry(NamedTuple):
     folder: str
 
 
-class _ByName(MutableMapping[str, Named]):
+class _DeferredRegistry(MutableMapping[str, Named]):
     """Things by name; a folder is imported when something in it is asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Named | _Unimported] = {}
+        self._known: dict[str, Named | _DeferredEntry] = {}
 
     def defer(self, names: tuple[str, ...], folder: str) -> None:
         """Say that a folder has these."""
-        self._known.update(dict.fromkeys(names, _Unimported(folder)))
+        self._known.update(dict.fromkeys(names, _DeferredEntry(folder)))
 
     def imported(self, name: str) -> Named | None:
         """What has this name, if that need not be imported first."""
         entry = self._known[name]
-        return None if isinstance(entry, _Unimported) else entry
+        return None if isinstance(entry, _DeferredEntry) else entry
 
     def __getitem__(self, name: str) -> Named:
         entry = self._known[name]
-        if isinstance(entry, _Unimported):
+        if isinstance(entry, _DeferredEntry):
             _add(import_module(f"{__name__}.{entry.folder}").SYSTEM)
             entry = self._known[name]
-            assert not isinstance(entry, _Unimported)
+            assert not isinstance(entry, _DeferredEntry)
         return entry
 
     def __setitem__(self, name: str, value: Named) -> None:
@@ -103,11 +103,11 @@ class _ByName(MutableMapping[str, Named]):
 
 
 #: Every system, every strategy and every kind of index by its name.
-SYSTEMS: _ByName[System] = _ByName()
-STRATEGIES: _ByName[Strategy] = _ByName()
-INDEXES: _ByName[Index] = _ByName()
+SYSTEMS: _DeferredRegistry[System] = _DeferredRegistry()
+STRATEGIES: _DeferredRegistry[Strategy] = _DeferredRegistry()
+INDEXES: _DeferredRegistry[Index] = _DeferredRegistry()
 
-for _folder, _outline in _FOLDERS.items():
+for _folder, _outline in _OUTLINES_BY_FOLDER.items():
     SYSTEMS.defer((_folder,), _folder)
     STRATEGIES.defer(_outline.strategies, _folder)
     INDEXES.defer(_outline.indexes, _folder)
@@ -159,10 +159,10 @@ def _add(system: System) -> None:
 def outlines() -> list[SystemOutline]:
     """The outline of every system; none is imported."""
     imported = ((name, SYSTEMS.imported(name)) for name in SYSTEMS)
-    return [_FOLDERS[name] if system is None else outline_of(system) for name, system in imported]
+    return [_OUTLINES_BY_FOLDER[name] if system is None else build_outline(system) for name, system in imported]
 
 
-def outline_of(system: System) -> SystemOutline:
+def build_outline(system: System) -> SystemOutline:
     """What the line of a system says."""
     from .contract import MaintainedIndex
 
@@ -176,7 +176,7 @@ def outline_of(system: System) -> SystemOutline:
 
 
 def _kept(system: System) -> list[str]:
-    outline = outline_of(system)
+    outline = build_outline(system)
     return [*outline.structures, *outline.derivations]
 
 
@@ -201,49 +201,49 @@ def facts() -> list[StatedFact[Any, Any]]:
     return [fact for system in SYSTEMS.values() for fact in system.facts]
 
 
-def generation_kinds() -> list[GenerationIndex[Any]]:
+def list_generation_kinds() -> list[GenerationIndex[Any]]:
     """The kinds of index that are kept in the store in generations."""
     from ..structures.indexes.generations import GenerationIndex
 
     return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
 
 
-def written_facts() -> dict[str, WrittenFact]:
+def get_written_facts() -> dict[str, WrittenFact]:
     """The kinds of texts that EXTRACT has a model write, by name."""
     from .written_passages import WrittenFact
 
     return {fact.name: fact for fact in facts() if isinstance(fact, WrittenFact)}
 
 
-def written_fact_named(name: str) -> WrittenFact:
+def get_written_fact(name: str) -> WrittenFact:
     """The kind of texts of this name, in any case; raises InputError suggesting the nearest."""
-    return _named(name, written_facts(), "kind of texts to EXTRACT called", InputError)
+    return _named(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
 
 
 def store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep and have stated."""
     from ..storage.engine_tables import LmdbTable
-    from ..structures.derived_parts import derived_tables
-    from ..structures.indexes.generations import generation_tables
+    from ..structures.derived_parts import list_derivation_tables
+    from ..structures.indexes.generations import list_generation_tables
 
-    derivation_tables = (table for derivation in derivations() for table in derived_tables(derivation))
+    derivation_tables = (table for derivation in derivations() for table in list_derivation_tables(derivation))
     fact_tables = (LmdbTable(table) for fact in facts() for table in fact.tables)
-    index_tables = (table for kind in generation_kinds() for table in generation_tables(kind))
+    index_tables = (table for kind in list_generation_kinds() for table in list_generation_tables(kind))
     structure_tables = (table for structure in structures() for table in structure.tables)
     return [*SPINE, *structure_tables, *derivation_tables, *fact_tables, *index_tables]
 
 
-class _BufferedBySystems(Set[str]):
+class _BufferedTables(Set[str]):
     """Names of tables; the systems are imported when a table is asked for that is not the spine's."""
 
-    _OF_SPINE = MappingProxyType({table.name: table.buffered for table in SPINE})
+    _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE})
 
     @cached_property
     def _all(self) -> frozenset[str]:
         return frozenset(table.name for table in store_tables() if table.buffered)
 
     def __contains__(self, table: object) -> bool:
-        is_buffered = self._OF_SPINE.get(str(table))
+        is_buffered = self._SPINE_BUFFERED.get(str(table))
         return table in self._all if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:
@@ -257,9 +257,9 @@ class _BufferedBySystems(Set[str]):
         return len(self._all)
 
 
-def buffered_tables() -> Set[str]:
+def get_buffered_tables() -> Set[str]:
     """The tables whose records go through the change buffer."""
-    return _BufferedBySystems()
+    return _BufferedTables()
 
 
 def strategies() -> list[Strategy]:
@@ -269,7 +269,7 @@ def strategies() -> list[Strategy]:
     return [*STRATEGIES.values(), *STRATEGY_PLUGINS.usable().values()]
 
 
-def strategy_named(name: str) -> Strategy:
+def get_strategy(name: str) -> Strategy:
     """The strategy of this name; raises UnknownStrategyError suggesting the nearest, and PluginError for one of an
     installed package that is broken."""
     if name.lower() in STRATEGIES:
@@ -282,18 +282,18 @@ def strategy_named(name: str) -> Strategy:
     return _named(name, {strategy.name: strategy for strategy in strategies()}, "strategy", UnknownStrategyError)
 
 
-def overview_strategies() -> list[str]:
+def list_overview_strategies() -> list[str]:
     """The names of our strategies that give an overview, rather than details, where a question asks for one: those
     with an attribute ``overview`` that is true."""
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 
-def index_named(name: str) -> Index:
+def get_index_kind(name: str) -> Index:
     """The kind of index of this name, in any case; raises InputError suggesting the nearest."""
     return _named(name, INDEXES, "index of kind", InputError)
 
 
-def description_named(name: str) -> Description:
+def get_description(name: str) -> Description:
     """What DESCRIBE says of a kind of thing that a system keeps, in any case; raises InputError suggesting the
     nearest."""
     known = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..retrieval.lexical_search import best_by_words, term_weights
+from ..retrieval.lexical_search import find_best_by_words, get_term_weights
 from ..structures.clustering.nearest_rows import nearest_rows
 from ..structures.state import State
-from ..text.words import content_terms, segments, stemmer
+from ..text.words import list_content_terms, segments, stemmer
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ _DAMPING, _NEIGHBOURS, _STEPS = 0.85, 5, 50
 #: Rarest terms of a chunk by which others are looked for.
 _TERMS = 10
 #: What takes the place of no match at all in a precision of BLEU ("floor" smoothing, as the published code has it).
-_FLOOR = 0.1
+_PRECISION_FLOOR = 0.1
 _ORDERS = 4
 _AT_ONCE = 1024
 
@@ -54,14 +54,14 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, room: int) 
         if weight[index] <= remaining:
             selected[index] = True
             remaining -= int(weight[index])
-    exchange = _best_exchange(weight, worth, selected, remaining)
+    exchange = _find_best_exchange(weight, worth, selected, remaining)
     if exchange is not None:
         removed, inserted = exchange
         selected[removed], selected[inserted] = False, True
     return [int(index) for index in np.flatnonzero(selected)]
 
 
-def _best_exchange(
+def _find_best_exchange(
     weight: npt.NDArray[np.int64], worth: Floats, taken: npt.NDArray[np.bool_], left: int
 ) -> tuple[int, int] | None:
     """The place to give up and the place to take for it, where that gains anything."""
@@ -82,7 +82,7 @@ def _best_exchange(
     return (int(removed[best]), int(outside[best])) if gains[best] > 0 else None
 
 
-def worths_of(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
+def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
     """Every chunk of a store, in order of document key and place, and what each is worth by this chooser."""
     chooser = CHOOSERS[name.lower()]
     keys = sorted(state.documents.keys())
@@ -100,19 +100,19 @@ def _vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.flo
     return found
 
 
-def _confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+def _score_confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     _, cosines = nearest_rows(_vectors(state, chunks))
     return np.maximum(cosines, 0) / 10_000
 
 
-def _random(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+def _score_randomly(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     def drawn(text: str) -> float:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
     return np.array([drawn(state.chunk_text(chunk)) for chunk in chunks.tolist()])
 
 
-def _bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     """BLEU of each chunk against all others: a count is clipped by the largest that any other chunk has, so two counts
     an n-gram are all that need be known of the others."""
     texts = [segments(state.chunk_text(chunk).lower()) for chunk in chunks.tolist()]
@@ -121,14 +121,14 @@ def _bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     for order in range(1, _ORDERS + 1):
         largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, whose, and the next largest
         for number, text in enumerate(texts):
-            for gram, count in _grams(text, order).items():
+            for gram, count in _count_ngrams(text, order).items():
                 max_count, owner, second_count = largest.get(gram, (0, -1, 0))
                 if count > max_count:
                     largest[gram] = (count, number, max_count)
                 elif count > second_count:
                     largest[gram] = (max_count, owner, count)
         for number, text in enumerate(texts):
-            for gram, count in _grams(text, order).items():
+            for gram, count in _count_ngrams(text, order).items():
                 max_count, owner, second_count = largest[gram]
                 matches[number, order - 1] += min(count, second_count if owner == number else max_count)
                 totals[number, order - 1] += count
@@ -136,29 +136,31 @@ def _bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     for number, text in enumerate(texts):
         orders = totals[number] > 0
         if len(text) and orders.any():
-            precisions = np.where(matches[number] > 0, matches[number], _FLOOR)[orders] / totals[number][orders]
-            longest = _nearest_length(lengths, len(text))
+            precisions = (
+                np.where(matches[number] > 0, matches[number], _PRECISION_FLOOR)[orders] / totals[number][orders]
+            )
+            longest = _find_nearest_length(lengths, len(text))
             brevity = min(0.0, 1 - longest / len(text))
             scores[number] = math.exp(brevity + float(np.log(precisions).mean()))
     return scores
 
 
-def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[start : start + order]) for start in range(len(words) - order + 1))
 
 
-def _nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
+def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
     """The length of another text that is nearest to this one's, of two the shorter; ``lengths`` ascend."""
     position = int(np.searchsorted(lengths, length))
     others = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
     return min(others, key=lambda other: (abs(other - length), other), default=length)
 
 
-def _pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     count = len(chunks)
     if count < 2:
         return np.ones(count)
-    pairs = np.concatenate((_near_by_vector(_vectors(state, chunks)), _near_by_words(state, chunks)))
+    pairs = np.concatenate((_find_vector_neighbours(_vectors(state, chunks)), _find_word_neighbours(state, chunks)))
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     first, second = np.concatenate((pairs, pairs[:, ::-1])).T
     degrees = np.bincount(first, minlength=count)
@@ -170,7 +172,7 @@ def _pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     return np.round(ranks, 12)
 
 
-def _near_by_vector(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     """Each row with its nearest, shape (pairs, 2)."""
     count = min(_NEIGHBOURS, len(vectors) - 1)
     pair_arrays = []
@@ -183,16 +185,16 @@ def _near_by_vector(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     return np.concatenate(pair_arrays)
 
 
-def _near_by_words(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Each chunk with the best others by BM25 of its rarest terms, shape (pairs, 2)."""
     stem = stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
     found: list[tuple[int, int]] = []
     for number, chunk in enumerate(chunks.tolist()):
-        terms = dict.fromkeys(content_terms(state.chunk_text(chunk), stem))
+        terms = dict.fromkeys(list_content_terms(state.chunk_text(chunk), stem))
         shared = [(n, term) for term, n in state.postings.counts(list(terms)).items() if n > 1]
-        weights = term_weights(state, [term for _, term in sorted(shared)[:_TERMS]])
-        ids, scores = best_by_words(state, weights, _NEIGHBOURS + 1)
+        weights = get_term_weights(state, [term for _, term in sorted(shared)[:_TERMS]])
+        ids, scores = find_best_by_words(state, weights, _NEIGHBOURS + 1)
         others = order[np.searchsorted(chunks, ids, sorter=order)]
         ranked = np.lexsort((others, -scores))
         neighbours = [int(other) for other in others[ranked[: _NEIGHBOURS + 1]] if other != number]
@@ -202,8 +204,8 @@ def _near_by_words(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[
 
 #: What a chunk is worth, by the name that BY takes; the first is the default.
 CHOOSERS: dict[str, Callable[[State, npt.NDArray[np.uint64]], Floats]] = {
-    "confusability": _confusability,
-    "bleu": _bleu,
-    "pagerank": _pagerank,
-    "random": _random,
+    "confusability": _score_confusability,
+    "bleu": _score_bleu,
+    "pagerank": _score_pagerank,
+    "random": _score_randomly,
 }

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..extraction.extraction import embedding_text, first_sentence
+from ..extraction.extraction import build_embedding_text, get_first_sentence
 from ..settings import FixedSettings
 from . import SYSTEMS
 from .chunked_text import ChunkedText
 from .fact import DocumentFact
 
 
-def context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
+def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
     """The kinds of facts that the vectors of chunks follow from."""
     if not settings.chunk_context:
         return []
@@ -28,21 +28,21 @@ def context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
 
 def chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
     """For each chunk the text its vector is made from."""
-    contexts = _contexts(document, settings)
+    contexts = _build_contexts(document, settings)
     return [
-        embedding_text(document.title, document.headings(number), document.piece(number).decode(), context)
+        build_embedding_text(document.title, document.headings(number), document.piece(number).decode(), context)
         for number, context in enumerate(contexts)
     ]
 
 
-def _contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
+def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
     """For each chunk what is said of its document between the headings and the text."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
-    first = first_sentence(document.piece(0).decode())
+    first = get_first_sentence(document.piece(0).decode())
     fact_contexts = [
         fact.contexts(document.facts[fact.name], document)
-        for fact in context_facts(settings)
+        for fact in list_context_facts(settings)
         if fact.name in document.facts
     ]
     found = ["\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True)] or [""] * len(
@@ -53,4 +53,4 @@ def _contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
 
 def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:
     """Whether some facts of a document change what the vectors of its chunks are made from."""
-    return any(fact.name in facts for fact in context_facts(settings))
+    return any(fact.name in facts for fact in list_context_facts(settings))

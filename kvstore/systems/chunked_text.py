@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..structures.documents.documents import DocumentRecord, Section, heading_path
+from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 
 if TYPE_CHECKING:
     from ..extraction.extraction import Extracted
@@ -43,17 +43,17 @@ class ChunkedText:
 
     def headings(self, chunk: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
-        return heading_path(self.outline, self.chunks[chunk].section)
+        return build_heading_path(self.outline, self.chunks[chunk].section)
 
 
-def text_to_store(extracted: Extracted, facts: Mapping[str, Any]) -> ChunkedText:
+def build_chunked_text(extracted: Extracted, facts: Mapping[str, Any]) -> ChunkedText:
     """A document that is to be stored."""
     pieces = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     e = extracted
     return ChunkedText(e.key, e.title, e.format, e.text, e.outline, pieces, facts)
 
 
-def stored_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
+def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
     """A stored document."""
     text, outline = state.documents.text(record.id), state.documents.outline(record.id)
     pieces = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]

@@ -15,14 +15,14 @@ from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import CHUNK_VECTORS
 from .chunk_texts import chunk_texts
-from .chunked_text import text_to_store
-from .kept_derivations import KeptDerivation
+from .chunked_text import build_chunked_text
+from .kept_derivations import StoredDerivation
 
 
-def with_parts(
+def derive_parts(
     extracted: Extracted,
     settings: FixedSettings,
-    kept: Sequence[KeptDerivation],
+    kept: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> Extracted:
     """A document with what every derivation makes of it; the parts that it has already stay, but for those that follow
@@ -36,16 +36,16 @@ def with_parts(
     ]
     if not pending:
         return extracted
-    document = text_to_store(extracted, facts)
+    document = build_chunked_text(extracted, facts)
     made = {one.label: one.derive(document, settings) for one in pending}
     return replace(extracted, parts={**extracted.parts, **made})
 
 
-def texts_without_vectors(
+def list_missing_texts(
     extracted: Extracted,
     embedded: Container[str],
     settings: FixedSettings,
-    kept: Sequence[KeptDerivation],
+    kept: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
     """The texts to embed of a document with parts, by the spaces that are not ``embedded``."""
@@ -53,7 +53,7 @@ def texts_without_vectors(
     missing = [derivation for derivation in kept if derivation.label not in embedded]
     if chunks in embedded and not missing:
         return {}
-    document = text_to_store(extracted, facts or {})
+    document = build_chunked_text(extracted, facts or {})
     found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: chunk_texts(document, settings)}
     for derivation in missing:
         found[derivation.label] = derivation.texts(extracted.parts[derivation.label], document, settings)

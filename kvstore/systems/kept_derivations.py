@@ -17,7 +17,7 @@ from .contract import ChunkedText, Derivation, MaintainedIndex
 
 
 @dataclass(frozen=True, slots=True)
-class KeptDerivation:
+class StoredDerivation:
     """A derivation as a store keeps it; ``options`` are all those of its index.
 
     Documents of ids from ``built`` to before ``until`` have no part yet. One that is not ``maintained`` any more is
@@ -53,16 +53,16 @@ class KeptDerivation:
         return () if settings.embedder.startswith("none:") else self.derivation.texts(part, document)
 
 
-def derivation_named(name: str) -> Derivation:
+def get_derivation(name: str) -> Derivation:
     """The derivation of a name that :func:`kept_derivations` gave."""
     every = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     every += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
     return next(derivation for derivation in every if derivation.name == name)
 
 
-def stored_derivations(view: View) -> list[KeptDerivation]:
+def list_stored_derivations(view: View) -> list[StoredDerivation]:
     """All of which a store has parts, those that are being dropped too."""
-    found = [KeptDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
+    found = [StoredDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
     for kind in INDEXES.values():
         record = Indexes(view).get(kind) if isinstance(kind, MaintainedIndex) else None
         if record is not None:
@@ -70,10 +70,10 @@ def stored_derivations(view: View) -> list[KeptDerivation]:
             state = record.state
             options = {name: record.options.get(name, option.default) for name, option in kind.options.items()}
             progress = state.get("built", 0), state.get("until", 0)
-            found.append(KeptDerivation(kind.derivation, options, *progress, not state.get("dropping")))
+            found.append(StoredDerivation(kind.derivation, options, *progress, not state.get("dropping")))
     return found
 
 
-def kept_derivations(view: View) -> list[KeptDerivation]:
+def kept_derivations(view: View) -> list[StoredDerivation]:
     """Those that every commit maintains."""
-    return [derivation for derivation in stored_derivations(view) if derivation.maintained]
+    return [derivation for derivation in list_stored_derivations(view) if derivation.maintained]

@@ -18,7 +18,7 @@ from ..retrieval.evidence import Evidence
 from ..retrieval.query import Query, Strategy
 
 
-def _own_strategies() -> Collection[str]:
+def _list_own_strategies() -> Collection[str]:
     from . import STRATEGIES
 
     return STRATEGIES
@@ -39,7 +39,7 @@ def _strategy(plugin: Plugin, make: Any) -> PluginStrategy:
     return PluginStrategy(plugin, strategy)
 
 
-STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup("strategy", taken=_own_strategies, made=_strategy)
+STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup("strategy", taken=_list_own_strategies, made=_strategy)
 
 
 class PluginStrategy:

@@ -16,11 +16,11 @@ from typing import Any
 from ..storage.measured_view import MeasuredView
 from ..storage.records import U64, u64
 from ..structures import tables
-from ..structures.documents.chunks import FIRST_UPPER
+from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT
 from ..structures.filter import addresses
 from ..structures.forest.forest import Assertion
 from ..structures.state import State
-from ..text.normalize import entity_key
+from ..text.normalize import to_entity_key
 
 #: Name, value, and whether it was fixed when the store was made.
 Setting = tuple[str, Any, bool]
@@ -30,7 +30,7 @@ AssertedEdge = tuple[int, int, Assertion]
 #: Bytes of the longest key of LMDB: no stored name is longer.
 LONGEST_KEY = 511
 #: After so many entities one by one, mentions are counted for all of them at once.
-_COUNTED_SINGLY = 16
+_MAX_COUNTED_SINGLY = 16
 
 
 @dataclass(slots=True)
@@ -56,9 +56,9 @@ class Reader:
         self.measured = view.lmdb if isinstance(view.lmdb, MeasuredView) else None
         self.document = lru_cache(256)(view.documents.get)
         self.outline = lru_cache(16)(view.documents.outline)
-        self.entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
+        self.get_entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
         self.tree_name = lru_cache(256)(view.forest.tree_name)
-        self.mentions_in = lru_cache(64)(view.mentions.in_chunk)
+        self.mentions_in = lru_cache(64)(view.mentions.get_in_chunk)
         #: What a function makes of the state and a number.
         self.read = lru_cache(256)(lambda function, number: function(view, number))
         self._counted = 0
@@ -71,44 +71,46 @@ class Reader:
     def stored(self, table: str, number: int) -> bool:
         return 0 <= number < 1 << 64 and self.view.lmdb.get(table, u64(number)) is not None
 
-    def document_id(self, key: str) -> int | None:
+    def find_document(self, key: str) -> int | None:
         return self.view.documents.identify(key) if key else None
 
     def entity_id(self, name: str) -> int | None:
         """The entity of a name in any spelling."""
-        key = entity_key(name)
+        key = to_entity_key(name)
         return self.view.entities.identify(key) if 0 < len(key.encode()) <= LONGEST_KEY else None
 
     def tree_id(self, name: str) -> int | None:
         return self.view.forest.tree(name) if 0 < len(name.encode()) <= LONGEST_KEY else None
 
     def chunks_of(self, key: str) -> Iterator[int]:
-        document = self.document_id(key)
+        document = self.find_document(key)
         return iter(()) if document is None else self.document(document).chunk_ids()
 
     def addresses_of(self, name: str) -> list[tuple[int, int]]:
         """Rank and place of every address of an entity."""
         if self.entity_id(name) is None:
             return []
-        return [addresses.split(int(address)) for address in self.view.filter.addresses(entity_key(name))]
+        return [addresses.split(int(address)) for address in self.view.filter.addresses(to_entity_key(name))]
 
     def mention_chunks(self, name: str) -> Iterator[int]:
         """Chunks that may mention an entity, in order."""
-        return (chunk for chunk in self._chunks_below(name) if self.stored(tables.CHUNKS, chunk))
+        return (chunk for chunk in self._iter_chunks_below(name) if self.stored(tables.CHUNKS, chunk))
 
-    def _chunks_below(self, name: str) -> Iterator[int]:
+    def _iter_chunks_below(self, name: str) -> Iterator[int]:
         """Numbers of the chunks below an entity's addresses, in order; of some there may be no chunk."""
         leaves = {
-            abstract for rank, abstract in self.addresses_of(name) if rank != addresses.NODE and abstract < FIRST_UPPER
+            abstract
+            for rank, abstract in self.addresses_of(name)
+            if rank != addresses.NODE and abstract < FIRST_UPPER_ABSTRACT
         }
         return chain.from_iterable(map(self.view.abstracts.chunk_ids, sorted(leaves)))
 
-    def mention_count(self, entity: int, key: str) -> int:
+    def count_mentions(self, entity: int, key: str) -> int:
         """How often an entity is mentioned in chunks."""
         self._counted += 1
-        if self._counted > _COUNTED_SINGLY:
+        if self._counted > _MAX_COUNTED_SINGLY:
             return self._mention_counts.get(entity, 0)
-        return self.view.mentions.count(entity, self._chunks_below(key))
+        return self.view.mentions.count(entity, self._iter_chunks_below(key))
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:

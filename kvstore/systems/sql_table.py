@@ -57,7 +57,7 @@ class SqlTable:
         return self._declared(self.columns)
 
     @property
-    def whole_declaration(self) -> str:
+    def full_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite is told."""
         return self._declared({**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}})
 
@@ -70,11 +70,11 @@ def maybe(row: TableRow | None) -> TableRows:
     return iter(()) if row is None else iter((row,))
 
 
-def one_stored(table: str) -> Callable[[Reader, int], TableRows]:
+def make_row_lookup(table: str) -> Callable[[Reader, int], TableRows]:
     return lambda reader, number: maybe(number if reader.stored(table, number) else None)
 
 
-def number_range(table: str) -> Callable[[Reader, int | None, int | None], TableRows]:
+def make_range_scan(table: str) -> Callable[[Reader, int | None, int | None], TableRows]:
     def rows(reader: Reader, low: int | None, high: int | None) -> TableRows:
         stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
         return reader.ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
@@ -86,7 +86,7 @@ def counted(table: str) -> Callable[[Reader], int]:
     return lambda reader: reader.view.lmdb.count(table)
 
 
-def hashed_number(reader: Reader, row: TableRow) -> int:
+def hash_row(reader: Reader, row: TableRow) -> int:
     """A number for rows that have none of their own, the same in every statement: 63 bits of a hash.
 
     Of a million rows two share one with probability 5 × 10^-8, and nothing but a comparison of ``rowid`` would notice.

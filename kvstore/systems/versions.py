@@ -41,20 +41,20 @@ def _has_index(view: View, name: str) -> bool:
     return value is not None and records.unpack(value, tables.INDEXES, key) is not None
 
 
-def stored_versions(view: View) -> dict[str, int]:
+def read_versions(view: View) -> dict[str, int]:
     """The version that a store has of each."""
     value = view.get(tables.META, _KEY)
     return {} if value is None else records.unpack(value, tables.META, _KEY)
 
 
-def put_versions(view: WriteView) -> None:
+def write_versions(view: WriteView) -> None:
     """Record that everything that a store keeps is there as this kvstore makes it."""
     view.put(tables.META, _KEY, records.pack(_kept(view)))
 
 
 def outdated(view: View) -> set[str]:
     """What a store has not, or in an older version."""
-    stored = stored_versions(view)
+    stored = read_versions(view)
     return {name for name, version in _kept(view).items() if stored.get(name, 0) < version}
 
 
@@ -69,7 +69,7 @@ def unmaintained(view: View) -> str | None:
     known_versions = _known()
     unknown = [
         f"{name} (version {version})"
-        for name, version in stored_versions(view).items()
+        for name, version in read_versions(view).items()
         if version > known_versions.get(name, 0)
     ]
     if not unknown:

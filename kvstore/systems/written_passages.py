@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
-from ..text.words import content_terms
+from ..text.words import list_content_terms
 from .fact import DocumentFact, Said
 
 if TYPE_CHECKING:
@@ -147,10 +147,10 @@ def _placed(
     """Texts by the passage that has most of their words, of several the first; titles and headings do not count."""
     if not unplaced or not passages:
         return {}
-    words = [set(content_terms(passage.text, str)) for passage in passages]
+    words = [set(list_content_terms(passage.text, str)) for passage in passages]
     assigned: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     for model, text in unplaced:
-        text_words = set(content_terms(text, str))
+        text_words = set(list_content_terms(text, str))
         best_index = max(range(len(passages)), key=lambda number: (len(text_words & words[number]), -number))
         digest = passages[best_index].digest
         assigned[digest] = (model, (*assigned.get(digest, (model, ()))[1], text))

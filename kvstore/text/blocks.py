@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_BLANK_LINES = re.compile(r"\n\s*\n")
+_BLANK_LINES_PATTERN = re.compile(r"\n\s*\n")
 #: The longest sentence of a summary.
-_SENTENCE_WORDS, _SENTENCE_CHARACTERS = 60, 600
+_MAX_SENTENCE_WORDS, _MAX_SENTENCE_CHARACTERS = 60, 600
 #: A link or an image: what it shows, and where it leads (CommonMark 0.31, sections 6.3 and 6.4), on one line.
 _LINK = re.compile(
     r"""!?(?<![\w\])])\[([^\[\]\n]*)\](?:\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:\s+["'][^"'\n]*["'])?\)|\[[^\[\]\n]*\])"""
 )
 #: A link of a wiki or of a vault of notes: where it leads, and what it shows where that is something else.
-_WIKI_LINK = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
+_WIKI_LINK_PATTERN = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
 #: A word in braces, as transcripts mark what is none.
-_BRACED = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
+_BRACED_PATTERN = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
@@ -74,13 +74,13 @@ class BlockPart:
     continues: bool = False
 
 
-_FENCE = re.compile(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
-_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
-_ROW = re.compile(r"\s*\|")
+_FENCE_PATTERN = re.compile(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
+_HEADING_PATTERN = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
+_ITEM_PATTERN = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
+_ROW_PATTERN = re.compile(r"\s*\|")
 _RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
 #: What a line of code begins with that no fence encloses (CommonMark 0.31, section 4.4), where no list goes on.
-_INDENTED = ("    ", "\t")
+_CODE_INDENTS = ("    ", "\t")
 _TERM = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
 _SENTENCE_END = re.compile(r"[.!?]\s")
 #: What an entry of a list or an option list begins with: as far as its colon, its dash, its parameters or its value.
@@ -90,18 +90,19 @@ _ENTRY = re.compile(
     r"|(?P<option>-{1,2}[\w?@#][^\n]{0,100}?)(?=[ \t]{2,}|$))",
     re.MULTILINE,
 )
-_TERM_WORDS = 12
+_MAX_TERM_WORDS = 12
 #: A question of a list of questions and answers that no heading marks, bold in Markdown.
-_BOLD_QUESTION = re.compile(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
+_BOLD_QUESTION_PATTERN = re.compile(r"(\*\*|__)(?P<title>[^*_\n]{2,300}\?)\1")
 #: The level of the section that such a question opens: below all that headings open.
 _QUESTION_LEVEL = 6
 
 
-def entry_terms(text: str) -> list[str]:
+def find_entry_terms(text: str) -> list[str]:
     """What the entries of lists begin with, in order: the terms of definitions, the names of functions, the options of
     a manual page.
 
-    >>> entry_terms("- `-v`, `--verbose`: Tell more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less.")
+    >>> text = "- `-v`, `--verbose`: Tell more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less."
+    >>> find_entry_terms(text)
     ['`-v`, `--verbose`', 'build', '-q, --quiet']
     """
     return [match["term"] or match["option"] for match in _ENTRY.finditer(text)]
@@ -119,7 +120,7 @@ def parts(text: str, format: str = "markdown") -> list[BlockPart]:
     [('prose', True), ('code', False)]
     """
     found = (
-        _line_parts(text)
+        _split_markdown(text)
         if format == "markdown"
         else [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _paragraphs(text)]
     )
@@ -132,7 +133,7 @@ def _leads(text: str, part: BlockPart, after: BlockPart | None) -> bool:
     return after.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
 
 
-def _line_parts(text: str) -> list[BlockPart]:
+def _split_markdown(text: str) -> list[BlockPart]:
     parts: list[BlockPart] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
     fence, depth, position, is_shallow = "", 0, 0, False
@@ -141,13 +142,13 @@ def _line_parts(text: str) -> list[BlockPart]:
     def close() -> None:
         nonlocal kind
         if kind:
-            parts.append(BlockPart(kind, start, end, level, _term_end(text, start, end, kind), False, continues))
+            parts.append(BlockPart(kind, start, end, level, _find_term_end(text, start, end, kind), False, continues))
         kind = ""
 
     for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):
         first, stop = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
         position += len(line)
-        fence_match = _FENCE.match(line.rstrip())
+        fence_match = _FENCE_PATTERN.match(line.rstrip())
         is_closing = fence_match is not None and not fence_match["language"].strip()
         if fence:
             end = max(end, stop)
@@ -162,13 +163,13 @@ def _line_parts(text: str) -> list[BlockPart]:
         if stop < first:
             close()
             continue
-        is_indented = line.startswith(_INDENTED)
+        is_indented = line.startswith(_CODE_INDENTS)
         if kind == "code":
             if is_indented:
                 end = stop
                 continue
             close()
-        item, row, title = _ITEM.match(line), _ROW.match(line), _HEADING.match(line)
+        item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         if not kind and is_indented and is_shallow and not (depth or fence_match or item or row):
             kind, start, end, level, continues = "code", first, stop, 0, False
             continue
@@ -194,19 +195,19 @@ def _line_parts(text: str) -> list[BlockPart]:
     return parts
 
 
-def _term_end(text: str, start: int, end: int, kind: str) -> int:
+def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
     """Where the term of an item ends, or ``start``."""
-    marker = _ITEM.match(text, start, end) if kind == "item" else None
+    marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
     first = start if marker is None else marker.end()
     term = _TERM.match(text, first, end)
-    if marker is None or term is None or len(term[0].split()) > _TERM_WORDS or _SENTENCE_END.search(term[0]):
+    if marker is None or term is None or len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END.search(term[0]):
         return start
     return term.end()
 
 
-def after_marker(text: str, start: int, end: int) -> int:
+def skip_marker(text: str, start: int, end: int) -> int:
     """Where what an item says begins, behind its mark; ``start`` where there is none."""
-    marker = _ITEM.match(text, start, end)
+    marker = _ITEM_PATTERN.match(text, start, end)
     return start if marker is None else marker.end()
 
 
@@ -215,35 +216,35 @@ def plain(text: str) -> str:
     return " ".join(_unmarked(text).split())
 
 
-def without_links(text: str) -> str:
+def unwrap_links(text: str) -> str:
     """A piece of Markdown in which links and images are what they show.
 
-    >>> without_links("[Code of Conduct](CODE.md#top), [notes][1]")
+    >>> unwrap_links("[Code of Conduct](CODE.md#top), [notes][1]")
     'Code of Conduct, notes'
     """
-    text = without_wiki_links(text)
+    text = unwrap_wiki_links(text)
     if "](" not in text and "][" not in text:
         return text
     return _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # an image may be what a link shows
 
 
-def without_wiki_links(text: str) -> str:
+def unwrap_wiki_links(text: str) -> str:
     """A text in which links between notes are what they show.
 
-    >>> without_wiki_links("See [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]].")
+    >>> unwrap_wiki_links("See [[Waste]], [[people/Kees#Van|Kees]] and [[ -f x ]].")
     'See Waste, Kees and [[ -f x ]].'
     """
-    return _WIKI_LINK.sub(r"\1", text) if "[[" in text else text
+    return _WIKI_LINK_PATTERN.sub(r"\1", text) if "[[" in text else text
 
 
-def without_braces(text: str) -> str:
+def replace_braced_words(text: str) -> str:
     """A transcript without its marks of what is no word: ``{vocalsound}``."""
-    return _BRACED.sub(" ", text) if "{" in text else text
+    return _BRACED_PATTERN.sub(" ", text) if "{" in text else text
 
 
-def summary_sentence(text: str) -> str:
+def format_summary_sentence(text: str) -> str:
     """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
-    return " ".join(_unmarked(text).split(None, _SENTENCE_WORDS)[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
+    return " ".join(_unmarked(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[:_MAX_SENTENCE_CHARACTERS]
 
 
 def _unmarked(text: str) -> str:
@@ -254,14 +255,14 @@ def _unmarked(text: str) -> str:
 def blocks(text: str, format: str) -> list[Block]:
     """The blocks of a text whose format is ``text`` or ``markdown``."""
     if format == "markdown":
-        return _markdown_blocks(text)
+        return _parse_markdown(text)
     return list(_paragraphs(text))
 
 
 def _paragraphs(text: str) -> Iterator[Block]:
     spans: list[tuple[int, int]] = []
     start = 0
-    for end in [*(match.start() for match in _BLANK_LINES.finditer(text)), len(text)]:
+    for end in [*(match.start() for match in _BLANK_LINES_PATTERN.finditer(text)), len(text)]:
         piece = text[start:end]
         if piece.strip():
             first = start + len(piece) - len(piece.lstrip())
@@ -287,7 +288,7 @@ def _parser() -> MarkdownIt:
 _LEAVES = {"fence": "code", "code_block": "code", "table_open": "table", "html_block": "prose"}
 
 
-def _markdown_blocks(text: str) -> list[Block]:
+def _parse_markdown(text: str) -> list[Block]:
     line_starts = [0]
     for line in text.split("\n"):
         line_starts.append(line_starts[-1] + len(line) + 1)
@@ -305,11 +306,9 @@ def _markdown_blocks(text: str) -> list[Block]:
             blocks.append(_heading(tokens[index : index + 2], line_starts))
         elif token.type == "paragraph_open" and not item_depth and _is_question(tokens[index + 1].content):
             ((start, end),) = [(block.start, block.end) for block in _span(text, token, line_starts, "heading")]
-            blocks.append(
-                Block("heading", start, end, _QUESTION_LEVEL, plain(without_links(tokens[index + 1].content)))
-            )
+            blocks.append(Block("heading", start, end, _QUESTION_LEVEL, plain(unwrap_links(tokens[index + 1].content))))
         elif kind or token.type == "paragraph_open":
-            title = plain(without_links(tokens[index + 1].content)) if opens_item and not kind else ""
+            title = plain(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
             blocks += _span(text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title)
         if token.type == "table_open":
             while tokens[index].type != "table_close":
@@ -342,7 +341,7 @@ def _span(text: str, token: Token, line_starts: list[int], kind: str, level: int
 
 
 def _is_question(paragraph: str) -> bool:
-    return _BOLD_QUESTION.fullmatch(paragraph.strip()) is not None
+    return _BOLD_QUESTION_PATTERN.fullmatch(paragraph.strip()) is not None
 
 
 def _heading(tokens: list[Token], line_starts: list[int]) -> Block:
@@ -350,4 +349,4 @@ def _heading(tokens: list[Token], line_starts: list[int]) -> Block:
     assert opening.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in opening.map)
-    return Block("heading", start, end, int(opening.tag[1]), plain(without_links(inline.content)))
+    return Block("heading", start, end, int(opening.tag[1]), plain(unwrap_links(inline.content)))

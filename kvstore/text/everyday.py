@@ -20,7 +20,7 @@ _ENDINGS = (
 )
 _ENDS = tuple(ending for ending, _ in _ENDINGS)
 #: What a word ends in that takes *es* for *s*.
-_BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")
+_ES_STEM_ENDINGS = ("s", "x", "z", "ch", "sh", "o")
 
 
 def is_everyday(word: str) -> bool:
@@ -29,11 +29,11 @@ def is_everyday(word: str) -> bool:
     >>> is_everyday("Rooms"), is_everyday("metres"), is_everyday("initdb")
     (True, True, False)
     """
-    return everyday_kind(word) is not None
+    return get_everyday_kind(word) is not None
 
 
 @lru_cache(maxsize=1 << 14)
-def everyday_kind(word: str) -> str | None:
+def get_everyday_kind(word: str) -> str | None:
     """What an everyday word is most often: ``noun``, ``verb``, ``adjective`` or ``other``; None for any other word."""
     kinds, lower = _listed(), word.lower()
     if lower in kinds or not lower.endswith(_ENDS):  # as most names
@@ -46,7 +46,7 @@ def _forms(word: str) -> Iterator[str]:
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
             base = word[: -len(ending)] + replacement
-            if ending == "es" and not replacement and not base.endswith(_BEFORE_ES):
+            if ending == "es" and not replacement and not base.endswith(_ES_STEM_ENDINGS):
                 continue  # James
             yield base
             if ending in ("ed", "ing") and len(base) > 3 and base[-1:] == base[-2:-1]:

@@ -22,9 +22,9 @@ from .words import FUNCTION_WORDS, UNSPACED, segments
 
 #: Words of fewer letters are passed over, but in writing without spaces, where a character is a word.
 _SHORTEST = 4
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED_PATTERN = re.compile(f"[{UNSPACED}]")
 #: What a word weighs that occurs once, as a share: nothing else in the text is about it.
-_ONCE = 0.3
+_SINGLE_USE_SHARE = 0.3
 #: What is left of a word's weight each time that a sentence with it is taken.
 _LEFT = 0.1
 #: Fields with values, and what a sentence of them counts: it is taken where there are no others.
@@ -33,7 +33,7 @@ _RECORD_SHARE = 0.1
 #: Words that a sentence costs beside its own, lest the shortest are always the best buy; and the fewest that it has: a
 #: word alone says nothing.
 _ENTRY = 4
-_FEWEST = 2
+_MIN_WORDS = 2
 
 
 class SentenceWords(NamedTuple):
@@ -45,27 +45,27 @@ class SentenceWords(NamedTuple):
     share: float = 1.0
 
 
-def sentence_words(text: str) -> SentenceWords:
+def extract_sentence_words(text: str) -> SentenceWords:
     """The words of a sentence.
 
-    >>> sentence_words("The Moon is about as old as the Earth.")
+    >>> extract_sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
     """
     all_words = segments(text)
-    is_unspaced = not text.isascii() and _UNSPACED.search(text) is not None
+    is_unspaced = not text.isascii() and _UNSPACED_PATTERN.search(text) is not None
     content_words = [
         word
         for word in all_words
-        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (is_unspaced and _UNSPACED.match(word))
+        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (is_unspaced and _UNSPACED_PATTERN.match(word))
     ]
     return SentenceWords(
         content_words, len(all_words) if is_unspaced else len(text.split()), _RECORD_SHARE if _is_record(text) else 1.0
     )
 
 
-def sentence_length(text: str) -> int:
-    """The length of a sentence in words, as :func:`sentence_words` gives it."""
-    if not text.isascii() and _UNSPACED.search(text) is not None:
+def count_sentence_words(text: str) -> int:
+    """The length of a sentence in words, as :func:`extract_sentence_words` gives it."""
+    if not text.isascii() and _UNSPACED_PATTERN.search(text) is not None:
         return len(segments(text))
     return len(text.split())
 
@@ -79,7 +79,9 @@ def _is_record(text: str) -> bool:
     return _RECORD.match(text) is not None and not text.rstrip().endswith((".", "!", "?"))
 
 
-def cover_weights(sentences: Iterable[SentenceWords], spread: Mapping[str, int], parts: int) -> dict[str, float]:
+def compute_cover_weights(
+    sentences: Iterable[SentenceWords], spread: Mapping[str, int], parts: int
+) -> dict[str, float]:
     """What each word of some sentences weighs: more the more often it occurs in them, and the fewer of all ``parts`` of
     the whole have it (``spread``)."""
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
@@ -88,7 +90,7 @@ def cover_weights(sentences: Iterable[SentenceWords], spread: Mapping[str, int],
 
 @lru_cache(maxsize=1 << 10)  # most words are as frequent as many others
 def _weight(count: int, parts: int, spread: int) -> float:
-    return math.sqrt(count) * math.log1p(parts / spread) * (_ONCE if count == 1 else 1.0)
+    return math.sqrt(count) * math.log1p(parts / spread) * (_SINGLE_USE_SHARE if count == 1 else 1.0)
 
 
 def greedy_cover(
@@ -128,7 +130,7 @@ def greedy_cover(
     heap = [
         (-gain(number), number)
         for number, (sentence, size) in enumerate(zip(sentences, costs, strict=True))
-        if sentence.length >= _FEWEST and size <= room
+        if sentence.length >= _MIN_WORDS and size <= room
     ]
     heapq.heapify(heap)
     selected: list[int] = []

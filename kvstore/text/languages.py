@@ -19,9 +19,9 @@ from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
 from .words import FUNCTION_WORDS, language_of, segments
 
 #: Function words of other languages that English texts hardly have.
-_OF_OTHERS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
-_COUNTED_OF_OTHERS, _COUNTED_OF_ENGLISH = WordSet(_OF_OTHERS), WordSet(FUNCTION_WORDS)
-_OTHER_SCRIPT = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
+_NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
+_FOREIGN_WORD_SET, _ENGLISH_WORD_SET = WordSet(_NON_ENGLISH_WORDS), WordSet(FUNCTION_WORDS)
+_OTHER_SCRIPT_PATTERN = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 _CAPITALIZING_NOUNS = frozenset(("german", "luxembourgish"))
 #: Languages that their script shows, and which share of the letters must be of it. Japanese has Chinese characters too.
 _SCRIPTS = (
@@ -30,23 +30,25 @@ _SCRIPTS = (
     ("korean", re.compile("[\u1100-\u11ff\uac00-\ud7af]"), 0.5),
 )
 #: A text says of what language it is with so many function words.
-_ENOUGH = 4
+_MIN_FUNCTION_WORDS = 4
 
 
-def are_english(texts: Sequence[str]) -> list[bool]:
+def detect_english(texts: Sequence[str]) -> list[bool]:
     """Whether each of the parts of a document is English.
 
-    >>> are_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
+    >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
     """
-    foreign_counts = [_of_others(text) for text in texts]
+    foreign_counts = [_count_foreign_words(text) for text in texts]
     num_foreign = sum(foreign_counts)
     if not num_foreign:
         return [True] * len(texts)
-    english_counts = [_COUNTED_OF_ENGLISH.count(text)[0] for text in texts]
-    is_document_english = sum(english_counts) >= num_foreign or num_foreign < _ENOUGH
+    english_counts = [_ENGLISH_WORD_SET.count(text)[0] for text in texts]
+    is_document_english = sum(english_counts) >= num_foreign or num_foreign < _MIN_FUNCTION_WORDS
     return [
-        english_count >= foreign_count if max(english_count, foreign_count) >= _ENOUGH else is_document_english
+        english_count >= foreign_count
+        if max(english_count, foreign_count) >= _MIN_FUNCTION_WORDS
+        else is_document_english
         for english_count, foreign_count in zip(english_counts, foreign_counts, strict=True)
     ]
 
@@ -65,7 +67,7 @@ def document_language(text: str) -> str | None:
     every = segments(text)
     language = language_of(every)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
-    return language if sum(word in function_words for word in every) >= _ENOUGH else None
+    return language if sum(word in function_words for word in every) >= _MIN_FUNCTION_WORDS else None
 
 
 def capitalizes_nouns(language: str | None) -> bool:
@@ -73,9 +75,9 @@ def capitalizes_nouns(language: str | None) -> bool:
     return language in _CAPITALIZING_NOUNS
 
 
-def _of_others(text: str) -> int:
+def _count_foreign_words(text: str) -> int:
     """How many words of a text are function words of other languages; in another script, all are."""
-    num_foreign, num_words, num_letters = _COUNTED_OF_OTHERS.count(text)
-    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > num_letters:
+    num_foreign, num_words, num_letters = _FOREIGN_WORD_SET.count(text)
+    if not text.isascii() and 2 * len(_OTHER_SCRIPT_PATTERN.findall(text)) > num_letters:
         num_foreign += num_words
     return num_foreign

@@ -10,21 +10,23 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 #: Fields that mails begin with, and fields of any name.
-_MAIL_FIELD = re.compile(r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE)
-_FIELD = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
+_MAIL_FIELD_PATTERN = re.compile(
+    r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE
+)
+_FIELD_PATTERN = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 
 
-def is_mail_head(text: str, start: int, end: int) -> bool:
+def is_mail_header(text: str, start: int, end: int) -> bool:
     """Whether a span begins with a field of a mail and has another.
 
-    >>> is_mail_head("From: Ada\\nTo: Charles", 0, 21), is_mail_head("To: Charles", 0, 11)
+    >>> is_mail_header("From: Ada\\nTo: Charles", 0, 21), is_mail_header("To: Charles", 0, 11)
     (True, False)
     """
     if text.find("\n", start, end) < 0:
         return False
-    return _MAIL_FIELD.match(text, start) is not None and len(_MAIL_FIELD.findall(text, start, end)) > 1
+    return _MAIL_FIELD_PATTERN.match(text, start) is not None and len(_MAIL_FIELD_PATTERN.findall(text, start, end)) > 1
 
 
 def mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Spans of the fields in a span, those that are folded with all their lines."""
-    return pairwise([*(match.start() for match in _FIELD.finditer(text, start, end)), end])
+    return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])

@@ -17,25 +17,25 @@ from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
 from kvstore_cext.words import name_pieces
 
 from .blocks import plain
-from .everyday import NOUN, everyday_kind, is_everyday
-from .normalize import entity_key
+from .everyday import NOUN, get_everyday_kind, is_everyday
+from .normalize import to_entity_key
 from .words import FUNCTION_WORDS, words
 
 #: Bytes of the longest key that becomes an entity.
 LONGEST_KEY = 200
 
-_CALENDAR = frozenset(
+_CALENDAR_WORDS = frozenset(
     """
     january february march april may june july august september october november december monday tuesday wednesday
     thursday friday saturday sunday spring summer autumn winter
     """.split()
 )
 #: Months and days as dates shorten them: beside a number they are part of a date, alone they may be a person.
-_CALENDAR_SHORT = frozenset(
+_CALENDAR_ABBREVIATIONS = frozenset(
     "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun".split()
 )
 #: Words in capitals that stand before or behind a name, and units: alone they are none.
-_BESIDE_NAMES = frozenset(
+_TITLES_AND_UNITS = frozenset(
     """
     mr mrs ms dr prof sir lord lady st jr sr mt inc ltd co corp llc gmbh plc vs maj gen col capt lt sgt rev hon gov sen
     rep bc ad bce ce am pm kb mb gb tb pb kib mib gib tib hz khz mhz ghz kg km cm mm ms no nos vol ed eds pp kw mw gw
@@ -43,14 +43,14 @@ _BESIDE_NAMES = frozenset(
     """.split()
 )
 #: Adjectives of peoples and places that have no ending of such: alone they name nothing.
-_OF_PEOPLES = frozenset(
+_PEOPLE_ADJECTIVES = frozenset(
     """
     swiss dutch welsh czech greek thai afghan basque catalan croat cypriot filipino hindi icelandic kurd pakistani
     israeli iraqi kuwaiti qatari omani yemeni saudi bengali punjabi somali uzbek kazakh tajik turkmen azerbaijani serb
     slovak slovene frankish gallic hellenic nordic slavic celtic germanic semitic arabic arab olympic
     """.split()
 )
-_ENDS_OF_PEOPLES = ("ish", "ese")
+_PEOPLE_ENDINGS = ("ish", "ese")
 _NUMERALS = frozenset(
     """
     one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -59,7 +59,7 @@ _NUMERALS = frozenset(
 )
 #: Words that stand for a body of people at the end of its name (``Food and Drug Administration``) or before what it is
 #: for (``Institute for Advanced Study``).
-_BODIES = frozenset(
+_ORGANIZATION_WORDS = frozenset(
     """
     academy administration agency alliance assembly association authority bank board bureau campaign center centre
     church club coalition college commission committee company conference congress convention corporation council
@@ -72,7 +72,7 @@ _BODIES = frozenset(
 #: Words of the longest run, or title, that is one name.
 _LONGEST_RUN = 8
 #: Ends of adjectives made from names.
-_OF_NAMES = (
+_NAME_ADJECTIVE_ENDINGS = (
     "-based",
     "-specific",
     "-like",
@@ -87,13 +87,13 @@ _OF_NAMES = (
     "-language",
 )
 #: Ends of words for what a body of people is concerned with, behind its *of*.
-_OF_FIELDS = ("s", "ment", "tion", "sion", "ity", "ance", "ence", "ing", "ics")
+_FIELD_ENDINGS = ("s", "ment", "tion", "sion", "ity", "ance", "ence", "ing", "ics")
 _SAINTS = frozenset(("St", "St."))
 #: Words of more than two characters whose dot at the end belongs to them.
-_KEEPING_DOT = frozenset(("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs."))
-_LATIN = re.compile("[A-Za-z]")
-_DECADE = re.compile(r"(?:\d\d)?\d\ds")
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
+_DOTTED_WORDS = frozenset(("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs."))
+_LATIN_PATTERN = re.compile("[A-Za-z]")
+_DECADE_PATTERN = re.compile(r"(?:\d\d)?\d\ds")
+_ORDINAL_PATTERN = re.compile(r"\d+(?:st|nd|rd|th)")
 #: Words a name runs over when a capitalised word follows.
 _PARTICLES = frozenset(
     """
@@ -101,7 +101,7 @@ _PARTICLES = frozenset(
     """.split()
 )
 #: Pairs of particles that may stand together inside a name.
-_BRIDGES_TWO = frozenset(
+_PARTICLE_PAIRS = frozenset(
     {
         ("of", "the"),
         ("de", "la"),
@@ -157,7 +157,7 @@ PLAIN = PASSING | frozenset(
     """.split()
 )
 #: Headings of parts of a text, not of its subjects.
-PARTS_OF_TEXT = frozenset(
+GENERIC_HEADINGS = frozenset(
     """
     introduction overview summary abstract conclusion conclusions background contents content index appendix appendices
     preface foreword prologue epilogue acknowledgements acknowledgments references bibliography citations sources notes
@@ -176,20 +176,20 @@ PARTS_OF_TEXT = frozenset(
     *("related articles", "skip to content", "edit this page", "read more", "first steps", "next steps"),
 }
 
-_IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
+_IDENTIFIER_PATTERN = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 #: None goes on over the end of a line, where a hyphen of its own stands.
-_IN_TEXT = re.compile(
+_TEXT_IDENTIFIER_PATTERN = re.compile(
     r"(?<![\w`$./\u2010])(?<!\s-)(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
     r"(?![\w-]*\u2010)"
 )
 #: A hyphen at the end of a line, or of a word that white space follows.
 _BROKEN = frozenset(("- ", "-\n"))
 #: A key or a digest, written in letters and digits.
-_DIGEST = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
+_DIGEST_PATTERN = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
 #: The same, or a word that marks of emphasis stand around, as they do in plain text.
-_NO_CODE = re.compile(rf"{_DIGEST.pattern}|_[A-Za-z]+_")
+_NON_CODE_PATTERN = re.compile(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
 #: Verbs and denials drawn together with the word before them: *they're*, *don't*.
-_CONTRACTED = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
+_CONTRACTION_PATTERN = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
 #: What speech has and titles hardly do: what it begins with, pronouns drawn together with their verbs among it, and
 #: verbs in lower case.
 _SPOKEN = re.compile(
@@ -197,41 +197,41 @@ _SPOKEN = re.compile(
 )
 _SAID = frozenset("am is are was were be has have had do does did will would can could should".split())
 #: Addresses of pages and mails.
-_ADDRESSES = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_URL_OR_MAIL_PATTERN = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 #: A title of a work, in marks of quotation.
 _QUOTED = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
 #: What every identifier in running text has somewhere, found by a character that few texts have.
-_CODE_LIKE = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
+_CODE_HINT_PATTERN = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
-_NO_PLURAL = (
+_NON_PLURAL_ENDINGS = (
     *("ss", "us", "is", "series", "species", "news", "means", "diabetes", "rabies", "measles", "mumps", "herpes"),
     *("headquarters", "barracks", "crossroads", "lens", "gas", "bias", "canvas", "atlas", "alias", "physics"),
     *("mathematics", "economics", "politics", "genetics", "linguistics", "logistics", "robotics", "electronics"),
 )
-_SHORT_PLURAL = ("caches", "aches", "niches", "avalanches", "axes")
+_SINGLE_S_PLURALS = ("caches", "aches", "niches", "avalanches", "axes")
 #: What a term is made of: words, with the marks that stand inside one, and brackets that are closed again.
 _TERM = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
 #: What a piece of code that is more than an identifier begins with: a call, or an option with what it takes.
-_CALLED = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
+_CALL_PATTERN = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
 #: Names that a stroke is part of: ``SQL/MED``, ``TCP/IP``, ``PL/Perl``.
 _STROKED = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
 #: What an item of a list explains: a few words before a colon.
 _EXPLAINED = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
-_BACKTICKED = re.compile(r"`([^`\n]{1,100})`")
+_BACKTICK_PATTERN = re.compile(r"`([^`\n]{1,100})`")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBERED = re.compile(
     r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+",
     re.IGNORECASE,
 )
 #: What may be the name of a person that begins with an initial, and no number before a heading.
-_INITIAL = re.compile(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
+_INITIAL_PATTERN = re.compile(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
 
 
 #: Fields of a mail that name persons; an address; what stands between addresses; what an answer sets before a subject.
-_OF_PERSONS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
+_PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
 _ADDRESS = re.compile(r"<[^<>]*>|\([^()]*\)")
-_PERSON = re.compile(r"\"[^\"]+\"|[^\",;]+")
-_ANSWERING = re.compile(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
+_PERSON_PATTERN = re.compile(r"\"[^\"]+\"|[^\",;]+")
+_REPLY_PREFIX_PATTERN = re.compile(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
 
 
 class Name(NamedTuple):
@@ -255,33 +255,33 @@ def is_name_key(key: str, most_words: int) -> bool:
 
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph ask for the same
-def title_forms(title: str) -> tuple[str, ...]:
+def get_title_forms(title: str) -> tuple[str, ...]:
     """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
     it has one. Empty where nothing is left."""
     plain_title = plain(title)
-    full_title = (plain_title if _begins_with_initial(plain_title) else _NUMBERED.sub("", plain_title)).strip(" .:;,")
+    full_title = (plain_title if _has_initial(plain_title) else _NUMBERED.sub("", plain_title)).strip(" .:;,")
     short_title = _BRACKETED.sub("", full_title)
     return tuple(dict.fromkeys(form for form in (full_title, short_title) if form))
 
 
-def _begins_with_initial(title: str) -> bool:
+def _has_initial(title: str) -> bool:
     """Whether a letter before a title is an initial: ``J. Lee Thompson``, but not ``A. Error Codes``."""
-    if not _INITIAL.match(title):
+    if not _INITIAL_PATTERN.match(title):
         return False
     return title[4:5] == "." or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
-def title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
+def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
     """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its
     singular.
 
     A heading that is an everyday word, or that any text may have, is none; of one in another language than English
     only several words are a name.
     """
-    forms = title_forms(title)
-    if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in PARTS_OF_TEXT:
+    forms = get_title_forms(title)
+    if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
         return  # 1 Introduction
-    if not forms or (kind == "heading" and not says_something(forms[-1], english)):
+    if not forms or (kind == "heading" and not is_informative_heading(forms[-1], english)):
         return
     yield from (Name(form, kind) for form in forms)
     singular_form = singular(forms[-1]) if english else None
@@ -289,17 +289,17 @@ def title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
         yield Name(singular_form, kind)
 
 
-def says_something(heading: str, english: bool) -> bool:
+def is_informative_heading(heading: str, english: bool) -> bool:
     """Whether a heading tells a subject."""
     words = heading.split()
-    if heading.casefold() in PARTS_OF_TEXT:
+    if heading.casefold() in GENERIC_HEADINGS:
         return False
     if len(words) == 1:
         return is_of_code(heading) or (
-            english and not is_everyday(heading) and entity_key(heading) not in FUNCTION_WORDS
+            english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
         )
     lower = [word.casefold() for word in words]
-    return not all(word in PARTS_OF_TEXT or word in PLAIN or word in FUNCTION_WORDS for word in lower)
+    return not all(word in GENERIC_HEADINGS or word in PLAIN or word in FUNCTION_WORDS for word in lower)
 
 
 def is_term(form: str) -> bool:
@@ -311,18 +311,18 @@ def is_term(form: str) -> bool:
         or (form[-1] == "." and form.islower())
     ):
         return False
-    found = entity_key(form).split()
+    found = to_entity_key(form).split()
     if len(found) > 1 and _RULES.is_heading_of_page(form.split()):
         return False
     if len(found) == 2 and found[0] in _CLASSES and not is_everyday(found[1]):
         return False  # the argument addr: a class and what is meant
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in found):
         return False  # broken at the end of a line, or marks between words
-    if found[0] in FUNCTION_WORDS or found[-1] in FUNCTION_WORDS or _ORDINAL.fullmatch(found[0]):
+    if found[0] in FUNCTION_WORDS or found[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(found[0]):
         return False
-    if len(found) == 1 and (found[0].rstrip(".") in _BESIDE_NAMES or found[0].endswith(_OF_NAMES)):
+    if len(found) == 1 and (found[0].rstrip(".") in _TITLES_AND_UNITS or found[0].endswith(_NAME_ADJECTIVE_ENDINGS)):
         return False
-    if any(map(_is_contracted, found)) or (len(found) == 1 and _DECADE.fullmatch(found[0])):
+    if any(map(_is_contracted, found)) or (len(found) == 1 and _DECADE_PATTERN.fullmatch(found[0])):
         return False
     return not (found[0].rstrip("s") in _COUNTED and len(found) == 2 and (found[1][0].isdigit() or len(found[1]) == 1))
 
@@ -331,13 +331,13 @@ def singular(form: str) -> str | None:
     """The form with its last word in the singular, or None where that word is no plain English plural."""
     head, _, last = form.rpartition(" ")
     lower = last.lower()
-    if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(_NO_PLURAL):
+    if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(_NON_PLURAL_ENDINGS):
         return None
     if last.isupper():
         return None
     if lower.endswith("ies"):
         last = last[:-3] + "y"
-    elif lower.endswith(("ches", "shes", "xes", "sses", "zzes")) and not lower.endswith(_SHORT_PLURAL):
+    elif lower.endswith(("ches", "shes", "xes", "sses", "zzes")) and not lower.endswith(_SINGLE_S_PLURALS):
         last = last[:-2]
     else:
         last = last[:-1]
@@ -352,25 +352,25 @@ _RULES = RunRules(
     {
         "function": FUNCTION_WORDS,
         "particles": _PARTICLES,
-        "bridges": _BRIDGES_TWO,
-        "bodies": _BODIES,
+        "bridges": _PARTICLE_PAIRS,
+        "bodies": _ORGANIZATION_WORDS,
         "counted": _COUNTED,
-        "calendar": _CALENDAR,
-        "calendar_short": _CALENDAR_SHORT,
-        "beside_names": _BESIDE_NAMES,
-        "peoples": _OF_PEOPLES,
+        "calendar": _CALENDAR_WORDS,
+        "calendar_short": _CALENDAR_ABBREVIATIONS,
+        "beside_names": _TITLES_AND_UNITS,
+        "peoples": _PEOPLE_ADJECTIVES,
         "numerals": _NUMERALS,
-        "parts_of_text": frozenset(PARTS_OF_TEXT),
+        "parts_of_text": frozenset(GENERIC_HEADINGS),
         "broken": _BROKEN,
         "opening": OPENING,
         "saints": _SAINTS,
-        "keeping_dot": _KEEPING_DOT,
+        "keeping_dot": _DOTTED_WORDS,
     },
-    {"peoples": _ENDS_OF_PEOPLES, "adjectives": _OF_NAMES, "fields": _OF_FIELDS},
+    {"peoples": _PEOPLE_ENDINGS, "adjectives": _NAME_ADJECTIVE_ENDINGS, "fields": _FIELD_ENDINGS},
     _LONGEST_RUN,
-    everyday_kind,
-    _DIGEST.fullmatch,
-    _CONTRACTED.search,
+    get_everyday_kind,
+    _DIGEST_PATTERN.fullmatch,
+    _CONTRACTION_PATTERN.search,
 )
 
 
@@ -387,7 +387,7 @@ class SentenceNames:
         self._titles: dict[int, list[str]] = {}
         pieces: list[list[str]] = []
         for sentence in sentences:
-            titles, remaining = without_titles(sentence)
+            titles, remaining = replace_titles(sentence)
             if titles:
                 self._titles[len(pieces)] = titles
             pieces.append(name_pieces(remaining, common, capitalised))
@@ -405,7 +405,7 @@ class SentenceNames:
                 code = item.strip("`")
                 # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
                 if number == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
-                    yield from _code_names(code)
+                    yield from _extract_code_names(code)
             else:
                 term = plain(item)
                 if _is_emphasised_term(term):
@@ -414,15 +414,15 @@ class SentenceNames:
 
 def identifiers(text: str) -> Iterator[Name]:
     """Code identifiers in running text: snake_case, camelCase, calls() and --options."""
-    if not _CODE_LIKE.search(text):  # as most texts
+    if not _CODE_HINT_PATTERN.search(text):  # as most texts
         return
-    text = _without_addresses(text)
-    for match in _IN_TEXT.finditer(text):
-        if _IDENTIFIER.fullmatch(match.group()):
-            yield from _identifier(match.group())
+    text = _replace_addresses(text)
+    for match in _TEXT_IDENTIFIER_PATTERN.finditer(text):
+        if _IDENTIFIER_PATTERN.fullmatch(match.group()):
+            yield from _make_code_name(match.group())
 
 
-def written_terms(text: str, kind: str) -> Iterator[Name]:
+def find_written_terms(text: str, kind: str) -> Iterator[Name]:
     """Names that their marks tell in a piece of English text: with a stroke in them, or explained by an item."""
     if "/" in text:
         yield from (Name(match.group(), "name") for match in _STROKED.finditer(text))
@@ -434,48 +434,52 @@ def written_terms(text: str, kind: str) -> Iterator[Name]:
             yield Name(term, "term")
 
 
-def mail_names(field: str, english: bool = True) -> Iterator[Name]:
+def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
     """The names in a field at the head of a mail: the persons that it names, or its subject.
 
-    >>> [name.form for name in mail_names("From: Juno Ferreira <juno@example.org>")]
+    >>> [name.form for name in extract_mail_names("From: Juno Ferreira <juno@example.org>")]
     ['Juno Ferreira']
     """
     label, _, value = field.partition(":")
     label, value = label.lower(), " ".join(value.split())
     if label == "subject":
-        yield from title_names(_ANSWERING.sub("", value), "heading", english)
-    elif label in _OF_PERSONS:
-        for person in _PERSON.findall(_ADDRESS.sub(",", value)):
+        yield from extract_title_names(_REPLY_PREFIX_PATTERN.sub("", value), "heading", english)
+    elif label in _PERSON_FIELDS:
+        for person in _PERSON_PATTERN.findall(_ADDRESS.sub(",", value)):
             form = " ".join(person.strip(" \"'").split())
             is_distinctive = " " in form or not is_everyday(form)
             if form[:1].isalpha() and "@" not in form and is_distinctive and is_term(form.replace(",", "")):
                 yield Name(form, "name")
 
 
-def code_terms(text: str) -> Iterator[Name]:
+def find_code_terms(text: str) -> Iterator[Name]:
     """What is written as code in a text, in whatever language the text is."""
-    for match in _BACKTICKED.finditer(text):
-        yield from _code_names(match.group(1))
+    for match in _BACKTICK_PATTERN.finditer(text):
+        yield from _extract_code_names(match.group(1))
     yield from identifiers(text)
 
 
-def _code_names(code: str) -> Iterator[Name]:
+def _extract_code_names(code: str) -> Iterator[Name]:
     """The names in a piece of code: itself where it is one, else what it begins with and what looks like code in it."""
     code = " ".join(code.split())
     if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
         yield Name(code, "code")
-    elif _IDENTIFIER.fullmatch(code):
-        yield from _identifier(code)
+    elif _IDENTIFIER_PATTERN.fullmatch(code):
+        yield from _make_code_name(code)
     else:
-        call = _CALLED.match(code)
+        call = _CALL_PATTERN.match(code)
         if call:
-            yield from _identifier(call.group())
+            yield from _make_code_name(call.group())
         yield from identifiers(code)
 
 
-def _identifier(code: str) -> Iterator[Name]:
+def _make_code_name(code: str) -> Iterator[Name]:
     name = code.removesuffix("()")
-    if len(name) > 1 and entity_key(name) not in FUNCTION_WORDS | _BESIDE_NAMES and not _NO_CODE.fullmatch(name):
+    if (
+        len(name) > 1
+        and to_entity_key(name) not in FUNCTION_WORDS | _TITLES_AND_UNITS
+        and not _NON_CODE_PATTERN.fullmatch(name)
+    ):
         yield Name(name, "code")
 
 
@@ -483,14 +487,14 @@ def _is_emphasised_term(term: str) -> bool:
     """Whether emphasised words are a term: a few words, and of everyday words alone only a noun as it is written in a
     definition."""
     found = term.split()
-    if not term[:1].isalpha() or len(found) > 5 or not is_term(term) or term.casefold() in PARTS_OF_TEXT:
+    if not term[:1].isalpha() or len(found) > 5 or not is_term(term) or term.casefold() in GENERIC_HEADINGS:
         return False
-    if not _LATIN.search(term):
+    if not _LATIN_PATTERN.search(term):
         return False
     if len(found) == 1:
         if term.endswith(("ly", "ed")):
             return False
-        return everyday_kind(term) is None or (term.islower() and everyday_kind(term) == NOUN)
+        return get_everyday_kind(term) is None or (term.islower() and get_everyday_kind(term) == NOUN)
     return found[0].casefold() not in PLAIN
 
 
@@ -500,18 +504,18 @@ def is_of_people(word: str) -> bool:
 
 
 def _is_contracted(word: str) -> bool:
-    return ("'" in word or "’" in word) and _CONTRACTED.search(word) is not None
+    return ("'" in word or "’" in word) and _CONTRACTION_PATTERN.search(word) is not None
 
 
-def _without_addresses(text: str) -> str:
+def _replace_addresses(text: str) -> str:
     """A text with a mark in the place of each address of a page or a mail."""
-    return _ADDRESSES.sub(",", text) if "://" in text or "@" in text else text
+    return _URL_OR_MAIL_PATTERN.sub(",", text) if "://" in text or "@" in text else text
 
 
-def without_titles(sentence: str) -> tuple[list[str], str]:
+def replace_titles(sentence: str) -> tuple[list[str], str]:
     """The titles of works that stand in marks of quotation in a sentence, and the sentence with marks alone in their
     places and in those of addresses."""
-    sentence = _without_addresses(sentence)
+    sentence = _replace_addresses(sentence)
     if not any(mark in sentence for mark in ('"', "“", "„", "``")):
         return [], sentence
     found: list[str] = []

@@ -1,6 +1,6 @@
 """One normal form for names and text: NFKC, case folding, letters without accents, single white space.
 
-In: a ``str``. Out: :func:`entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the
+In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the
 same form as UTF-8 together with the way back to byte offsets of the original. A name *occurs* in a text where its key
 stands in the folded text, runs of white space counting as one space, neither end cutting a word in two, and no blank
 line inside.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kvstore_cext.folding import fold_pieces
 
 #: Pieces of up to so many characters come again and again, and are folded once.
-_CACHED = 40
+_MAX_CACHED_LENGTH = 40
 
 
 #: Letters that are others with a stroke or joined, which no decomposition says.
@@ -29,26 +29,26 @@ _ACCENTED = re.compile(
 )
 
 
-def _nfkc_casefold(text: str) -> str:
+def _fold_nfkc(text: str) -> str:
     # Folding can undo composition and composition can make new folds: twice is a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return _ACCENTED.sub(_without_accents, unicodedata.normalize("NFKC", folded.casefold()))
+    return _ACCENTED.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
 
 
-def _without_accents(match: re.Match[str]) -> str:
+def _strip_accents(match: re.Match[str]) -> str:
     """A letter, or combining marks, without the accents."""
-    letters = "".join(filter(_no_mark, unicodedata.normalize("NFD", match.group())))
+    letters = "".join(filter(_is_base_character, unicodedata.normalize("NFD", match.group())))
     return letters.translate(_STROKES)
 
 
-def _no_mark(character: str) -> bool:
+def _is_base_character(character: str) -> bool:
     return not "\u0300" <= character <= "\u036f"
 
 
-def entity_key(name: str) -> str:
+def to_entity_key(name: str) -> str:
     """Return the normal form of ``name``; names with equal keys are one entity.
 
-    >>> entity_key("  Ludwig\\u00a0van  BEETHOVEN ")
+    >>> to_entity_key("  Ludwig\\u00a0van  BEETHOVEN ")
     'ludwig van beethoven'
     """
     return " ".join(fold_case(name).split())
@@ -59,9 +59,9 @@ def fold_case(text: str) -> str:
     if text.isascii():
         return text.lower()
     try:
-        return folded_data(text).decode()
+        return fold_to_bytes(text).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, as a question may have
-        return _nfkc_casefold(text)
+        return _fold_nfkc(text)
 
 
 class Folded(NamedTuple):
@@ -79,7 +79,7 @@ class Folded(NamedTuple):
         return offset if self.offsets is None else self.offsets[offset]
 
 
-def _clusters(piece: str) -> list[str]:
+def _split_clusters(piece: str) -> list[str]:
     """Split before every character that starts a new combining sequence."""
     clusters: list[str] = []
     for character in piece:
@@ -94,28 +94,28 @@ def fold(text: str) -> Folded:
     """Bring ``text`` into normal form and remember where each byte came from."""
     if text.isascii():
         return Folded(text.lower().encode(), None)
-    data, offset_bytes = fold_pieces(text, _folded_piece)
+    data, offset_bytes = fold_pieces(text, _fold_piece)
     offsets = array("Q")
     offsets.frombytes(offset_bytes)
     return Folded(data, offsets)
 
 
-def folded_data(text: str) -> bytes:
+def fold_to_bytes(text: str) -> bytes:
     """What :func:`fold` gives as ``data``, without the way back."""
     if text.isascii():
         return text.lower().encode()
-    return fold_pieces(text, _folded_piece, False)[0]
+    return fold_pieces(text, _fold_piece, False)[0]
 
 
-def _folded_piece(piece: str) -> tuple[bytes, list[int], int]:
-    return (_folded if len(piece) <= _CACHED else _folded.__wrapped__)(piece)
+def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
+    return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)
 
 
 @lru_cache(maxsize=8192)
-def _folded(piece: str) -> tuple[bytes, list[int], int]:
+def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
     """The normal form of a piece, the byte of the piece at which each of its bytes begins, and the piece's bytes."""
-    folded, size = _nfkc_casefold(piece).encode(), len(piece.encode())
-    parts = [(_nfkc_casefold(cluster).encode(), len(cluster.encode())) for cluster in _clusters(piece)]
+    folded, size = _fold_nfkc(piece).encode(), len(piece.encode())
+    parts = [(_fold_nfkc(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
     if b"".join(part for part, _ in parts) != folded:
         # Characters that compose across clusters (Hangul jamo): only the ends of the piece are known.
         parts = [(folded, size)]

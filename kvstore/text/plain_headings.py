@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 #: A line, with perhaps a line of signs above it, and the line of signs below it.
-_UNDERLINED = re.compile(
+_UNDERLINED_PATTERN = re.compile(
     r"(?:[ \t]*(?P<over>([=~^\"*-])\2{2,})[ \t]*\n)?(?P<text>[ \t]*(?P<title>\S[^\n]{0,120}?))[ \t]*\n"
     r"(?P<line>[ \t]*(?P<under>([=~^\"*-])\7{2,}))[ \t]*(?:\n|\Z)"
 )
@@ -24,13 +24,15 @@ _COLUMNS = re.compile(r"\S(?: {3,}|\t)\S|\|")
 _NUMBERED = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
 _NO_TITLE = re.compile(r"[.,;:]\Z|\. ?\. ?\.")
 #: Numbered headings of a text that has them are so many.
-_FEWEST_NUMBERED = 3
+_MIN_NUMBERED_HEADINGS = 3
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
 _ASKED = re.compile(rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)")
 #: One that has several lines, or no question mark: its answer has a mark then, and stands below it.
-_ANSWERED = re.compile(rf"{_QUESTION}[ \t]+(?P<title>\S(?:(?!\n[ \t]*{_ANSWER}).){{1,400}})(?:\n|\Z)", re.DOTALL)
-_ANSWER_MARK = re.compile(rf"[ \t]*{_ANSWER}")
+_ANSWERED_QUESTION_PATTERN = re.compile(
+    rf"{_QUESTION}[ \t]+(?P<title>\S(?:(?!\n[ \t]*{_ANSWER}).){{1,400}})(?:\n|\Z)", re.DOTALL
+)
+_ANSWER_MARK_PATTERN = re.compile(rf"[ \t]*{_ANSWER}")
 #: The deepest level of underlined and numbered headings, and that of questions: below all that headings open.
 _DEEPEST, _QUESTION_LEVEL = 5, 6
 
@@ -57,11 +59,15 @@ def plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
-        yield numbered.get(start) or _underlined(text, start, end, levels) or _question(text, start, end, next_start)
+        yield (
+            numbered.get(start)
+            or _match_underlined(text, start, end, levels)
+            or _question(text, start, end, next_start)
+        )
 
 
-def _underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
-    found = _UNDERLINED.match(text, text.rfind("\n", 0, start) + 1, end)
+def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
+    found = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
     if found is None or (found["over"] or found["under"])[0] != found["under"][0]:
         return None
     title_line, underline, title = found["text"].expandtabs(), found["line"].expandtabs(), found["title"]
@@ -90,13 +96,13 @@ def _numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, Pla
             continue
         previous, has_subsections = number, has_subsections or depth > 1
         found[start] = PlainHeading(start, end, min(depth, _DEEPEST), match[0], end)
-    return found if has_subsections and len(found) >= _FEWEST_NUMBERED else {}
+    return found if has_subsections and len(found) >= _MIN_NUMBERED_HEADINGS else {}
 
 
 def _question(text: str, start: int, end: int, following: int) -> PlainHeading | None:
     found = _ASKED.match(text, start, end)
     if found is None:
-        found = _ANSWERED.match(text, start, end)
-        if found is None or _ANSWER_MARK.match(text, found.end() if found.end() < end else following) is None:
+        found = _ANSWERED_QUESTION_PATTERN.match(text, start, end)
+        if found is None or _ANSWER_MARK_PATTERN.match(text, found.end() if found.end() < end else following) is None:
             return None
     return PlainHeading(start, found.end("title"), _QUESTION_LEVEL, found["title"], found.end())

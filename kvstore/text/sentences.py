@@ -15,7 +15,7 @@ from collections.abc import Iterator
 _END = re.compile(
     r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
-_LAST_WORD = re.compile(r"[\w.]+\Z")
+_LAST_WORD_PATTERN = re.compile(r"[\w.]+\Z")
 _ABBREVIATIONS = frozenset(
     """
     mr mrs ms dr prof st sr jr vs no vol fig figs eq ed eds e.g i.e cf al approx ca dept est gen col capt lt sgt rev
@@ -30,9 +30,9 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
     for match in _END.finditer(text):
         if not _ends(text, match):
             continue
-        yield from _trimmed(text, start, match.end())
+        yield from _trim_span(text, start, match.end())
         start = match.end()
-    yield from _trimmed(text, start, len(text))
+    yield from _trim_span(text, start, len(text))
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
@@ -48,12 +48,12 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     text_after = text[match.end() : match.end() + 40].lstrip()
     if text_after[:1].islower():
         return False
-    last_word = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
+    last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - 20), match.start())
     word = last_word.group() if last_word else ""
     return not (word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()))
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

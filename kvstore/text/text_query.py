@@ -27,7 +27,7 @@ from .words import segments, stemmer
 NEAR = 10
 #: How deep parentheses may stand in each other, and words of a query.
 _DEEPEST = 50
-_MOST_WORDS = 1000
+_MAX_WORDS = 1000
 #: Characters of a query that an error quotes.
 _MAX_QUOTED = 80
 # No pattern for white space: one that no token follows would be scanned again from each of its characters.
@@ -152,29 +152,29 @@ class _Parsing:
 
     def end(self) -> None:
         if self._place < len(self._tokens):
-            raise self._failure("AND, OR, NOT or a word")
+            raise self._make_error("AND, OR, NOT or a word")
 
     def _every(self) -> TextQuery:
         """Parts joined by AND."""
-        parts = [self._without()]
+        parts = [self._parse_not()]
         while self._take("AND"):
-            parts.append(self._without())
+            parts.append(self._parse_not())
         return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
-    def _without(self) -> TextQuery:
-        query = self._side_by_side()
+    def _parse_not(self) -> TextQuery:
+        query = self._parse_implicit_and()
         while self._take("NOT"):
-            query = Without(query, self._side_by_side())
+            query = Without(query, self._parse_implicit_and())
         return query
 
-    def _side_by_side(self) -> TextQuery:
+    def _parse_implicit_and(self) -> TextQuery:
         parts = [self._part()]
-        while self._begins_part():
+        while self._is_part_start():
             parts.append(self._part())
         return parts[0] if len(parts) == 1 else Every(tuple(parts))
 
-    def _begins_part(self) -> bool:
-        kind, token = self._ahead()
+    def _is_part_start(self) -> bool:
+        kind, token = self._peek()
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
     def _part(self) -> TextQuery:
@@ -186,72 +186,72 @@ class _Parsing:
             self._depth -= 1
             self._close()
             return found
-        if self._ahead() == ("word", "NEAR") and self._ahead(1) == ("mark", "("):
+        if self._peek() == ("word", "NEAR") and self._peek(1) == ("mark", "("):
             self._place += 2
             return self._near()
-        return self._phrase()
+        return self._parse_phrase()
 
     def _near(self) -> TextQuery:
-        phrases = [self._phrase()]
-        while self._ahead()[0] in ("string", "word"):
-            phrases.append(self._phrase())
+        phrases = [self._parse_phrase()]
+        while self._peek()[0] in ("string", "word"):
+            phrases.append(self._parse_phrase())
         distance = NEAR
         if self._take(","):
-            kind, token = self._ahead()
+            kind, token = self._peek()
             if kind != "word" or not re.fullmatch("[0-9]{1,9}", token):
-                raise self._failure("how many words may stand between, a whole number")
+                raise self._make_error("how many words may stand between, a whole number")
             distance = int(token)
             self._place += 1
         self._close()
         return phrases[0] if len(phrases) == 1 else Proximity(tuple(phrases), distance)
 
-    def _phrase(self) -> Phrase:
+    def _parse_phrase(self) -> Phrase:
         words = self._run()
         while self._take("+"):
             if words[-1].prefix:
-                raise self._failure("no + behind *: the last word of a phrase alone may be the beginning of one", -1)
+                raise self._make_error("no + behind *: the last word of a phrase alone may be the beginning of one", -1)
             words += self._run()
         return Phrase(tuple(words))
 
     def _run(self) -> list[WordPattern]:
         """The words of one string, or of what stands without spaces."""
-        kind, token = self._ahead()
+        kind, token = self._peek()
         if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
-            raise self._failure("a word or a phrase in double quotes")
+            raise self._make_error("a word or a phrase in double quotes")
         is_exact = kind == "string"
         if is_exact and (len(token) == 1 or token.count('"') % 2):
-            raise self._failure("a double quote that closes this one")
+            raise self._make_error("a double quote that closes this one")
         if not is_exact and re.match(r"-\w", token):
-            raise self._failure(f"no mark before a word (NOT {token[1:]} leaves out texts that have it)")
+            raise self._make_error(f"no mark before a word (NOT {token[1:]} leaves out texts that have it)")
         if not is_exact and re.fullmatch(r"\w+:.*", token):
-            raise self._failure("no name of a column; write 'title MATCH ...' beside it for another column")
+            raise self._make_error("no name of a column; write 'title MATCH ...' beside it for another column")
         content = token[1:-1].replace('""', '"') if is_exact else token
         found = segments(content)
         if not found:
-            raise self._failure("a letter or digit in what is looked for")
+            raise self._make_error("a letter or digit in what is looked for")
         self._words += len(found)
-        if self._words > _MOST_WORDS:
-            raise InputError(f"a full-text query has more than {_MOST_WORDS:,} words; give fewer")
+        if self._words > _MAX_WORDS:
+            raise InputError(f"a full-text query has more than {_MAX_WORDS:,} words; give fewer")
         self._place += 1
         is_prefix = self._take("*")
         last = len(found) - 1
         return [WordPattern(word, is_exact, is_prefix and index == last) for index, word in enumerate(found)]
 
-    def _ahead(self, further: int = 0) -> tuple[str, str]:
+    def _peek(self, further: int = 0) -> tuple[str, str]:
         index = self._place + further
         return self._tokens[index][:2] if index < len(self._tokens) else ("", "")
 
     def _take(self, token: str) -> bool:
-        if self._ahead()[1] == token:  # a string has its quotes
+        if self._peek()[1] == token:  # a string has its quotes
             self._place += 1
             return True
         return False
 
     def _close(self) -> None:
         if not self._take(")"):
-            raise self._failure("')'")
+            raise self._make_error("')'")
 
-    def _failure(self, expected: str, back: int = 0) -> InputError:
+    def _make_error(self, expected: str, back: int = 0) -> InputError:
         index = self._place + back
         if index >= len(self._tokens):
             return InputError(f"full-text query: expected {expected}, met the end of {_shorten(self._text)!r}")
@@ -267,14 +267,14 @@ def _shorten(text: str) -> str:
 _parsed = lru_cache(maxsize=1024)(parse_text_query)
 
 
-def text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
+def build_text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
     """Whether a text matches a query, with the stems of a Snowball language; raises InputError for what is none."""
     parsed = _parsed(query) if isinstance(query, str) else query
     stem = stemmer(stemming)
-    return lambda text: _matches(parsed, _Words(text, stem))
+    return lambda text: _is_match(parsed, _Words(text, stem))
 
 
-class TextJudge:
+class TextMatcher:
     """Whether texts match queries, with the stems of a Snowball language: of several queries in a row the text is
     split into words once."""
 
@@ -287,7 +287,7 @@ class TextJudge:
         """Whether a text matches; raises InputError for what is no query."""
         if text != self._text:
             self._text, self._words = text, _Words(text, self._stem)
-        return _matches(_parsed(query), self._words)
+        return _is_match(_parsed(query), self._words)
 
 
 def occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:
@@ -331,18 +331,18 @@ def _places(words: Sequence[str], wanted: str) -> list[int]:
     return [position for position, word in enumerate(words) if word == wanted] if wanted in words else []
 
 
-def _matches(query: TextQuery, words: _Words) -> bool:
+def _is_match(query: TextQuery, words: _Words) -> bool:
     match query:
         case Phrase():
             return bool(words.starts(query))
         case Proximity(phrases, distance):
             return _near(phrases, distance, words)
         case Every(parts):
-            return all(_matches(part, words) for part in parts)
+            return all(_is_match(part, words) for part in parts)
         case Either(parts):
-            return any(_matches(part, words) for part in parts)
+            return any(_is_match(part, words) for part in parts)
         case Without(wanted, unwanted):
-            return _matches(wanted, words) and not _matches(unwanted, words)
+            return _is_match(wanted, words) and not _is_match(unwanted, words)
 
 
 def _near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:

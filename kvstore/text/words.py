@@ -98,11 +98,13 @@ _UNSPACED_FUNCTION_WORDS = frozenset(
     への での
     """.split()
 )
-_UNSPACED_FUNCTION_WORD = re.compile("|".join(sorted(_UNSPACED_FUNCTION_WORDS, key=lambda word: (-len(word), word))))
-_UNSPACED_RUN = re.compile(rf"(?:(?=\w)[{UNSPACED}])+")
+_UNSPACED_FUNCTION_WORD_PATTERN = re.compile(
+    "|".join(sorted(_UNSPACED_FUNCTION_WORDS, key=lambda word: (-len(word), word)))
+)
+_UNSPACED_RUN_PATTERN = re.compile(rf"(?:(?=\w)[{UNSPACED}])+")
 #: Characters that are function words, or parts of such: hiragana, and those of Chinese that other words have too.
-_HIRAGANA = re.compile("[\u3041-\u309f]+")
-_FUNCTION_CHARACTER = re.compile(
+_HIRAGANA_PATTERN = re.compile("[\u3041-\u309f]+")
+_FUNCTION_CHARACTER_PATTERN = re.compile(
     "[\u3041-\u309f在和与與及或于於以为為对對从從由被把之其而有不个個这這那也都就将將到给給向等所们們个個会會能时時]"
 )
 
@@ -112,14 +114,14 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold_case(text))
 
 
-def token_count(text: str) -> int:
+def count_text_tokens(text: str) -> int:
     """Size of a text in tokens, as chunks are measured."""
     return count_tokens(text)
 
 
 #: Words whose stems are remembered: a process that meets ever new names must not grow by them for long, and of the
 #: words of real texts most are among the last so many.
-_REMEMBERED = 1 << 14
+_MAX_CACHED_STEMS = 1 << 14
 
 
 @lru_cache(maxsize=8)
@@ -141,7 +143,7 @@ def stemmer(language: str) -> Callable[[str], str]:
         raise InputError(f"there is no stemmer {language!r}; there are none, {languages}") from None
     lock = Lock()  # the word being stemmed is kept in the stemmer
 
-    @lru_cache(maxsize=_REMEMBERED)
+    @lru_cache(maxsize=_MAX_CACHED_STEMS)
     def stem(word: str) -> str:
         with lock:
             return str(stem_word(word))
@@ -160,7 +162,7 @@ def is_unspaced(text: str) -> bool:
     >>> is_unspaced("東京 Tower"), is_unspaced("Tower")
     (True, False)
     """
-    return not text.isascii() and _UNSPACED_RUN.search(text) is not None
+    return not text.isascii() and _UNSPACED_RUN_PATTERN.search(text) is not None
 
 
 def list_unspaced_ranges() -> list[tuple[str, str]]:
@@ -174,7 +176,7 @@ def space_unspaced(text: str) -> str:
     >>> space_unspaced("在1954年")
     ' 在 1954 年 '
     """
-    return text if text.isascii() else _UNSPACED_RUN.sub(r" \g<0> ", text)
+    return text if text.isascii() else _UNSPACED_RUN_PATTERN.sub(r" \g<0> ", text)
 
 
 def count_written_words(text: str) -> int:
@@ -185,16 +187,16 @@ def count_written_words(text: str) -> int:
     """
     if not is_unspaced(text):
         return len(text.split())
-    characters = sum(map(len, _UNSPACED_RUN.findall(text)))
-    spaced_words = [word for word in _UNSPACED_RUN.sub(" ", text).split() if _WORD.search(word)]
+    characters = sum(map(len, _UNSPACED_RUN_PATTERN.findall(text)))
+    spaced_words = [word for word in _UNSPACED_RUN_PATTERN.sub(" ", text).split() if _WORD.search(word)]
     return len(spaced_words) + -(-characters // 2)
 
 
-def term_words(text: str) -> list[str]:
+def list_term_words(text: str) -> list[str]:
     """Return the words of a text in normal form that a question is looked up by, in order: of writing without spaces,
     the pairs of characters that follow one another, and the characters without a neighbor.
 
-    >>> term_words("東京タワー 333m 港")
+    >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
     """
     return term_words_of(fold_case(text))
@@ -208,18 +210,18 @@ def content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) ->
     """
     folded = fold_case(text)
     if is_unspaced(folded):
-        folded = _UNSPACED_FUNCTION_WORD.sub(" ", folded)
+        folded = _UNSPACED_FUNCTION_WORD_PATTERN.sub(" ", folded)
     return [word for word in term_words_of(folded) if word not in function_words]
 
 
 def is_pair(word: str) -> bool:
     """True if a term word is a pair of characters of writing without spaces, which is about half a word."""
-    return len(word) == 2 and not word.isascii() and _UNSPACED_RUN.fullmatch(word) is not None
+    return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
 
 
 def is_grammatical(word: str) -> bool:
     """True if a term word is a pair of hiragana, which mostly are endings and particles."""
-    return is_pair(word) and _HIRAGANA.fullmatch(word) is not None
+    return is_pair(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
 def may_cross_words(word: str) -> bool:
@@ -229,7 +231,7 @@ def may_cross_words(word: str) -> bool:
     >>> may_cross_words("黎和"), may_cross_words("巴黎")
     (True, False)
     """
-    return is_pair(word) and _FUNCTION_CHARACTER.search(word) is not None
+    return is_pair(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None
 
 
 def written(text: str) -> list[str]:
@@ -237,10 +239,10 @@ def written(text: str) -> list[str]:
     return words_of(text)
 
 
-def technical_tokens(text: str) -> list[str]:
+def find_technical_tokens(text: str) -> list[str]:
     """The technical tokens of a text in normal form, in order.
 
-    >>> technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
+    >>> find_technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
     ['--no-owner', 'initdb(1)', '/etc/hosts']
     """
     folded = fold_case(text)
@@ -253,23 +255,23 @@ def technical_tokens(text: str) -> list[str]:
     ]
 
 
-def reference_numbers(text: str) -> list[str]:
+def find_reference_numbers(text: str) -> list[str]:
     """What a text names by a number with marks in it, in normal form, in order: an invoice, an order, a version, a day.
 
-    >>> reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
+    >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
     """
     return [match.group() for match in _NUMBER.finditer(fold_case(text))]
 
 
-def joined_parts(word: str) -> list[str]:
+def split_underscores(word: str) -> list[str]:
     """What underscores join in a word; empty where there are none."""
     return [part for part in word.split("_") if part] if "_" in word else []
 
 
 def terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text in order: the stem of every word."""
-    return [stem(word) for word in term_words(text)]
+    return [stem(word) for word in list_term_words(text)]
 
 
 def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
@@ -297,31 +299,31 @@ def function_words_of(language: str | None) -> frozenset[str]:
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 
-def function_words_among(every: Sequence[str]) -> frozenset[str]:
+def select_function_words(every: Sequence[str]) -> frozenset[str]:
     """The function words of the language that some words are of: English, or another that shows in them.
 
     >>> words = segments("Quand ferme la boutique de Bruz ?")
-    >>> [word for word in words if word not in function_words_among(words)]
+    >>> [word for word in words if word not in select_function_words(words)]
     ['ferme', 'boutique', 'bruz']
     """
     return function_words_of(language_of(every))
 
 
-def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
+def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text without its function words; all of them where nothing else is left."""
-    every = term_words(text)
-    return [stem(word) for word in content_words(text, function_words_among(every)) or every]
+    every = list_term_words(text)
+    return [stem(word) for word in content_words(text, select_function_words(every)) or every]
 
 
-def informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
+def list_informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Words of a part of a question in order, without function words, and without those that any question could
     have."""
     return [word for word in content_words(text, function_words) if word not in _ASKING]
 
 
-def informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
+def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
     """Terms of the informative words of a part of a question."""
-    return set(map(stem, informative_words(text)))
+    return set(map(stem, list_informative_words(text)))
 
 
 def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()) -> dict[str, int]:
@@ -329,22 +331,24 @@ def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[st
     return count_terms(fold_case(text), stem, leaving_out)
 
 
-def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
+def count_chunk_terms(
+    title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
+) -> dict[str, int]:
     """The terms a chunk is found by, counted: those of its text, of its document's title and of the headings above
     it; technical tokens and what underscores join among them."""
     counts = count_terms(fold_case(text), stem, frozenset(), True)
-    for term, count in terms_above(title, headings, stem).items():
+    for term, count in count_heading_terms(title, headings, stem).items():
         counts[term] = counts.get(term, 0) + count
     return counts
 
 
-def terms_above(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
+def count_heading_terms(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
     """The terms of a title and of the headings above a chunk, counted; equal ones are read once."""
-    return _terms_above(tuple(dict.fromkeys([title or "", *headings])), stem)
+    return _count_heading_terms(tuple(dict.fromkeys([title or "", *headings])), stem)
 
 
 @lru_cache(maxsize=64)  # one chunk stands under the same headings as the next
-def _terms_above(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
+def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(count_terms(fold_case(text), stem, frozenset(), True))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import snowballstemmer
 
 import kvstore
-from kvstore.structures.documents.chunks import FIRST_UPPER
+from kvstore.structures.documents.chunks import FIRST_UPPER_ABSTRACT
 from kvstore.structures.filter.addresses import NODE, split
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import Matrix
@@ -143,7 +143,7 @@ class _GraphRag:
         self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
-        leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER]
+        leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
         texts = [view.abstracts.text(record) for _, record in leaves]
         self._index = _approximate(_embedded(embed, texts, "abstracts", tell))
@@ -152,7 +152,7 @@ class _GraphRag:
         self._entities: dict[int, list[int]] = {}
         for key, entry in view.filter.keys():  # noqa: SIM118
             for rank, place in map(split, view.filter.addresses(key).tolist()):
-                if rank != NODE and place < FIRST_UPPER:
+                if rank != NODE and place < FIRST_UPPER_ABSTRACT:
                     self._abstracts.setdefault(entry.entity, []).append(place)
                     self._entities.setdefault(place, []).append(entry.entity)
 

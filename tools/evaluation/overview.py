@@ -23,9 +23,9 @@ from typing import Any
 import click
 
 import kvstore
-from kvstore.retrieval.overview import asks_overview
+from kvstore.retrieval.overview import is_overview_question
 from kvstore.systems import INDEXES
-from kvstore.text.words import FUNCTION_WORDS, token_count
+from kvstore.text.words import FUNCTION_WORDS, count_text_tokens
 
 from .question_sets import read_lines
 
@@ -56,7 +56,7 @@ def overview_questions(folder: Path) -> list[OverviewQuestion]:
     found = [
         OverviewQuestion(row["question"], row["gold"][0], row.get("answers") or [row["answer"]])
         for row in read_lines(folder / "questions.jsonl")
-        if len(row["gold"]) == 1 and (row.get("answers") or row.get("answer")) and asks_overview(row["question"])
+        if len(row["gold"]) == 1 and (row.get("answers") or row.get("answer")) and is_overview_question(row["question"])
     ]
     if not found:
         raise click.UsageError(f"{folder}: no question asks for an overview and has a written answer")
@@ -114,7 +114,7 @@ def _found(store: kvstore.Store, system: str, question: OverviewQuestion, words:
         return " ".join(_cut(_text(store, key), words // len(keys)) for key in keys)
     clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if alone else {}
     said = _text(store, question.document)
-    within = int(_MORE * words * token_count(said) / len(said.split()))
+    within = int(_MORE * words * count_text_tokens(said) / len(said.split()))
     for _ in range(_TRIES):
         evidence = store.retrieve(question.text, using=system, top=_MOST, within=within, **clauses)
         text = "\n".join(hit.text for hit in evidence.hits)

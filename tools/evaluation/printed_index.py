@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import kvstore
-from kvstore.text.normalize import entity_key, fold
+from kvstore.text.normalize import fold, to_entity_key
 
 from .manual import unpack
 from .question_sets import read_lines
@@ -40,7 +40,7 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, tell: Calla
     answerable = hits = first_hits = 0
     for entry in entries:
         gold = {place["page"] for place in entry["gold"]}
-        term = entity_key(entry["term"]).encode()
+        term = to_entity_key(entry["term"]).encode()
         if not any(term in texts.get(page, b"") for page in gold):
             continue
         answerable += 1

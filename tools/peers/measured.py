@@ -37,7 +37,7 @@ def main() -> None:
         try:
             figures = measure(order["row"], peer, corpus, **more)
         except NotAnswered as reason:
-            figures = {"not_answered": str(reason)}
+            figures = {"describe_nearest": str(reason)}
     Path(order["out"]).write_text(json.dumps(figures))
 
 

@@ -22,10 +22,10 @@ from ..worker import Job, Limits
 Task = list[tuple[int, int, Source]]
 
 PROCESSES = "processes"
-_RAY = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
+_RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
 
 
-class StartedWorker(Protocol):
+class WorkerHandle(Protocol):
     """A worker as its engine sees it."""
 
     def assign(self, task: Task) -> None:
@@ -56,15 +56,15 @@ class Engine(Protocol):
         ...
 
     @property
-    def failed_starts(self) -> int:
+    def max_failed_starts(self) -> int:
         """How many workers in a row may end before they have begun."""
         ...
 
-    def start(self, job: Job, limits: Limits) -> StartedWorker:
+    def start(self, job: Job, limits: Limits) -> WorkerHandle:
         """Start a worker."""
         ...
 
-    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Those of some workers that have something to say, or have ended; waits until one does, so long at most."""
         ...
 
@@ -84,7 +84,7 @@ class Engine(Protocol):
 
 def check_engine(name: str) -> None:
     """Raise InputError for what names no engine."""
-    if name != PROCESSES and not (isinstance(name, str) and _RAY.fullmatch(name)):
+    if name != PROCESSES and not (isinstance(name, str) and _RAY_PATTERN.fullmatch(name)):
         raise InputError(f"an engine is {PROCESSES}, ray://local or ray://HOST:PORT, not {name!r}")
 
 

@@ -19,28 +19,28 @@ from typing import Self, cast
 from ..sources import Source
 from ..transport import frame
 from ..worker import Job, Limits
-from . import StartedWorker, Task
+from . import Task, WorkerHandle
 
 #: Bytes of messages that a pipe may hold.
-PIPE_BYTES = 1 << 20
+MAX_PIPE_BYTES = 1 << 20
 _READ = 1 << 20
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
+_START_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 
 
 class Processes:
     """The engine of this machine's own processes."""
 
     tries = 1
-    failed_starts = 0
+    max_failed_starts = 0
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:
         """Start a process."""
-        return WorkerProcess(job, max(1, (os.cpu_count() or 1) // self.workers), limits.bytes_of_memory(self.workers))
+        return WorkerProcess(job, max(1, (os.cpu_count() or 1) // self.workers), limits.get_memory_bytes(self.workers))
 
-    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Those whose pipes have something, or have ended."""
         with selectors.DefaultSelector() as selector:
             for worker in workers:
@@ -66,7 +66,7 @@ class WorkerProcess:
 
     def __init__(self, job: Job, threads: int, memory: int) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START.format("kvstore.ingest.worker"), json.dumps(sys.path), str(memory)],
+            [sys.executable, "-c", _START_CODE.format("kvstore.ingest.worker"), json.dumps(sys.path), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # glibc: memory that one thread has freed serves the other.
@@ -80,7 +80,7 @@ class WorkerProcess:
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             # A worker goes on while this process commits. Where the system allows less, it stays as it is.
             with suppress(OSError):
-                fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+                fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, MAX_PIPE_BYTES)
         self._tell(job.message())
 
     def assign(self, task: Task) -> None:

@@ -4,8 +4,8 @@ In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). 
 actor runs the worker in a thread and keeps what it says until it is fetched; what does not fit waits with the worker,
 so that neither side piles up. It reserves one processor of the cluster, and keeps to it. Actors open no store: with
 each task come the digests of the documents of its files, and the derivations that the store keeps. A file that is not
-where an actor looks, or another than here, is sent along, up to :data:`LARGEST_SENT` bytes. Ray itself restarts nothing
-and tries nothing again: that is the pool's to decide, which knows the file (:mod:`..worker_pool`).
+where an actor looks, or another than here, is sent along, up to :data:`MAX_SENT_BYTES` bytes. Ray itself restarts
+nothing and tries nothing again: that is the pool's to decide, which knows the file (:mod:`..worker_pool`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from typing import Any, Self, cast
 from ...errors import EngineError
 from ...extras import required
 from ...structures.state import State
-from ...systems.kept_derivations import KeptDerivation, derivation_named, kept_derivations
+from ...systems.kept_derivations import StoredDerivation, get_derivation, kept_derivations
 from ..sources import Source
 from ..transport import Inbox, frame
-from ..worker import Job, Limits, limit_memory, work_on
-from . import StartedWorker, Task
+from ..worker import Job, Limits, limit_memory, run_worker
+from . import Task, WorkerHandle
 
-_LOCAL = "ray://local"
+_LOCAL_NAME = "ray://local"
 #: A file that workers do not see is sent to them up to so many bytes.
-LARGEST_SENT = 8 << 20
+MAX_SENT_BYTES = 8 << 20
 #: Bytes of messages that wait in an actor, and that are fetched at once: what it says while the process that ingests is
 #: busy with a commit.
-_WAITING = 8 << 20
+_MAX_WAITING_BYTES = 8 << 20
 
 #: Bytes up to which what is sent and fetched does without Ray's store of objects.
-_DIRECT = 4 * _WAITING
+_MAX_DIRECT_BYTES = 4 * _MAX_WAITING_BYTES
 #: Of a cluster of one's own. Ray ends this process, without a word, so long after the head is lost; by itself after a
 #: minute, in which neither a commit nor Ray's own end is through where much else runs. So it does at once where its
 #: store of objects is lost with the head and this process asks that for something.
@@ -47,19 +47,19 @@ _ALONE: Mapping[str, Any] = {
     "include_dashboard": False,
     "_system_config": {
         "gcs_rpc_server_reconnect_timeout_s": 3600,
-        "max_direct_call_object_size": _DIRECT,
-        "task_rpc_inlined_bytes_limit": _DIRECT,
+        "max_direct_call_object_size": _MAX_DIRECT_BYTES,
+        "task_rpc_inlined_bytes_limit": _MAX_DIRECT_BYTES,
     },
 }
 #: How often a cluster is asked for a server of one's own, which it starts for each that connects and gives up on where
 #: its head is busy.
-_CONNECTS = 3
+_MAX_CONNECTS = 3
 #: Seconds for which Ray's end is waited for when its head is lost.
-_LOST_END = 10.0
+_LOST_SHUTDOWN_SECONDS = 10.0
 #: Seconds after which it is looked whether the head is there still.
 _LOOK = 5.0
 #: Seconds after which an actor that has nothing to say says so.
-_HEARTBEAT = 1.0
+_HEARTBEAT_SECONDS = 1.0
 
 
 class Ray:
@@ -67,20 +67,20 @@ class Ray:
 
     tries = 2
     # Machines come and go, and a worker is not at fault for it.
-    failed_starts = 10
+    max_failed_starts = 10
 
     def __init__(self, name: str, workers: int | None, state: Callable[[], AbstractContextManager[State]]) -> None:
         ray = self._ray = required("ray", "ray", f"the engine {name}", error=EngineError)
         self._name = name
         self._state = state
-        self._sends = False
+        self._sends_content = False
         self.is_lost = False
-        self._looked = time.monotonic()
+        self._head_checked_at = time.monotonic()
         self._connected = False
         self._release: threading.Thread | None = None
         try:
             if not ray.is_initialized():
-                self._connect({"num_cpus": workers, **_ALONE} if name == _LOCAL else {"address": name})
+                self._connect({"num_cpus": workers, **_ALONE} if name == _LOCAL_NAME else {"address": name})
             self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
         except Exception as error:
             raise EngineError(
@@ -90,11 +90,11 @@ class Ray:
 
     def _connect(self, options: Mapping[str, Any]) -> None:
         """Start a cluster or connect to one, again where it was reached and its server for us did not begin in time."""
-        for attempt in range(_CONNECTS):
+        for attempt in range(_MAX_CONNECTS):
             try:
                 self._ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
             except ConnectionAbortedError:
-                if attempt == _CONNECTS - 1:
+                if attempt == _MAX_CONNECTS - 1:
                     raise
             else:
                 self._connected = True
@@ -106,7 +106,7 @@ class Ray:
         actor = self._actor.remote(frame(job.message()), memory, self.workers)
         return RayWorker(self, self._ray, actor)
 
-    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Those of which something was fetched, or that have ended; raises EngineError where the cluster is lost."""
         workers_by_fetch = {cast(RayWorker, worker).fetch(): worker for worker in workers}
         try:
@@ -118,7 +118,7 @@ class Ray:
             if not ready and workers_by_fetch:
                 ready, _ = self._ray.wait(list(workers_by_fetch), num_returns=1, timeout=seconds)
             if not ready:
-                self._look_for_head()
+                self._check_head()
         except Exception as error:
             self.is_lost = True
             raise EngineError(
@@ -127,21 +127,21 @@ class Ray:
             ) from error
         return [workers_by_fetch[one] for one in ready]
 
-    def _look_for_head(self) -> None:
+    def _check_head(self) -> None:
         """Raise OSError where the head of a cluster of one's own is gone, which Ray goes on waiting for."""
-        if self._name == _LOCAL and time.monotonic() > self._looked + _LOOK:
-            self._looked = time.monotonic()
+        if self._name == _LOCAL_NAME and time.monotonic() > self._head_checked_at + _LOOK:
+            self._head_checked_at = time.monotonic()
             host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _LOOK).close()
 
     def send_content(self, source: Source) -> str | None:
         """Send files along from now on; not one that is too large."""
-        if source.remote or source.size > LARGEST_SENT:
+        if source.remote or source.size > MAX_SENT_BYTES:
             return (
-                f"the worker does not see it, and more than {LARGEST_SENT >> 20} MB are not sent: put it where all "
+                f"the worker does not see it, and more than {MAX_SENT_BYTES >> 20} MB are not sent: put it where all "
                 "workers see it under the same path, or give its address (s3://..., file://...)"
             )
-        self._sends = True
+        self._sends_content = True
         return None
 
     def told(self, task: Task) -> bytes:
@@ -166,7 +166,7 @@ class Ray:
             with suppress(OSError):
                 if not source.remote:
                     signatures[source.place] = _signature(source.place)
-                    if self._sends and signatures[source.place][0] <= LARGEST_SENT:
+                    if self._sends_content and signatures[source.place][0] <= MAX_SENT_BYTES:
                         with source.open() as stream:
                             contents[source.place] = stream.read()
         return frame((entries, digests, derivations, signatures, contents))
@@ -187,7 +187,7 @@ class Ray:
     def __exit__(self, *_: object) -> None:
         self.release()
         if self._release is not None:
-            self._release.join(_LOST_END if self.is_lost else None)
+            self._release.join(_LOST_SHUTDOWN_SECONDS if self.is_lost else None)
 
 
 class RayWorker:
@@ -231,13 +231,13 @@ class WorkerActor:
     """The actor; Ray gives it a process."""
 
     def __init__(self, job: bytes, memory: int | None, workers: int) -> None:
-        memory = Limits().bytes_of_memory(workers) if memory is None else memory
+        memory = Limits().get_memory_bytes(workers) if memory is None else memory
         limit_memory(memory)
         self._tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._messages: deque[bytes] = deque()
         self._waiting = 0
         self._changed = threading.Condition()
-        threading.Thread(target=self._work, args=(Job(*_message(job)), memory), daemon=True).start()
+        threading.Thread(target=self._work, args=(Job(*_read_message(job)), memory), daemon=True).start()
 
     def assign(self, task: bytes) -> None:
         """Take a task."""
@@ -246,7 +246,7 @@ class WorkerActor:
     def messages(self) -> bytes:
         """What the worker has said since; waits a little for the first."""
         with self._changed:
-            self._changed.wait_for(lambda: self._messages, _HEARTBEAT)
+            self._changed.wait_for(lambda: self._messages, _HEARTBEAT_SECONDS)
             data = b"".join(self._messages)
             self._messages.clear()
             self._waiting = 0
@@ -254,26 +254,26 @@ class WorkerActor:
             return data
 
     def _work(self, job: Job, memory: int) -> None:
-        work_on(job, self._send, memory, self._next, one_processor=True)
+        run_worker(job, self._send_message, memory, self._next, has_one_processor=True)
         with self._changed:
             # What it has said last is fetched before it ends.
-            self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT)
+            self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT_SECONDS)
         os._exit(1)
 
-    def _next(self) -> tuple[list[Any], _Told]:
-        task, *context_fields = _message(self._tasks.get())
-        return task, _Told(*context_fields)
+    def _next(self) -> tuple[list[Any], _SentContext]:
+        task, *context_fields = _read_message(self._tasks.get())
+        return task, _SentContext(*context_fields)
 
-    def _send(self, message: tuple[Any, ...]) -> None:
+    def _send_message(self, message: tuple[Any, ...]) -> None:
         framed = frame(message)
         with self._changed:
-            self._changed.wait_for(lambda: not self._messages or self._waiting + len(framed) <= _WAITING)
+            self._changed.wait_for(lambda: not self._messages or self._waiting + len(framed) <= _MAX_WAITING_BYTES)
             self._messages.append(framed)
             self._waiting += len(framed)
             self._changed.notify_all()
 
 
-class _Told:
+class _SentContext:
     """What an actor was told of the store and of the files of a task."""
 
     def __init__(
@@ -284,14 +284,14 @@ class _Told:
         contents: Mapping[str, bytes],
     ) -> None:
         self._digests = digests
-        self._kept = [KeptDerivation(derivation_named(name), options) for name, options in kept]
+        self._kept = [StoredDerivation(get_derivation(name), options) for name, options in kept]
         self._signatures = signatures
         self._contents = contents
 
     def digest(self, key: str) -> bytes | None:
         return self._digests.get(key)
 
-    def kept(self) -> Sequence[KeptDerivation]:
+    def kept(self) -> Sequence[StoredDerivation]:
         return self._kept
 
     def content(self, source: Source) -> bytes | None:
@@ -311,6 +311,6 @@ def _signature(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _message(framed: bytes) -> Any:
+def _read_message(framed: bytes) -> Any:
     ((message, _),) = Inbox().feed(framed)
     return message

@@ -24,7 +24,7 @@ from ...entry_points import PluginGroup
 from ...errors import InputError, ReaderError
 from .code_languages import LANGUAGES
 from .content_format import LOOKED_AT, content_format
-from .decoding import marked_encoding
+from .decoding import detect_marked_encoding
 from .plugin_reader import PluginReader, plugin_reader
 from .raw_document import (
     JSON,
@@ -68,12 +68,12 @@ __all__ = [
 READING = 8
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
-LARGEST_FILE = 256 << 20
+MAX_FILE_BYTES = 256 << 20
 
 
 #: Files within files within a file that are read, and the bytes that all of them may have together.
 _DEEPEST = 3
-_LARGEST_ENCLOSED = 512 << 20
+_MAX_ENCLOSED_BYTES = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -144,24 +144,24 @@ FORMATS = tuple(_REGISTRY)
 #: The format that a suffix stands for: the first that has it.
 _BY_SUFFIX = {suffix: format for format, entry in reversed(_REGISTRY.items()) for suffix in entry.suffixes}
 #: Formats of texts with marks, which are texts as well.
-_MARKED_UP = ("markdown", "rst", "asciidoc")
+_MARKUP_FORMATS = ("markdown", "rst", "asciidoc")
 #: How those are read.
-_WRITTEN = _Format("written_lines", "reader_of", (".jsonl", ".ndjson"), rows=True)
+_WRITTEN_FORMAT = _Format("written_lines", "reader_of", (".jsonl", ".ndjson"), rows=True)
 
 
 #: Those of installed packages. A stranger's reader is not trusted with a file of any size.
-READERS = PluginGroup("reader", taken=lambda: (*FORMATS, *_written_formats()), made=plugin_reader)
+READERS = PluginGroup("reader", taken=lambda: (*FORMATS, *_list_written_formats()), made=plugin_reader)
 
 
 def formats() -> tuple[str, ...]:
     """Every name that ``INGEST ... AS`` knows."""
-    return (*FORMATS, *_written_formats(), *READERS.usable())
+    return (*FORMATS, *_list_written_formats(), *READERS.usable())
 
 
-def _written_formats() -> list[str]:
-    from ...systems import written_facts
+def _list_written_formats() -> list[str]:
+    from ...systems import get_written_facts
 
-    return [name for name, fact in written_facts().items() if fact.in_files]
+    return [name for name, fact in get_written_facts().items() if fact.in_files]
 
 
 def reader_version(format: str | None) -> str:
@@ -178,18 +178,18 @@ def check_format(format: str) -> None:
 def _entry(format: str) -> _Format:
     if format in _REGISTRY:
         return _REGISTRY[format]
-    if format in _written_formats():
-        return _WRITTEN
+    if format in _list_written_formats():
+        return _WRITTEN_FORMAT
     plugin = READERS.get(format)
     if plugin is not None:
-        return _entry_of(plugin)
+        return _build_plugin_format(plugin)
     known_formats = formats()
     near_names = get_close_matches(format, known_formats, 1)
     hint = f"; did you mean {near_names[0]}?" if near_names else ""
     raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known_formats)})")
 
 
-def _entry_of(brought: PluginReader) -> _Format:
+def _build_plugin_format(brought: PluginReader) -> _Format:
     return _Format("", "", brought.suffixes, brought.rows, trusted=0, reader=brought.read)
 
 
@@ -204,7 +204,7 @@ def format_of(name: str) -> str | None:
     own_format = _BY_SUFFIX.get(suffix)
     if own_format == "text":  # the source of a page, as sites offer it to be looked at: guide.rst.txt
         inner_format = _BY_SUFFIX.get(PurePosixPath(path.stem).suffix.lower())
-        return inner_format if inner_format in _MARKED_UP else own_format
+        return inner_format if inner_format in _MARKUP_FORMATS else own_format
     if own_format is not None or not suffix:
         return own_format
     return next((format for format, plugin in READERS.usable().items() if suffix in plugin.suffixes), None)
@@ -270,21 +270,21 @@ def _read_opened(
 ) -> Iterator[Item]:
     try:
         with opened() as stream:
-            yield from _read_stream(stream, origin, format, options, _Within())
+            yield from _read_stream(stream, origin, format, options, _EnclosureState())
     except OSError as error:
         raise ReaderError(f"{origin.name}: cannot be read: {error.strerror or error}") from None
 
 
 @dataclass
-class _Within:
+class _EnclosureState:
     """How deep in a file what is read stands, and the bytes of files within it that are read yet."""
 
     depth: int = 0
-    left: int = _LARGEST_ENCLOSED
+    left: int = _MAX_ENCLOSED_BYTES
 
 
 def _read_stream(
-    stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, within: _Within
+    stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, within: _EnclosureState
 ) -> Iterator[Item]:
     start = stream.read(LOOKED_AT)
     size = stream.seek(0, io.SEEK_END)
@@ -294,13 +294,13 @@ def _read_stream(
         return
     chosen_format = format or format_of(origin.name)
     if chosen_format is None:
-        if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
+        if b"\0" in start and options.encoding is None and detect_marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
         chosen_format = content_format(start) or "text"
     entry = _entry(chosen_format)
-    if size > LARGEST_FILE and not entry.rows:
+    if size > MAX_FILE_BYTES and not entry.rows:
         raise ReaderError(
-            f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
+            f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {MAX_FILE_BYTES:,}: divide it"
         )
     for item in _reader(chosen_format, entry)(stream, origin, options):
         if isinstance(item, Enclosed):
@@ -311,7 +311,7 @@ def _read_stream(
 
 def _is_blank(data: bytes) -> bool:
     """Whether a file has nothing but white space and a byte-order mark."""
-    text = data.decode(marked_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
+    text = data.decode(detect_marked_encoding(data) or "utf-8", "replace").replace("\ufeff", "")
     return not text or text.isspace()
 
 
@@ -319,14 +319,14 @@ def _reader(format: str, entry: _Format) -> FormatReader:
     if entry.reader is not None:
         return entry.reader
     found = getattr(import_module(f".{entry.module}", __package__), entry.function)
-    return cast(FormatReader, found(format) if entry is _WRITTEN else found)
+    return cast(FormatReader, found(format) if entry is _WRITTEN_FORMAT else found)
 
 
-def _read_enclosed(enclosed: Enclosed, options: ReadOptions, within: _Within) -> Iterator[Item]:
+def _read_enclosed(enclosed: Enclosed, options: ReadOptions, within: _EnclosureState) -> Iterator[Item]:
     """The documents of a file within a file, which if it cannot be read is a failure among its neighbours."""
     within.left -= enclosed.size
     if within.depth >= _DEEPEST or within.left < 0:
-        limit = f"{_DEEPEST} files within files" if within.depth >= _DEEPEST else f"{_LARGEST_ENCLOSED:,} bytes"
+        limit = f"{_DEEPEST} files within files" if within.depth >= _DEEPEST else f"{_MAX_ENCLOSED_BYTES:,} bytes"
         yield ReadFailure(enclosed.name, f"is not read: the limit of what a file encloses is {limit}; unpack it")
         return
     within.depth += 1

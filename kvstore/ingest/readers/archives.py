@@ -20,19 +20,19 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
 from ...errors import ReaderError
-from .content_format import is_hidden, may_be_read
-from .packages import LARGEST_UNPACKED, MOST_PARTS, Package
+from .content_format import can_be_read, is_hidden
+from .packages import LARGEST_UNPACKED, MAX_PARTS, Package
 from .raw_document import Enclosed, Origin, PassedOver, ReadFailure, ReadOptions
 
 _BLOCK = 1 << 20
 #: Packed archives whose suffix says both.
-_PACKED_TAR = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
-_DRIVE = re.compile(r"[A-Za-z]:")
+_PACKED_TAR_SUFFIXES = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
+_DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
 #: A member of an archive: its path, its bytes, and what gives them; or why it is passed over.
 _Member = tuple[str, int, Callable[[], bytes] | str]
 
 
-class _Unpacking(Protocol):
+class _Decompressor(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
@@ -57,7 +57,7 @@ def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[
     return _unpacked(LZMAFile(stream), origin, "xz")
 
 
-def _unpacked(packed: AbstractContextManager[_Unpacking], origin: Origin, program: str) -> Iterator[Enclosed]:
+def _unpacked(packed: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[Enclosed]:
     data = bytearray()
     try:
         with packed as decompressor:
@@ -72,7 +72,7 @@ def _unpacked(packed: AbstractContextManager[_Unpacking], origin: Origin, progra
     except Exception as error:  # zlib, bz2 and lzma fail each in its own ways
         raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it anew") from None
     suffix = PurePosixPath(origin.name).suffix
-    name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR else "")
+    name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
     yield Enclosed(name, origin.key, len(data), partial(bytes, data), {})
 
 
@@ -99,9 +99,9 @@ def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
             reason = "" if member.isreg() else "links in archives" if member.islnk() or member.issym() else "devices"
             parts.append((name, member.size, reason or partial(_content, archive, member)))
             num_unpacked_bytes += 0 if reason else member.size
-            if num_unpacked_bytes > LARGEST_UNPACKED or len(parts) > MOST_PARTS:
+            if num_unpacked_bytes > LARGEST_UNPACKED or len(parts) > MAX_PARTS:
                 raise ReaderError(
-                    f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes in {MOST_PARTS:,} parts, which is "
+                    f"{origin.name}: unpacks to more than {LARGEST_UNPACKED:,} bytes in {MAX_PARTS:,} parts, which is "
                     "the limit: divide it"
                 )
         stream.seek(archive.offset)
@@ -131,15 +131,17 @@ def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOv
     from . import format_of, passing_over
 
     has_file = False
-    for path, name, size, content in sorted(((_normal(part[0]), *part) for part in parts), key=lambda part: part[:2]):
+    for path, name, size, content in sorted(
+        ((_normalize_path(part[0]), *part) for part in parts), key=lambda part: part[:2]
+    ):
         steps = path.split("/")
         if isinstance(content, str):
             reason = content
-        elif name.startswith("/") or ".." in steps or _DRIVE.match(name):
+        elif name.startswith("/") or ".." in steps or _DRIVE_PATTERN.match(name):
             reason = "paths out of archives"
         elif any(map(is_hidden, steps)):
             reason = "hidden"
-        elif format_of(path) is None and not may_be_read(path):
+        elif format_of(path) is None and not can_be_read(path):
             reason = passing_over(path)
         else:
             has_file = True
@@ -150,6 +152,6 @@ def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOv
         raise ReaderError(f"{origin.name}: has no file of a known suffix; unpack it, and name the format with AS")
 
 
-def _normal(name: str) -> str:
+def _normalize_path(name: str) -> str:
     """A path without steps that lead nowhere."""
     return "/".join(step for step in name.split("/") if step not in ("", "."))

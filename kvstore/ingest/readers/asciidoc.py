@@ -17,53 +17,53 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from .decoding import whole_text
-from .markdown import first_title, introduced
+from .decoding import decode_text
+from .markdown import find_first_title, introduced
 from .markdown_blocks import (
     MarkdownBlock,
     code_block,
-    code_span,
     document,
     heading,
-    item_list,
-    one_line,
+    make_code_span,
+    make_list,
+    make_table,
     paragraph,
-    pipe_table,
     quote,
+    render_one_line,
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: Blocks within blocks that are parsed; what stands deeper is text.
 _DEEPEST = 24
 
-_HEADING = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
-_ATTRIBUTE = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
-_BLOCK_ATTRIBUTES = re.compile(r"\[(.*)\]$")
-_BLOCK_TITLE = re.compile(r"\.(?![. \t])(.+)$")
-_BLOCK_MACRO = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")
-_DELIMITED = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})(\w[\w+#-]*)?$")
+_HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
+_ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
+_BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")
+_BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")
+_BLOCK_MACRO_PATTERN = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")
+_DELIMITER_PATTERN = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})(\w[\w+#-]*)?$")
 _TABLE = re.compile(r"([|,:!])===+$")
-_ITEM = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")
+_ITEM_PATTERN = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")
 _TERM = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")
-_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")
+_ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")
 _ADMONITIONS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
-_AUTHOR = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
-_DATE = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
+_AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
+_DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
 _CELL = re.compile(r"(?:^|(?<=\s)|(?<=\S))(?<!\\)((?:\d+(?:\.\d+)?\+|\.\d+\+|\d+\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|", re.M)
 
 #: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
 _LINK = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
-_REFERENCE = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
-_MACRO = re.compile(
+_REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
+_MACRO_PATTERN = re.compile(
     r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})\[((?:[^\]\\]|\\.){0,2000})\]"
 )
 _CODE = re.compile(
     r"``(?=\S)(.{1,500}?)(?<=\S)``|(?<![\w`])[`+]{1,3}(?=[^\s`])([^`\n]{1,500}?)(?<=[^\s`])[`+]{1,3}(?![\w`])"
 )
-_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])|\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*")
+_STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])|\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*")
 _EMPHASIS = re.compile(r"(?<![\w_])_(?=\S)([^_\n]{1,500}?)(?<=\S)_(?![\w_])|__(?=\S)(.{1,500}?)(?<=\S)__")
 _MARKED = re.compile(r"(?<!\w)(?:\[[^\]\s]{0,60}\])?#(?=\S)([^#\n]{1,500}?)(?<=\S)#(?!\w)")
-_ANCHOR = re.compile(r"\[\[[^\]]{0,200}\]\]|\[#[\w-]+\](?=\s|$)|\(\(\(.{0,200}?\)\)\)")
+_ANCHOR_PATTERN = re.compile(r"\[\[[^\]]{0,200}\]\]|\[#[\w-]+\](?=\s|$)|\(\(\(.{0,200}?\)\)\)")
 _NAMED = re.compile(r"\{([\w-]{1,100})\}")
 _ENTITIES = {
     "nbsp": " ",
@@ -87,14 +87,14 @@ _ENTITIES = {
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = whole_text(stream.read(), origin.name, options.encoding)
-    page = _AsciiDoc()
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    page = _AsciiDocFile()
     blocks = page.blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
     written = introduced(document(blocks) or document([paragraph(text.strip())]), page.described)
-    yield RawDocument(origin.key, first_title(written), written + "\n", page.meta, "markdown")
+    yield RawDocument(origin.key, find_first_title(written), written + "\n", page.meta, "markdown")
 
 
-class _AsciiDoc:
+class _AsciiDocFile:
     """The blocks of one file; ``meta`` is what its header says, ``described`` what it says that the text is about."""
 
     def __init__(self) -> None:
@@ -120,18 +120,18 @@ class _AsciiDoc:
             if line.startswith("//") and not line.startswith("///"):
                 index += 1
                 continue
-            if match := _ATTRIBUTE.match(line):
+            if match := _ATTRIBUTE_PATTERN.match(line):
                 self._set(match[1], match[2] or "")
                 index += 1
                 continue
-            if (match := _BLOCK_ATTRIBUTES.match(line)) and not line.startswith("[["):
+            if (match := _BLOCK_ATTRIBUTES_PATTERN.match(line)) and not line.startswith("[["):
                 style = [part.strip() for part in match[1].split(",")]
                 index += 1
                 continue
             if line.startswith("[["):
                 index += 1
                 continue
-            if (match := _BLOCK_TITLE.match(line)) and index + 1 < len(lines) and lines[index + 1]:
+            if (match := _BLOCK_TITLE_PATTERN.match(line)) and index + 1 < len(lines) and lines[index + 1]:
                 found.append(paragraph(self._inline(match[1])))
                 index += 1
                 continue
@@ -152,7 +152,7 @@ class _AsciiDoc:
     def _block(self, lines: Sequence[str], at: int, depth: int, style: list[str], found: list[MarkdownBlock]) -> int:
         """Add the block that begins at a line to those found, and give the line behind it."""
         line = lines[at]
-        if depth == 0 and (match := _HEADING.match(line)):
+        if depth == 0 and (match := _HEADING_PATTERN.match(line)):
             is_first = not found
             found.append(heading(len(match[1]), self._inline(match[2], plain=True)))
             return self._header(lines, at + 1) if is_first and len(match[1]) == 1 else at + 1
@@ -162,16 +162,16 @@ class _AsciiDoc:
             )
             found += self._table(lines[at + 1 : end], match[1], style, depth)
             return end + 1
-        if match := _DELIMITED.match(line):
-            return self._delimited(lines, at, match, depth, style, found)
-        if match := _BLOCK_MACRO.match(line):
+        if match := _DELIMITER_PATTERN.match(line):
+            return self._parse_delimited(lines, at, match, depth, style, found)
+        if match := _BLOCK_MACRO_PATTERN.match(line):
             text = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
             if text and "=" not in text:
                 found.append(paragraph(self._inline(text)))
             return at + 1
         if line in ("'''", "<<<", "---", "***"):
             return at + 1
-        if _ITEM.match(line):
+        if _ITEM_PATTERN.match(line):
             block, end = self._items(lines, at, depth)
             found.append(block)
             return end
@@ -183,17 +183,17 @@ class _AsciiDoc:
 
     def _header(self, lines: Sequence[str], at: int) -> int:
         """The lines below the title: its author, its revision, and attributes, which the caller reads."""
-        if at < len(lines) and lines[at] and _AUTHOR.fullmatch(lines[at].split(";")[0].strip()):
+        if at < len(lines) and lines[at] and _AUTHOR_PATTERN.fullmatch(lines[at].split(";")[0].strip()):
             self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[at]).replace(";", ",")
             at += 1
-            if at < len(lines) and (date := _DATE.match(lines[at])):
+            if at < len(lines) and (date := _DATE_PATTERN.match(lines[at])):
                 self.meta["date"] = date[1]
                 at += 1
         return at
 
     def _paragraph(self, lines: Sequence[str], at: int, style: list[str], found: list[MarkdownBlock]) -> int:
         end = at
-        while end < len(lines) and lines[end] and (end == at or not self._interrupts(lines[end])):
+        while end < len(lines) and lines[end] and (end == at or not self._is_interruption(lines[end])):
             end += 1
         body = list(lines[at:end])
         kind = style[0] if style else ""
@@ -203,7 +203,7 @@ class _AsciiDoc:
             found.append(code_block("\n".join(body_line[margin:] for body_line in body), language))
             return end
         text = self._inline(_joined(body_line for body_line in body if not body_line.startswith("//")))
-        admonition = _ADMONITION.match(text)
+        admonition = _ADMONITION_PATTERN.match(text)
         if admonition:
             text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
         elif kind in _ADMONITIONS:
@@ -214,10 +214,10 @@ class _AsciiDoc:
         return end
 
     @staticmethod
-    def _interrupts(line: str) -> bool:
-        return bool(_DELIMITED.match(line) or _TABLE.match(line) or _BLOCK_ATTRIBUTES.match(line))
+    def _is_interruption(line: str) -> bool:
+        return bool(_DELIMITER_PATTERN.match(line) or _TABLE.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line))
 
-    def _delimited(
+    def _parse_delimited(
         self,
         lines: Sequence[str],
         at: int,
@@ -262,13 +262,13 @@ class _AsciiDoc:
 
     def _items(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
         """A list: items of the same mark are of the same level, and what a ``+`` joins on belongs to the item."""
-        first_match = _ITEM.match(lines[at])
+        first_match = _ITEM_PATTERN.match(lines[at])
         assert first_match is not None
         kind = _mark(first_match[1])
         items: list[tuple[str, list[MarkdownBlock]]] = []
         self._open_marks.append(kind)
         while at < len(lines):
-            match = _ITEM.match(lines[at])
+            match = _ITEM_PATTERN.match(lines[at])
             if match is None or _mark(match[1]) != kind:
                 break
             end = at + 1
@@ -278,26 +278,26 @@ class _AsciiDoc:
                 and lines[end]
                 and lines[end] != "+"
                 and not self._is_item(lines[end])
-                and not self._interrupts(lines[end])
+                and not self._is_interruption(lines[end])
             ):
                 text.append(lines[end].strip())
                 end += 1
             blocks = [MarkdownBlock("paragraph", self._inline(_checked(_joined(text))))]
-            at = self._attached(lines, end, depth, blocks)
+            at = self._parse_attached(lines, end, depth, blocks)
             next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
-            nested_match = _ITEM.match(lines[next_line]) if next_line < len(lines) else None
+            nested_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
             if nested_match and _mark(nested_match[1]) not in self._open_marks and depth < _DEEPEST:
                 inner_list, at = self._items(lines, next_line, depth + 1)
                 blocks.append(inner_list)
             number = len(items) + 1
             items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
             next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
-            next_match = _ITEM.match(lines[next_line]) if next_line < len(lines) else None
+            next_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
             if next_match is None or _mark(next_match[1]) != kind:
                 break
             at = next_line
         self._open_marks.pop()
-        return item_list(items), at
+        return make_list(items), at
 
     def _terms(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
         items: list[tuple[str, list[MarkdownBlock]]] = []
@@ -312,8 +312,8 @@ class _AsciiDoc:
                 and lines[end] != "+"
                 and not _TERM.match(lines[end])
                 and not self._is_item(lines[end])
-                and not self._interrupts(lines[end])
-                and not _HEADING.match(lines[end])
+                and not self._is_interruption(lines[end])
+                and not _HEADING_PATTERN.match(lines[end])
             ):
                 text.append(lines[end].strip())
                 end += 1
@@ -324,20 +324,20 @@ class _AsciiDoc:
             if next_line < len(lines) and self._is_item(lines[next_line]) and depth < _DEEPEST:
                 inner_list, end = self._items(lines, next_line, depth + 1)
                 blocks.append(inner_list)
-            at = self._attached(lines, end, depth, blocks)
+            at = self._parse_attached(lines, end, depth, blocks)
             items.append(("-", blocks))
             next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
             if next_line == len(lines) or not _TERM.match(lines[next_line]):
                 break
             at = next_line
-        return item_list(items), at
+        return make_list(items), at
 
-    def _attached(self, lines: Sequence[str], at: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+    def _parse_attached(self, lines: Sequence[str], at: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Add what lines with a ``+`` alone join on to an item."""
         while at + 1 < len(lines) and lines[at] == "+" and depth < _DEEPEST:
             at += 1
             style: list[str] = []
-            while at < len(lines) and (match := _BLOCK_ATTRIBUTES.match(lines[at])):
+            while at < len(lines) and (match := _BLOCK_ATTRIBUTES_PATTERN.match(lines[at])):
                 style = [part.strip() for part in match[1].split(",")]
                 at += 1
             if at < len(lines) and lines[at]:
@@ -346,7 +346,7 @@ class _AsciiDoc:
 
     @staticmethod
     def _is_item(line: str) -> bool:
-        return _ITEM.match(line) is not None
+        return _ITEM_PATTERN.match(line) is not None
 
     def _table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
         """A table: its cells are counted off by the columns that its attributes or its first row tell."""
@@ -356,7 +356,7 @@ class _AsciiDoc:
                 [self._inline(cell.strip()) for cell in row]
                 for row in csv.reader(filter(None, lines), delimiter=":" if mark == ":" else ",")
             ]
-            return [pipe_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
+            return [make_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
         nonblank_lines = [line for line in lines if line and not line.startswith("//")]
         columns = _columns(joined) or (len(_CELL.findall(nonblank_lines[0])) if nonblank_lines else 0)
         all_cells: list[str] = []
@@ -365,21 +365,23 @@ class _AsciiDoc:
         ):
             spec, text = match[1], match[2].replace("\\|", "|").strip("\n")
             body = [cell_line.strip() for cell_line in text.split("\n")]
-            cell_text = one_line(self.blocks(body, depth + 1)) if "a" in spec else self._inline(" ".join(text.split()))
+            cell_text = (
+                render_one_line(self.blocks(body, depth + 1)) if "a" in spec else self._inline(" ".join(text.split()))
+            )
             repetition = re.match(r"(\d+)[*+]", spec)
             count = min(int(repetition[1]), 64) if repetition else 1
             all_cells += [cell_text] * count if "*" in spec else [cell_text, *[""] * (count - 1)]
         if not columns or not all_cells:
             return []
         rows = [all_cells[start : start + columns] for start in range(0, len(all_cells), columns)]
-        return [pipe_table(rows[0], rows[1:])]
+        return [make_table(rows[0], rows[1:])]
 
     def _inline(self, text: str, plain: bool = False) -> str:
         """Running text with its marks as Markdown has them."""
         protected: list[str] = []
 
         def keep(code: str) -> str:
-            protected.append(code if plain else code_span(code))
+            protected.append(code if plain else make_code_span(code))
             return f"\0{len(protected) - 1}\0"
 
         def macro(match: re.Match[str]) -> str:
@@ -398,12 +400,12 @@ class _AsciiDoc:
 
         text = _NAMED.sub(lambda match: self._attributes.get(match[1], match[0]), text)
         text = _CODE.sub(lambda match: keep(match[1] or match[2]), text)
-        text = _ANCHOR.sub("", text)
-        text = _MACRO.sub(macro, text)
+        text = _ANCHOR_PATTERN.sub("", text)
+        text = _MACRO_PATTERN.sub(macro, text)
         text = _LINK.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
-        text = _REFERENCE.sub(lambda match: match[2] or match[1], text)
+        text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
         mark = "" if plain else "*"
-        text = _STRONG.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
+        text = _STRONG_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
         text = _EMPHASIS.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
         text = _MARKED.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)

@@ -17,20 +17,20 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .decoding import whole_text
-from .field_lines import MONTHS, entry_text
-from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, other_key_of_row
-from .scalars import number_or_string
+from .decoding import decode_text
+from .field_lines import MONTHS, format_entry
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
+from .scalars import parse_number
 
 _ENTRY = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")
 _KEY = re.compile(r"\s*([^\s,{}()]*)\s*,?")
-_FIELD = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
-_BARE = re.compile(r"[^\s,#{}\"()]+")
+_FIELD_PATTERN = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
+_BARE_VALUE_PATTERN = re.compile(r"[^\s,#{}\"()]+")
 _JOINED = re.compile(r"\s*#\s*")
 _END = re.compile(r"[\s,]*[})]")
-_BRACES = re.compile(r"\\[{}]|[{}]")
+_BRACES_PATTERN = re.compile(r"\\[{}]|[{}]")
 _QUOTES = re.compile(r'\\.|[{}"]', re.S)
-_PEOPLE = ("author", "editor")
+_PEOPLE_FIELDS = ("author", "editor")
 #: Fields that are told as paragraphs, and those that are for programs.
 _PARAGRAPHS = ("abstract", "note", "annote", "annotation", "comment")
 _SILENT = frozenset("file owner timestamp date-added date-modified bdsk-url-1 bdsk-url-2 bdsk-file-1 groups".split())
@@ -42,7 +42,7 @@ class _UnendedError(Exception):
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document for each entry, and a failure for one that never ends."""
-    text = whole_text(stream.read(), origin.name, options.encoding)
+    text = decode_text(stream.read(), origin.name, options.encoding)
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()
     offset, count, line_number, counted_offset, all_ended = 0, 0, 1, 0, True
@@ -54,7 +54,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
         kind = entry_match[1].lower()
         # Once an entry has not ended, none is sought beyond the beginning of the next.
         next_match = None if all_ended else _ENTRY.search(text, entry_match.end())
-        entry = _Entry(text, entry_match, next_match.start() if next_match else len(text))
+        entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
         try:
             fields = {} if kind in ("comment", "preamble") else entry.fields(abbreviations)
             offset = entry.end()
@@ -70,12 +70,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
             count += 1
             default_key = f"{origin.key}:{line_number}"
             own_key = entry.key or default_key
-            yield _document(kind, own_key, fields, other_key_of_row(own_key, default_key, used_keys))
+            yield _document(kind, own_key, fields, choose_other_key(own_key, default_key, used_keys))
     if not count:
         raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
 
 
-class _Entry:
+class _BibEntry:
     """One entry of a file, which is read up to ``limit``."""
 
     def __init__(self, text: str, begun: re.Match[str], limit: int) -> None:
@@ -91,7 +91,7 @@ class _Entry:
             key = self._next(_KEY)
             self.key = key[1] if key is not None else ""
         found: dict[str, str] = {}
-        while (field := self._next(_FIELD)) is not None:
+        while (field := self._next(_FIELD_PATTERN)) is not None:
             parts = [self._value(abbreviations)]
             while self._next(_JOINED) is not None:
                 parts.append(self._value(abbreviations))
@@ -117,21 +117,21 @@ class _Entry:
             self._at = self._closed(start)
             return self._text[start : self._at - 1]
         if self._text.startswith('"', self._at):
-            self._at = self._unquoted(start)
+            self._at = self._find_closing_quote(start)
             return self._text[start : self._at - 1]
-        bare = self._next(_BARE)
+        bare = self._next(_BARE_VALUE_PATTERN)
         return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
 
     def _closed(self, at: int) -> int:
         """The place behind the brace that closes the one before ``at``."""
         depth = 1
-        for mark in _BRACES.finditer(self._text, at, self._limit):
+        for mark in _BRACES_PATTERN.finditer(self._text, at, self._limit):
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
             if not depth:
                 return mark.end()
         raise _UnendedError
 
-    def _unquoted(self, at: int) -> int:
+    def _find_closing_quote(self, at: int) -> int:
         """The place behind the quote that closes the one before ``at``."""
         depth = 0
         for mark in _QUOTES.finditer(self._text, at, self._limit):
@@ -148,21 +148,21 @@ def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None
     lines: list[tuple[str, str]] = []
     paragraphs: list[str] = []
     for name, value in plain_fields.items():
-        if name in _PEOPLE:
-            people = [_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
+        if name in _PEOPLE_FIELDS:
+            people = [_format_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
             meta[name] = [*people]
             (authors if name == "author" else lines).append((f"{name.title()}s", ", ".join(people)))
         elif name in _PARAGRAPHS:
             paragraphs.append(value)
         elif name != "title":
-            meta[name] = number_or_string(value)
+            meta[name] = parse_number(value)
             lines.append((name, value))
     title = plain_fields.get("title", "")
-    text = entry_text([("Title", title), *authors, *lines], paragraphs)
+    text = format_entry([("Title", title), *authors, *lines], paragraphs)
     return RawDocument(key, title or None, text, meta, "text", other_key=other_key)
 
 
-def _person(written: str) -> str:
+def _format_person(written: str) -> str:
     """A name in the order in which it is said: ``Hill, Ann`` is ``Ann Hill``."""
     name = _plain(written)
     parts = [part.strip() for part in name.split(",")]
@@ -174,7 +174,7 @@ def _person(written: str) -> str:
 def _plain(value: str) -> str:
     """A value without LaTeX."""
     if "\\" in value or "$" in value:
-        from .latex import line_of
+        from .latex import render_line
 
-        value = line_of(value)
+        value = render_line(value)
     return " ".join(value.replace("{", "").replace("}", "").replace("~", " ").replace("--", "–").split())

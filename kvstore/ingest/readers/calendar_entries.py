@@ -22,17 +22,17 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 from .content_lines import Component, Property, components
-from .field_lines import MONTHS, entry_text
+from .field_lines import MONTHS, format_entry
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 _TYPES = {"VEVENT": "appointment", "VTODO": "task", "VJOURNAL": "note"}
 _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
-_WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_DAYS = {day[:2].upper(): day for day in _WEEK}
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_DAYS = {day[:2].upper(): day for day in _WEEKDAYS}
 _NUMBERS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
-_DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
-_DURATION = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
-_MARKUP = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-6])\b[^<>]{0,2000}>", re.I)
+_DATE_PATTERN = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
+_DURATION_PATTERN = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
+_MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-6])\b[^<>]{0,2000}>", re.I)
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -60,11 +60,11 @@ def _document(
     entry: Component, calendar: str, default: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
     title = " ".join(entry.text("SUMMARY").split())
-    start, due = _time(entry.first("DTSTART")), _time(entry.first("DUE"))
+    start, due = _parse_time(entry.first("DTSTART")), _parse_time(entry.first("DUE"))
     end = _end(entry, start)
     location = ", ".join(line.strip() for line in entry.text("LOCATION").split("\n") if line.strip())
-    organizer = next(map(_person, entry.all("ORGANIZER")), "")
-    attendees = [person for item in entry.all("ATTENDEE") if (person := _person(item))]
+    organizer = next(map(_format_person, entry.all("ORGANIZER")), "")
+    attendees = [person for item in entry.all("ATTENDEE") if (person := _format_person(item))]
     categories = entry.listed("CATEGORIES")
     status = entry.text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
@@ -72,7 +72,7 @@ def _document(
         type.title(): title,
         **_span(start, end),
         "Due": due.shown if due else "",
-        "Repeats": "; ".join(filter(None, (_rule(item.value) for item in entry.all("RRULE")))),
+        "Repeats": "; ".join(filter(None, (_describe_rule(item.value) for item in entry.all("RRULE")))),
         "Where": location,
         "Organizer": organizer,
         "With": ", ".join(attendees),
@@ -89,7 +89,7 @@ def _document(
     texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
     meta |= {name: text for name, text in texts if text}
     meta |= {name: [*item] for name, item in (("attendees", attendees), ("categories", categories)) if item}
-    text = entry_text(facts.items(), paragraphs)
+    text = format_entry(facts.items(), paragraphs)
     identifier = entry.text("UID")
     instance = entry.first("RECURRENCE-ID")
     key = f"{identifier}/{instance.text}" if identifier and instance else identifier
@@ -99,12 +99,12 @@ def _document(
 def _paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
     """What is said of an entry."""
     text = entry.text("DESCRIPTION", "X-ALT-DESC")
-    if not _MARKUP.search(text):
+    if not _MARKUP_PATTERN.search(text):
         return [text] if text else []
-    from .html import markup_blocks
-    from .markdown_blocks import one_line
+    from .html import convert_markup
+    from .markdown_blocks import render_one_line
 
-    return [line for block in markup_blocks(text, origin.name, options) if (line := one_line([block]))]
+    return [line for block in convert_markup(text, origin.name, options) if (line := render_one_line([block]))]
 
 
 class _Moment:
@@ -119,22 +119,22 @@ class _Moment:
         return self.day.isoformat() + ("Z" if self.zone == "UTC" else "")
 
     @property
-    def day_shown(self) -> str:
+    def formatted_day(self) -> str:
         day = self.day
-        return f"{_WEEK[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
+        return f"{_WEEKDAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]} {day.year} ({day:%Y-%m-%d})"
 
     @property
-    def hour_shown(self) -> str:
+    def formatted_hour(self) -> str:
         return f"{self.day:%H:%M}" if isinstance(self.day, datetime) else ""
 
     @property
     def shown(self) -> str:
-        return " ".join(filter(None, (self.day_shown, self.hour_shown, self.zone)))
+        return " ".join(filter(None, (self.formatted_day, self.formatted_hour, self.zone)))
 
 
-def _time(line: Property | None) -> _Moment | None:
+def _parse_time(line: Property | None) -> _Moment | None:
     """The time that a line says; None where it says none."""
-    found = _DATE.match(line.value.strip()) if line is not None else None
+    found = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
     if line is None or found is None:
         return None
     with suppress(ValueError):  # no day of the calendar
@@ -148,8 +148,8 @@ def _time(line: Property | None) -> _Moment | None:
 
 def _end(entry: Component, start: _Moment | None) -> _Moment | None:
     """When an entry ends; of days, which is the last."""
-    end = _time(entry.first("DTEND"))
-    duration = _DURATION.fullmatch(entry.text("DURATION"))
+    end = _parse_time(entry.first("DTEND"))
+    duration = _DURATION_PATTERN.fullmatch(entry.text("DURATION"))
     with suppress(OverflowError):
         if end is None and start is not None and duration:
             weeks, days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
@@ -164,17 +164,17 @@ def _span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
     """From when to when; the end of another day has a line of its own."""
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.shown if start else ""}
-    if end.day_shown != start.day_shown:
+    if end.formatted_day != start.formatted_day:
         return {"When": start.shown, "Until": end.shown}
-    return {"When": f"{start.day_shown} {start.hour_shown} to {end.hour_shown} {end.zone}".rstrip()}
+    return {"When": f"{start.formatted_day} {start.formatted_hour} to {end.formatted_hour} {end.zone}".rstrip()}
 
 
-def _rule(rule: str) -> str:
+def _describe_rule(rule: str) -> str:
     """How a series goes on, in words (RFC 5545, 3.3.10).
 
-    >>> _rule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;UNTIL=20261231T000000Z")
+    >>> _describe_rule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;UNTIL=20261231T000000Z")
     'every 2 weeks on Monday, Friday, until 31 December 2026'
-    >>> _rule("FREQ=MONTHLY;BYDAY=-1TU;COUNT=6")
+    >>> _describe_rule("FREQ=MONTHLY;BYDAY=-1TU;COUNT=6")
     'every month on the last Tuesday, 6 times'
     """
     parts = {name.upper(): value.upper() for name, _, value in (part.partition("=") for part in rule.split(";"))}
@@ -183,12 +183,12 @@ def _rule(rule: str) -> str:
         return ""
     interval = parts.get("INTERVAL", "1")
     words = f"every {interval} {unit}s" if interval.isdecimal() and int(interval) > 1 else f"every {unit}"
-    days = [_weekday(day) for day in parts.get("BYDAY", "").split(",")]
+    days = [_describe_weekday(day) for day in parts.get("BYDAY", "").split(",")]
     if any(days):
         words += f" on {', '.join(filter(None, days))}"
     elif parts.get("BYMONTHDAY"):
         words += f" on day {parts['BYMONTHDAY'].replace(',', ', ')}"
-    until = _time(Property("UNTIL", parts.get("UNTIL", ""), {}))
+    until = _parse_time(Property("UNTIL", parts.get("UNTIL", ""), {}))
     if until is not None:
         words += f", until {until.day.day} {MONTHS[until.day.month - 1]} {until.day.year}"
     elif parts.get("COUNT"):
@@ -196,7 +196,7 @@ def _rule(rule: str) -> str:
     return words
 
 
-def _weekday(written: str) -> str:
+def _describe_weekday(written: str) -> str:
     match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", written.strip())
     if match is None or match[2] not in _DAYS:
         return ""
@@ -204,7 +204,7 @@ def _weekday(written: str) -> str:
     return f"the {_NUMBERS.get(number, f'{number}.')} {_DAYS[match[2]]}" if number else _DAYS[match[2]]
 
 
-def _person(line: Property) -> str:
+def _format_person(line: Property) -> str:
     """Who is named: name and address, and what was answered where it is no."""
     address = re.sub(r"(?i)^mailto:", "", line.text)
     address = address if "@" in address and "invalid:" not in address.lower() else ""

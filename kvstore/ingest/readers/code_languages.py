@@ -28,7 +28,7 @@ class Language:
     comment: str = "#"
 
 
-def _by_lines(name: str, opening: str = "", comment: str = "#") -> Language:
+def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Language:
     return Language(name, "", frozenset(), opening=opening, comment=comment)
 
 
@@ -103,8 +103,8 @@ _KOTLIN = _language(
     "class_body enum_class_body",
 )
 
-_SHELL = _by_lines("sh", r"^(?:function[ \t]+)?(?P<name>[a-z_][\w:.-]{0,99})[ \t]*\(\)")
-_SQL = _by_lines(
+_SHELL = _make_line_language("sh", r"^(?:function[ \t]+)?(?P<name>[a-z_][\w:.-]{0,99})[ \t]*\(\)")
+_SQL = _make_line_language(
     "sql",
     r"^CREATE[ \t]+(?:OR[ \t]+REPLACE[ \t]+)?(?:\w+[ \t]+){0,2}?"
     r"(?:TABLE|VIEW|INDEX|FUNCTION|PROCEDURE|TRIGGER|TYPE|SCHEMA)[ \t]+"
@@ -112,9 +112,9 @@ _SQL = _by_lines(
     "--",
 )
 _SECTIONS = r"^\[{1,2}[ \t]*(?P<name>[^\[\]\n]{1,200}?)[ \t]*\]{1,2}[ \t]*(?:[#;].*)?$"
-_INI = _by_lines("ini", _SECTIONS)
-_TOML = _by_lines("toml", _SECTIONS)
-_YAML = _by_lines("yaml")
+_INI = _make_line_language("ini", _SECTIONS)
+_TOML = _make_line_language("toml", _SECTIONS)
+_YAML = _make_line_language("yaml")
 
 #: By suffix; a header may be C or C++, of whose grammars the second reads both.
 LANGUAGES = {
@@ -153,16 +153,16 @@ LANGUAGES = {
     ".toml": _TOML,
     ".yaml": _YAML,
     ".yml": _YAML,
-    ".swift": _by_lines("swift"),
-    ".scala": _by_lines("scala"),
-    ".dart": _by_lines("dart"),
-    ".lua": _by_lines("lua"),
-    ".pl": _by_lines("perl"),
-    ".pm": _by_lines("perl"),
-    ".r": _by_lines("r"),
-    ".ps1": _by_lines("powershell"),
-    ".bat": _by_lines("batch"),
-    ".tf": _by_lines("terraform"),
-    ".proto": _by_lines("protobuf"),
-    ".graphql": _by_lines("graphql"),
+    ".swift": _make_line_language("swift"),
+    ".scala": _make_line_language("scala"),
+    ".dart": _make_line_language("dart"),
+    ".lua": _make_line_language("lua"),
+    ".pl": _make_line_language("perl"),
+    ".pm": _make_line_language("perl"),
+    ".r": _make_line_language("r"),
+    ".ps1": _make_line_language("powershell"),
+    ".bat": _make_line_language("batch"),
+    ".tf": _make_line_language("terraform"),
+    ".proto": _make_line_language("protobuf"),
+    ".graphql": _make_line_language("graphql"),
 }

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 from .content_lines import Component, Property, components, parted
-from .field_lines import entry_text
+from .field_lines import format_entry
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: What the lines of a card are called, in the order in which they are told.
@@ -29,7 +29,7 @@ _TOLD = {
 }  # fmt: skip
 #: Kinds of a number or an address that say nothing to who reads it.
 _SILENT = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
-_STRUCTURED = frozenset({"ADR", "ORG"})
+_STRUCTURED_NAMES = frozenset({"ADR", "ORG"})
 _LISTS = frozenset({"NICKNAME", "CATEGORIES"})
 
 
@@ -73,7 +73,7 @@ def _document(card: Component, default: str) -> RawDocument | None:
     return RawDocument(
         identifier or default,
         title or None,
-        entry_text(fields, notes),
+        format_entry(fields, notes),
         meta,
         "text",
         other_key=default if identifier else None,
@@ -84,8 +84,8 @@ def _said(line: Property) -> str:
     """What a line says, on one line; empty for what is no text."""
     if line.parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
         return ""
-    if line.name in _STRUCTURED or line.name in _LISTS:
-        parts = parted(line.value, ";" if line.name in _STRUCTURED else ",")
+    if line.name in _STRUCTURED_NAMES or line.name in _LISTS:
+        parts = parted(line.value, ";" if line.name in _STRUCTURED_NAMES else ",")
         return ", ".join(" ".join(part.split()) for part in parts if part)
     said = " ".join(line.text.split())
     for scheme in ("tel:", "mailto:"):

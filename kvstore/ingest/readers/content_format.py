@@ -12,25 +12,25 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from .decoding import marked_encoding
+from .decoding import detect_marked_encoding
 
 #: Bytes that are looked at.
 LOOKED_AT = 8192
 
 _WORD = re.compile(r"\.[^\W\d_]\w*")
-_KEPT_COPY = re.compile(r".*~|#.*")
-_OF_CONVENTION = (
+_BACKUP_PATTERN = re.compile(r".*~|#.*")
+_CONVENTIONAL_NAMES = (
     r"(?:README|LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|AUTHORS|CONTRIBUTORS|CHANGES|CHANGELOG|HISTORY|NEWS|INSTALL|TODO"
     r"|FAQ|THANKS)"
 )
-_CONVENTIONAL = re.compile(rf"{_OF_CONVENTION}[.-].*|.+\.{_OF_CONVENTION}")
+_CONVENTIONAL_NAME_PATTERN = re.compile(rf"{_CONVENTIONAL_NAMES}[.-].*|.+\.{_CONVENTIONAL_NAMES}")
 #: The folders of a Maildir that hold messages.
-_MAILDIR = frozenset({"cur", "new"})
+_MAILDIR_FOLDERS = frozenset({"cur", "new"})
 
 #: What systems put beside files: the looks of a folder of Windows, and what macOS packs with each file.
-_OF_SYSTEMS = frozenset({"desktop.ini", "__macosx"})
+_SYSTEM_FILE_NAMES = frozenset({"desktop.ini", "__macosx"})
 
-_BEGINNINGS = (
+_START_PATTERNS = (
     (re.compile(rb"%PDF-"), "pdf"),
     (re.compile(rb"\{\\rtf"), "rtf"),
     (re.compile(rb"From \S+.*\d\d:\d\d.*\n[!-9;-~]+:"), "mbox"),
@@ -45,7 +45,7 @@ _FIELDS = frozenset(
     b"from to cc date subject message-id received return-path delivered-to reply-to in-reply-to references sender"
     b" mime-version content-type".split()
 )
-_FIELDS_OF_MAIL = 3
+_MIN_MAIL_FIELDS = 3
 #: What no text has: control characters besides white space, steps back, and the escapes of terminals.
 _CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
@@ -56,22 +56,26 @@ def is_hidden(name: str) -> bool:
     >>> [is_hidden(name) for name in (".git", "desktop.ini", "__MACOSX", "notes.md")]
     [True, True, True, False]
     """
-    return name.startswith(".") or name.lower() in _OF_SYSTEMS
+    return name.startswith(".") or name.lower() in _SYSTEM_FILE_NAMES
 
 
-def may_be_read(relative: str) -> bool:
+def can_be_read(relative: str) -> bool:
     """Whether a file of this path has to be looked at, because its name says nothing of its format.
 
-    >>> [may_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")]
+    >>> [can_be_read(name) for name in ("LICENSE", "MPL-1.1", "cur/12.M1.host", "README.Debian", "get.py.README")]
     [True, True, True, True, True]
-    >>> [may_be_read(name) for name in ("style.css", "notes~", "12.M1.host")]
+    >>> [can_be_read(name) for name in ("style.css", "notes~", "12.M1.host")]
     [False, False, False]
     """
     path = PurePosixPath(relative)
-    if _KEPT_COPY.fullmatch(path.name):
+    if _BACKUP_PATTERN.fullmatch(path.name):
         return False
     has_word_suffix = _WORD.fullmatch(path.suffix) is not None
-    return not has_word_suffix or _CONVENTIONAL.fullmatch(path.name) is not None or path.parent.name in _MAILDIR
+    return (
+        not has_word_suffix
+        or _CONVENTIONAL_NAME_PATTERN.fullmatch(path.name) is not None
+        or path.parent.name in _MAILDIR_FOLDERS
+    )
 
 
 def content_format(start: bytes) -> str | None:
@@ -82,20 +86,20 @@ def content_format(start: bytes) -> str | None:
     >>> content_format(b'.\\" A comment.\n.TH LS 1\n')
     'man'
     """
-    if marked_encoding(start) is not None:
+    if detect_marked_encoding(start) is not None:
         return "text"
-    for beginning, format in _BEGINNINGS:
+    for beginning, format in _START_PATTERNS:
         if beginning.match(start):
             return format
     if not start.strip() or _CONTROL.search(start):
         return None
-    return "mail" if _begins_as_mail(start) else "text"
+    return "mail" if _is_mail(start) else "text"
 
 
-def _begins_as_mail(start: bytes) -> bool:
+def _is_mail(start: bytes) -> bool:
     mail_fields: set[bytes] = set()
     offset = 0
-    while len(mail_fields) < _FIELDS_OF_MAIL and (header := _HEADER.match(start, offset)):
+    while len(mail_fields) < _MIN_MAIL_FIELDS and (header := _HEADER.match(start, offset)):
         mail_fields |= {header[1].lower()} & _FIELDS
         offset = header.end()
-    return len(mail_fields) >= _FIELDS_OF_MAIL
+    return len(mail_fields) >= _MIN_MAIL_FIELDS

@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from .decoding import clean, marked_encoding, whole_text
+from .decoding import clean, decode_text, detect_marked_encoding
 
 #: Components in one another that are read.
 DEEPEST = 20
 
-_FOLD = re.compile(rb"\r?\n[ \t]")
-_LINE = re.compile(r'(?:([\w-]+)\.)?([A-Za-z][\w-]*)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.S)
+_FOLD_PATTERN = re.compile(rb"\r?\n[ \t]")
+_LINE_PATTERN = re.compile(r'(?:([\w-]+)\.)?([A-Za-z][\w-]*)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.S)
 _PARAMETER = re.compile(r';((?:[^":;]|"[^"]*")*)')
-_ESCAPE = re.compile(r"\\(.)", re.S)
+_ESCAPE_PATTERN = re.compile(r"\\(.)", re.S)
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class Component:
 
 def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
     """Those that stand in no other; raises ReaderError for bytes that are no text."""
-    if marked_encoding(data[:4]) is None and encoding is None:
-        data = _FOLD.sub(b"", data)  # some fold between the bytes of a letter
-        text = whole_text(data, name)
+    if detect_marked_encoding(data[:4]) is None and encoding is None:
+        data = _FOLD_PATTERN.sub(b"", data)  # some fold between the bytes of a letter
+        text = decode_text(data, name)
     else:
-        text = re.sub(r"\n[ \t]", "", whole_text(data, name, encoding))
+        text = re.sub(r"\n[ \t]", "", decode_text(data, name, encoding))
     root = Component("")
     stack = [root]
     for line in _lines(text):
@@ -102,7 +102,7 @@ def unescaped(value: str) -> str:
     >>> unescaped(r"Quay 3\, shed\nRing twice\; wait")
     'Quay 3, shed\nRing twice; wait'
     """
-    return _ESCAPE.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
+    return _ESCAPE_PATTERN.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
 
 
 def parted(value: str, separator: str) -> list[str]:
@@ -126,7 +126,7 @@ def _lines(text: str) -> Iterator[Property]:
     values: list[str] = []
     is_soft_break = False  # whether the line before goes on, as quoted-printable has it
     for line in text.split("\n"):
-        match = None if is_soft_break else _LINE.fullmatch(line)
+        match = None if is_soft_break else _LINE_PATTERN.fullmatch(line)
         if match is not None:
             if pending is not None:
                 yield _decoded(replace(pending, value="".join(values)))
@@ -134,13 +134,13 @@ def _lines(text: str) -> Iterator[Property]:
             values = [match[4]]
         elif pending is not None and (is_soft_break or line.strip()):
             values += [line] if is_soft_break else ["\\n", line]
-        if pending is not None and (is_soft_break := _is_quoted(pending) and line.endswith("=")):
+        if pending is not None and (is_soft_break := _is_quoted_printable(pending) and line.endswith("=")):
             values[-1] = values[-1][:-1]
     if pending is not None:
         yield _decoded(replace(pending, value="".join(values)))
 
 
-def _is_quoted(line: Property) -> bool:
+def _is_quoted_printable(line: Property) -> bool:
     return "QUOTED-PRINTABLE" in line.parameters.get("ENCODING", ())
 
 
@@ -160,7 +160,7 @@ def _parameters(written: str) -> dict[str, tuple[str, ...]]:
 
 
 def _decoded(line: Property) -> Property:
-    if not _is_quoted(line):
+    if not _is_quoted_printable(line):
         return line
     data = quopri.decodestring(line.value.encode())
     try:

@@ -24,21 +24,21 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
 _BLOCK = 1 << 20
 #: What a page or a file of XML may declare: the encodings of the web. Python knows more codecs, some of which are no
 #: encodings.
-WEB_ENCODING = re.compile(
+WEB_ENCODING_PATTERN = re.compile(
     r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
     r"|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-?(?:jp|kr)|shift_?jis|iso-2022-jp|macintosh|tis-620",
     re.I,
 )
 
-_TERMINAL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
-_PAGE_BREAK = re.compile("[\f\u2029]")
-_LINE_BREAK = re.compile("[\v\x85\u2028]")
+_TERMINAL_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
+_PAGE_BREAK_PATTERN = re.compile("[\f\u2029]")
+_LINE_BREAK_PATTERN = re.compile("[\v\x85\u2028]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_UNUSUAL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_UNUSUAL_PATTERN = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
-def marked_encoding(start: bytes) -> str | None:
+def detect_marked_encoding(start: bytes) -> str | None:
     """The encoding that a byte-order mark at the start of a file declares, or None where there is no mark."""
     return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
 
@@ -54,16 +54,16 @@ def is_utf8(data: bytes) -> bool:
 
 def decode(data: bytes, name: str, encoding: str | None = None) -> str:
     """Decode a whole file: by ``encoding`` if given, else by its byte-order mark, else as UTF-8."""
-    used_encoding = encoding or marked_encoding(data) or "utf-8"
+    used_encoding = encoding or detect_marked_encoding(data) or "utf-8"
     try:
         text = data.decode(used_encoding)
     except UnicodeError as error:
-        raise _undecodable(name, used_encoding, error, 0) from None
-    refuse_nul(text, name)
+        raise _make_decode_error(name, used_encoding, error, 0) from None
+    check_nul(text, name)
     return text.removeprefix("\ufeff")
 
 
-def whole_text(data: bytes, name: str, encoding: str | None = None) -> str:
+def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
     """Decode and clean a whole file; one without any text is a ReaderError."""
     text = clean(decode(data, name, encoding))
     if not text or text.isspace():
@@ -71,7 +71,7 @@ def whole_text(data: bytes, name: str, encoding: str | None = None) -> str:
     return text
 
 
-def refuse_nul(text: str, name: str) -> None:
+def check_nul(text: str, name: str) -> None:
     """Raise a ReaderError if ``text`` holds a NUL character, which only binary files do."""
     offset = text.find("\0")
     if offset >= 0:
@@ -81,20 +81,20 @@ def refuse_nul(text: str, name: str) -> None:
         )
 
 
-def decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
+def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
     """Decode a seekable stream line by line, as ``open(newline=...)`` would; a byte-order mark is left out."""
     stream.seek(0)
-    used_encoding = encoding or marked_encoding(stream.read(4)) or "utf-8"
+    used_encoding = encoding or detect_marked_encoding(stream.read(4)) or "utf-8"
     stream.seek(0)
     lines = iter(TextIOWrapper(stream, encoding=used_encoding, newline=newline))
     try:
         yield next(lines, "").removeprefix("\ufeff")
         yield from lines
     except UnicodeError:
-        raise _first_undecodable(stream, name, used_encoding) from None
+        raise _find_decode_error(stream, name, used_encoding) from None
 
 
-def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
+def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
     """Read a stream that failed to decode on the way once more, to find the offset of its first bad byte."""
     stream.seek(0)
     decoder = codecs.getincrementaldecoder(encoding)()
@@ -105,13 +105,13 @@ def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
         try:
             decoder.decode(block, final=not block)
         except UnicodeError as error:
-            return _undecodable(name, encoding, error, before - num_pending)
+            return _make_decode_error(name, encoding, error, before - num_pending)
         if not block:
             return ReaderError(f"{name}: changed while it was read; run the ingest again")
         before += len(block)
 
 
-def _undecodable(name: str, encoding: str, error: UnicodeError, before: int) -> ReaderError:
+def _make_decode_error(name: str, encoding: str, error: UnicodeError, before: int) -> ReaderError:
     label = encoding.upper()
     remedy = (
         "save it as UTF-8, or, if all files that are named are in one encoding, name that: WITH (encoding = 'cp1252'),"
@@ -130,10 +130,10 @@ def clean(text: str) -> str:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _UNUSUAL.search(text):
-        text = _TERMINAL_SEQUENCE.sub("", text)
-        text = _PAGE_BREAK.sub("\n\n", text)
-        text = _LINE_BREAK.sub("\n", text)
+    if _UNUSUAL_PATTERN.search(text):
+        text = _TERMINAL_SEQUENCE_PATTERN.sub("", text)
+        text = _PAGE_BREAK_PATTERN.sub("\n\n", text)
+        text = _LINE_BREAK_PATTERN.sub("\n", text)
         text = _CONTROL.sub("", text)
-        text = _SURROGATE.sub("\ufffd", text)
+        text = _SURROGATE_PATTERN.sub("\ufffd", text)
     return text

@@ -15,11 +15,11 @@ from typing import BinaryIO
 from ...errors import ReaderError
 from ...extras import required
 from .markdown_blocks import document
-from .packages import Package, main_part
-from .raw_document import Origin, RawDocument, ReadOptions, title_of_properties
+from .packages import Package, open_main_part
+from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 
 #: What else a main part may be than that of a document (ECMA-376 part 1, 11.3.10; MS-OFFMACRO2, 2.2).
-_MAIN_PARTS = (
+_MAIN_PART_TYPES = (
     "application/vnd.ms-word.document.macroEnabled.main+xml",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
     "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
@@ -39,11 +39,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     package_file = Package(stream, origin.name, "DOCX")
     stream.seek(0)
     with package_file.guarded():
-        package = main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PARTS).document
+        package = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
         body = Body(package)
         blocks = body.blocks()
         title = package.core_properties.title
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    title = title_of_properties(title) or body.title
+    title = clean_property_title(title) or body.title
     yield RawDocument(origin.key, title, document(blocks) + "\n", {}, "markdown")

@@ -15,25 +15,25 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
 from .list_nesting import Gathered
-from .markdown_blocks import Inline, MarkdownBlock, heading, one_line, paragraph, pipe_table, quote
+from .markdown_blocks import Inline, MarkdownBlock, heading, make_table, paragraph, quote, render_one_line
 
-_HEADING_STYLE = re.compile(r"heading ([1-9])$")
-_LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
-_CONTENTS_STYLE = re.compile(r"toc (?:\d|heading)$|table of figures$")
-_CODE_STYLE = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
-_QUOTE_STYLE = re.compile(r"(?:intense )?quote$|quotations$")
-_EMPHASIS_STYLE = re.compile(r"(?:intense |subtle )?emphasis$|strong$")
-_OFF = ("0", "false", "off", "none")
+_HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")
+_LIST_STYLE_PATTERN = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
+_CONTENTS_STYLE_PATTERN = re.compile(r"toc (?:\d|heading)$|table of figures$")
+_CODE_STYLE_PATTERN = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
+_QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")
+_EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")
+_OFF_VALUES = ("0", "false", "off", "none")
 
-_P, _R, _TBL, _TR, _TC, _VAL = (qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val"))
-_T, _TAB, _BR, _CR, _HYPHEN, _NOTE = (
+_P, _R, _TABLE_TAG, _TR, _TC, _VALUE_ATTRIBUTE = (qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val"))
+_T, _TAB_TAG, _BR, _CR, _HYPHEN_TAG, _NOTE = (
     qn(f"w:{name}") for name in ("t", "tab", "br", "cr", "noBreakHyphen", "footnoteReference")
 )
-_BOX = qn("w:txbxContent")
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_BOX_TAG = qn("w:txbxContent")
+_FALLBACK_TAG = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_MATH_NAMESPACE = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 #: Elements that only wrap what is read: content controls, insertions, links, fields, smart tags (17.5, 17.13, 17.16).
-_WRAPPERS = frozenset(
+_WRAPPER_TAGS = frozenset(
     qn(f"w:{name}")
     for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml")
 )
@@ -52,14 +52,14 @@ class Body:
         self._number_formats = _number_formats(parts["numbering"].target_part.element) if "numbering" in parts else {}
         self._counters: dict[tuple[str, int], int] = {}
         # Below a title, headings of level one are its sections.
-        self._below = int(any(self._style_name(element) == "title" for element in self._body.iter(_P)))
+        self._below = int(any(self._get_style_name(element) == "title" for element in self._body.iter(_P)))
 
     def blocks(self) -> list[MarkdownBlock]:
         """All blocks of the document, footnotes last."""
         blocks = self._gather(self._body)
         number = 0
         while number < len(self._cited):  # a footnote may cite another
-            text = one_line(self._gather(self._cited[number]))
+            text = render_one_line(self._gather(self._cited[number]))
             number += 1
             blocks.append(paragraph(f"[{number}] {text}"))
         return blocks
@@ -67,24 +67,24 @@ class Body:
     def _gather(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of the body, a table cell, a text box or a footnote."""
         builder = Gathered()
-        for element in _unwrapped(container):
-            if element.tag == _TBL:
+        for element in _iter_unwrapped(container):
+            if element.tag == _TABLE_TAG:
                 builder.add(*self._table(element))
             elif element.tag == _P:
                 self._paragraph(element, plain, builder)
-                for box in element.iter(_BOX):
-                    if not any(ancestor.tag in (_BOX, _FALLBACK) for ancestor in box.iterancestors()):
+                for box in element.iter(_BOX_TAG):
+                    if not any(ancestor.tag in (_BOX_TAG, _FALLBACK_TAG) for ancestor in box.iterancestors()):
                         builder.add(*self._gather(box))
         return builder.finished()
 
     def _paragraph(self, element: Any, plain: bool, gathered: Gathered) -> None:
-        style = self._style_name(element)
-        if _CONTENTS_STYLE.match(style):
+        style = self._get_style_name(element)
+        if _CONTENTS_STYLE_PATTERN.match(style):
             return
-        if _CODE_STYLE.match(style):
+        if _CODE_STYLE_PATTERN.match(style):
             gathered.add_code(_verbatim(element))
             return
-        level = self._heading_level(element, style)
+        level = self._get_heading_level(element, style)
         texts = self._inline(element, plain or level is not None).take()
         if not texts:
             return
@@ -95,57 +95,57 @@ class Body:
             gathered.add(heading(min(6, level + self._below), title))
             return
         paragraphs = [paragraph(text) for text in texts]
-        list_level = self._list_place(element, style)
+        list_level = self._get_list_level(element, style)
         if list_level is not None:
             gathered.add_item(*list_level, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))])
-        elif _QUOTE_STYLE.match(style):
+        elif _QUOTE_STYLE_PATTERN.match(style):
             gathered.add(quote(paragraphs))
         else:
             gathered.add(*paragraphs)
 
-    def _property(self, element: Any, path: str) -> Any:
+    def _find_property(self, element: Any, path: str) -> Any:
         """A property of a paragraph: its own, else that of its style or of those the style is based on (17.7.2)."""
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
-        identifier = style.get(_VAL) if style is not None else None
+        identifier = style.get(_VALUE_ATTRIBUTE) if style is not None else None
         for _ in range(len(self._styles)):
             if value is not None or identifier not in self._styles:
                 break
             value = self._styles[identifier].find(path, nsmap)
             base = self._styles[identifier].find("w:basedOn", nsmap)
-            identifier = base.get(_VAL) if base is not None else None
+            identifier = base.get(_VALUE_ATTRIBUTE) if base is not None else None
         return value
 
-    def _style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
+    def _get_style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
         style = element.find(path, nsmap)
-        if style is None or style.get(_VAL) not in self._styles:
+        if style is None or style.get(_VALUE_ATTRIBUTE) not in self._styles:
             return ""
-        name = self._styles[style.get(_VAL)].find("w:name", nsmap)
-        return (name.get(_VAL) or "").lower() if name is not None else ""
+        name = self._styles[style.get(_VALUE_ATTRIBUTE)].find("w:name", nsmap)
+        return (name.get(_VALUE_ATTRIBUTE) or "").lower() if name is not None else ""
 
-    def _heading_level(self, element: Any, style: str) -> int | None:
+    def _get_heading_level(self, element: Any, style: str) -> int | None:
         """0 for the title, 1 to 9 for headings, None for other paragraphs."""
         if style == "title":
             return 0
-        style_match = _HEADING_STYLE.match(style)
+        style_match = _HEADING_STYLE_PATTERN.match(style)
         if style_match is not None:
             return int(style_match[1])
-        outline = self._property(element, "w:pPr/w:outlineLvl")
-        level = outline.get(_VAL) if outline is not None else "9"
+        outline = self._find_property(element, "w:pPr/w:outlineLvl")
+        level = outline.get(_VALUE_ATTRIBUTE) if outline is not None else "9"
         return int(level) + 1 if level in "012345678" else None
 
-    def _list_place(self, element: Any, style: str) -> tuple[int, str] | None:
+    def _get_list_level(self, element: Any, style: str) -> tuple[int, str] | None:
         """Depth (from 0) and marker of a list item, None for other paragraphs (17.9)."""
-        style_match = _LIST_STYLE.match(style)
-        number = self._property(element, "w:pPr/w:numPr/w:numId")
-        depth = self._property(element, "w:pPr/w:numPr/w:ilvl")
-        if number is None or number.get(_VAL) == "0":
+        style_match = _LIST_STYLE_PATTERN.match(style)
+        number = self._find_property(element, "w:pPr/w:numPr/w:numId")
+        depth = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
+        if number is None or number.get(_VALUE_ATTRIBUTE) == "0":
             if style_match is None:
                 return None
             identifier = style
         else:
-            identifier = number.get(_VAL)
-        level = min(8, int(depth.get(_VAL))) if depth is not None else 0
+            identifier = number.get(_VALUE_ATTRIBUTE)
+        level = min(8, int(depth.get(_VALUE_ATTRIBUTE))) if depth is not None else 0
         format = self._number_formats.get((identifier, level))
         if format is None:
             format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
@@ -161,32 +161,32 @@ class Body:
         inline = Inline(plain)
         emphasis_start: tuple[int, int] | None = None
         emphasised = False
-        for run in _unwrapped(element):
-            if run.tag.startswith(_MATH):
-                inline.text("".join(text.text or "" for text in run.iter(f"{_MATH}t")))
+        for run in _iter_unwrapped(element):
+            if run.tag.startswith(_MATH_NAMESPACE):
+                inline.text("".join(text.text or "" for text in run.iter(f"{_MATH_NAMESPACE}t")))
                 continue
             if run.tag != _R or _on(run, "vanish"):
                 continue
-            style = self._style_name(run, "w:rPr/w:rStyle")
+            style = self._get_style_name(run, "w:rPr/w:rStyle")
             was_emphasised, emphasised = (
                 emphasised,
-                _on(run, "b") or _on(run, "i") or bool(_EMPHASIS_STYLE.match(style)),
+                _on(run, "b") or _on(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style)),
             )
             if emphasised and not was_emphasised:
                 emphasis_start = inline.start_emphasis()
             elif was_emphasised and not emphasised:
                 inline.end_emphasis(emphasis_start)
-            if _CODE_STYLE.match(style):
+            if _CODE_STYLE_PATTERN.match(style):
                 inline.code(_verbatim(run))
                 continue
             for part in run:
                 if part.tag == _T:
                     inline.text(part.text or "")
-                elif part.tag == _TAB:
+                elif part.tag == _TAB_TAG:
                     inline.text(" ")
                 elif part.tag in (_BR, _CR):
-                    inline.line_break()
-                elif part.tag == _HYPHEN:
+                    inline.break_line()
+                elif part.tag == _HYPHEN_TAG:
                     inline.text("-")
                 elif part.tag == _NOTE and part.get(qn("w:id")) in self._footnotes:
                     self._cited.append(self._footnotes[part.get(qn("w:id"))])
@@ -196,7 +196,11 @@ class Body:
         return inline
 
     def _table(self, table: Any) -> list[MarkdownBlock]:
-        rows = [[cell for cell in _unwrapped(row) if cell.tag == _TC] for row in _unwrapped(table) if row.tag == _TR]
+        rows = [
+            [cell for cell in _iter_unwrapped(row) if cell.tag == _TC]
+            for row in _iter_unwrapped(table)
+            if row.tag == _TR
+        ]
         if sum(map(len, rows)) == 1:  # a box around text
             return self._gather(next(cell for row in rows for cell in row))
         texts: list[list[str]] = []
@@ -205,23 +209,23 @@ class Body:
             for cell in row:
                 cell_above = texts[-1][len(line)] if texts and len(line) < len(texts[-1]) else ""
                 merge_mark = cell.find("w:tcPr/w:vMerge", nsmap)
-                is_continued = merge_mark is not None and merge_mark.get(_VAL, "continue") == "continue"
+                is_continued = merge_mark is not None and merge_mark.get(_VALUE_ATTRIBUTE, "continue") == "continue"
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
-                columns = min(63, int(span.get(_VAL) or 1)) if span is not None else 1
+                columns = min(63, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
                 line += [
-                    cell_above if is_continued else one_line(self._gather(cell, plain=not texts)),
+                    cell_above if is_continued else render_one_line(self._gather(cell, plain=not texts)),
                     *[""] * (columns - 1),
                 ]
             if any(line):
                 texts.append(line)
-        return [pipe_table(texts[0], texts[1:])] if texts else []
+        return [make_table(texts[0], texts[1:])] if texts else []
 
 
-def _unwrapped(container: Any) -> Iterator[Any]:
+def _iter_unwrapped(container: Any) -> Iterator[Any]:
     """The children of an element, those of elements that only wrap in their place."""
     for child in container:
-        if child.tag in _WRAPPERS:
-            yield from _unwrapped(child)
+        if child.tag in _WRAPPER_TAGS:
+            yield from _iter_unwrapped(child)
         elif isinstance(child.tag, str):
             yield child
 
@@ -229,11 +233,11 @@ def _unwrapped(container: Any) -> Iterator[Any]:
 def _on(run: Any, name: str) -> bool:
     """Whether a run has a property that is either on or off (17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
-    return switch is not None and switch.get(_VAL, "1") not in _OFF
+    return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
 
 def _verbatim(element: Any) -> str:
-    replacements = {_TAB: "\t", _BR: "\n", _CR: "\n", _HYPHEN: "-"}
+    replacements = {_TAB_TAG: "\t", _BR: "\n", _CR: "\n", _HYPHEN_TAG: "-"}
     return "".join((part.text or "") if part.tag == _T else replacements.get(part.tag, "") for part in element.iter())
 
 
@@ -253,7 +257,7 @@ def _number_formats(numbering: Any) -> dict[tuple[str, int], str]:
     formats: dict[tuple[str, int], str] = {}
     for number in numbering.iter(qn("w:num")):
         link = number.find("w:abstractNumId", nsmap)
-        for level, format in abstract_formats.get(link.get(_VAL) if link is not None else None, {}).items():
+        for level, format in abstract_formats.get(link.get(_VALUE_ATTRIBUTE) if link is not None else None, {}).items():
             if format is not None:
-                formats[number.get(qn("w:numId")), int(level)] = format.get(_VAL) or "decimal"
+                formats[number.get(qn("w:numId")), int(level)] = format.get(_VALUE_ATTRIBUTE) or "decimal"
     return formats

@@ -27,16 +27,16 @@ from .markdown_blocks import MarkdownBlock, document, heading
 from .packages import Package
 from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
 
-_CONTAINER = "META-INF/container.xml"
-_LOCKS = "META-INF/encryption.xml"
+_CONTAINER_PATH = "META-INF/container.xml"
+_ENCRYPTION_PATH = "META-INF/encryption.xml"
 _DC = "{http://purl.org/dc/elements/1.1/}"
-_OPF = "{http://www.idpf.org/2007/opf}"
-_NCX = "{http://www.daisy.org/z3986/2005/ncx/}"
-_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
+_OPF_NAMESPACE = "{http://www.idpf.org/2007/opf}"
+_NCX_NAMESPACE = "{http://www.daisy.org/z3986/2005/ncx/}"
+_PAGE_MEDIA_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _META = {"creator": "author", "date": "date", "language": "language", "publisher": "publisher", "identifier": "id"}
-_HEADING = re.compile(r"(#+) (.*)")
+_HEADING_PATTERN = re.compile(r"(#+) (.*)")
 #: Pages that are named where a book lacks some.
-_LACKING_TOLD = 3
+_MAX_MISSING_SHOWN = 3
 #: Levels of the navigation that are followed.
 _DEEPEST = 6
 
@@ -45,10 +45,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the book as one document, and what it lacks."""
     package = Package(stream, origin.name, "EPUB")
     with package.guarded():
-        book = _Book(package, origin.name, options)
+        book = _EpubBook(package, origin.name, options)
         blocks = book.blocks()
         title, meta = book.title, book.meta
-    missing_text = ", ".join(map(repr, book.lacking[:_LACKING_TOLD]))
+    missing_text = ", ".join(map(repr, book.lacking[:_MAX_MISSING_SHOWN]))
     if not blocks and missing_text:
         raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {missing_text}")
     if not blocks:
@@ -59,7 +59,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         yield PassedOver(origin.name, "pages of books", "" if number else f"{detail}; the others are read")
 
 
-class _Book:
+class _EpubBook:
     """A book: ``title`` and ``meta`` are those of its package, ``lacking`` the pages that cannot be read."""
 
     def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
@@ -67,7 +67,11 @@ class _Book:
         self._options = replace(options, navigation="keep")
         self.lacking: list[str] = []
         root = next(
-            (element.get("full-path") for element in package.tree(_CONTAINER).iter() if _local(element) == "rootfile"),
+            (
+                element.get("full-path")
+                for element in package.tree(_CONTAINER_PATH).iter()
+                if _local(element) == "rootfile"
+            ),
             None,
         )
         if root is None:
@@ -75,22 +79,25 @@ class _Book:
         opf = package.tree(root)
         folder = posixpath.dirname(root)
         manifest = {
-            item.get("id", ""): (_place(folder, item.get("href", "")), item) for item in opf.iter(f"{_OPF}item")
+            item.get("id", ""): (_place(folder, item.get("href", "")), item)
+            for item in opf.iter(f"{_OPF_NAMESPACE}item")
         }
         self._contents = next(
             (place for place, item in manifest.values() if "nav" in item.get("properties", "").split()), None
         )
-        spine = opf.find(f"{_OPF}spine")
-        identifiers = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF}itemref")]
+        spine = opf.find(f"{_OPF_NAMESPACE}spine")
+        identifiers = (
+            [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
+        )
         # Each page is read once: several items of a package may lead to the same part.
         self._pages = list(
             dict.fromkeys(
                 place
                 for place, item in (manifest[name] for name in identifiers if name in manifest)
-                if item.get("media-type") in _PAGES and place != self._contents
+                if item.get("media-type") in _PAGE_MEDIA_TYPES and place != self._contents
             )
         )
-        self._refuse_locked()
+        self._check_not_locked()
         ncx = manifest.get(spine.get("toc", "")) if spine is not None else None
         self._navigation = self._read_navigation(ncx[0] if ncx is not None else None)
         self.title = _text(opf.find(f".//{_DC}title")) or None
@@ -112,14 +119,14 @@ class _Book:
             except Exception:  # one that is not there, that is damaged, or that is no page
                 self.lacking.append(part)
                 continue
-            blocks += _leveled(page_blocks, self._navigation.get(part))
+            blocks += _shift_headings(page_blocks, self._navigation.get(part))
         return blocks
 
-    def _refuse_locked(self) -> None:
+    def _check_not_locked(self) -> None:
         """Fonts may be obfuscated; pages may not."""
-        if _LOCKS not in self._package:
+        if _ENCRYPTION_PATH not in self._package:
             return
-        locked_parts = {unquote(element.get("URI", "")) for element in self._package.tree(_LOCKS).iter()}
+        locked_parts = {unquote(element.get("URI", "")) for element in self._package.tree(_ENCRYPTION_PATH).iter()}
         if locked_parts & set(self._pages):
             raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
 
@@ -134,25 +141,25 @@ class _Book:
                 for level, reference, label in _listed(contents_list, 1):
                     entries.setdefault(_place(folder, reference), (level, label))
         elif ncx is not None and ncx in self._package:
-            points = self._package.tree(ncx).find(f"{_NCX}navMap")
+            points = self._package.tree(ncx).find(f"{_NCX_NAMESPACE}navMap")
             folder = posixpath.dirname(ncx)
             for level, reference, label in _points(points, 1):
                 entries.setdefault(_place(folder, reference), (level, label))
         return entries
 
 
-def _leveled(blocks: list[MarkdownBlock], named: tuple[int, str] | None) -> list[MarkdownBlock]:
+def _shift_headings(blocks: list[MarkdownBlock], named: tuple[int, str] | None) -> list[MarkdownBlock]:
     """The blocks of a page, with its headings at the level that the navigation names it at."""
     if named is None:
         return blocks
     level, label = named
-    marks = [match for block in blocks if block.kind == "heading" and (match := _HEADING.match(block.text))]
+    marks = [match for block in blocks if block.kind == "heading" and (match := _HEADING_PATTERN.match(block.text))]
     if not marks:
         return [heading(min(6, level), label), *blocks] if label else blocks
     shift = level - min(len(mark[1]) for mark in marks)
     return [
         heading(max(1, min(6, len(mark[1]) + shift)), mark[2])
-        if block.kind == "heading" and (mark := _HEADING.match(block.text))
+        if block.kind == "heading" and (mark := _HEADING_PATTERN.match(block.text))
         else block
         for block in blocks
     ]
@@ -172,9 +179,9 @@ def _listed(entries: LexborNode | None, level: int) -> Iterator[tuple[int, str, 
 
 
 def _points(above: Element | None, level: int) -> Iterator[tuple[int, str, str]]:
-    for point in above.findall(f"{_NCX}navPoint") if above is not None else ():
-        content = point.find(f"{_NCX}content")
-        label = _text(point.find(f"{_NCX}navLabel"))
+    for point in above.findall(f"{_NCX_NAMESPACE}navPoint") if above is not None else ():
+        content = point.find(f"{_NCX_NAMESPACE}content")
+        label = _text(point.find(f"{_NCX_NAMESPACE}navLabel"))
         if content is not None:
             yield level, content.get("src", ""), label
         if level < _DEEPEST:

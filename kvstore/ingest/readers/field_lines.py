@@ -14,10 +14,10 @@ MONTHS = "January February March April May June July August September October No
 _SHORT = 10
 
 
-def entry_text(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -> str:
+def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -> str:
     r"""What an entry says.
 
-    >>> entry_text([("Where", "Quay 3"), ("When", "at noon"), ("With", "")], ["Ring twice."])
+    >>> format_entry([("Where", "Quay 3"), ("When", "at noon"), ("With", "")], ["Ring twice."])
     'Where: Quay 3\nWhen: at noon\n\nRing twice.\n'
     """
     lines = dict.fromkeys((f"{name}: {value}", len(value.split()) <= _SHORT) for name, value in fields if value)

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from selectolax.lexbor import LexborHTMLParser
 
 from ...errors import ReaderError
-from .decoding import WEB_ENCODING, decode, is_utf8, marked_encoding
+from .decoding import WEB_ENCODING_PATTERN, decode, detect_marked_encoding, is_utf8
 from .html_blocks import convert
 from .html_navigation import Keep
 from .html_parts import strip_numbering
@@ -26,27 +26,27 @@ from .html_survey import Survey
 from .markdown_blocks import MarkdownBlock, document
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
-_DECLARED = re.compile(
+_ENCODING_DECLARATION_PATTERN = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
     rb"""|<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""",
     re.I,
 )
-_WESTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
+_WESTERN_ENCODING_PATTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
 #: XHTML may close any element in the start tag; HTML parsers would take the rest of the page for the content of those
 #: that are not empty by themselves.
-_SELF_CLOSED = re.compile(
+_SELF_CLOSED_PATTERN = re.compile(
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)/>", re.I
 )
 #: In XHTML this is text, in HTML a comment.
-_CHARACTER_DATA = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+_CHARACTER_DATA_PATTERN = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.S)
+_TAG_PATTERN = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 #: Elements that are empty or that the parser closes by itself, so that they do not pile up.
-_UNNESTED = frozenset(
+_UNNESTED_TAGS = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
     "html head body a".split()
 )
 #: Elements that are often left open and cost the parser less.
-_FORMATTING = frozenset("b big em font i nobr s small strike strong tt u".split())
+_FORMATTING_TAGS = frozenset("b big em font i nobr s small strike strong tt u".split())
 #: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
 _DEEPEST = 5_000
 
@@ -66,12 +66,12 @@ def page(data: bytes, name: str, options: ReadOptions) -> tuple[LexborHTMLParser
         raise ReaderError(f"{name}: is empty; there is nothing to store")
     if "xmlns" in markup[:2000]:
         markup = _closed(markup)
-    _refuse_depth(markup, name)
+    _check_depth(markup, name)
     tree = LexborHTMLParser(markup)
     return tree, *_content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
 
 
-def markup_blocks(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+def convert_markup(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
     """The blocks of markup that a document of another format holds; nothing is left out as navigation."""
     return page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
 
@@ -93,25 +93,27 @@ def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[MarkdownBlock], l
 
 def _decode(data: bytes, name: str, encoding: str | None) -> str:
     """Decode by the encoding declared; a page that declares another but is valid UTF-8 is read as UTF-8."""
-    if encoding is None and marked_encoding(data) is None:
-        declaration = _DECLARED.search(data[:4096])
+    if encoding is None and detect_marked_encoding(data) is None:
+        declaration = _ENCODING_DECLARATION_PATTERN.search(data[:4096])
         label = (declaration[1] or declaration[2]).decode("ascii", "replace") if declaration else ""
-        if WEB_ENCODING.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):  # ISO-2022-JP is ASCII and ESC
+        if WEB_ENCODING_PATTERN.fullmatch(label) and (
+            b"\x1b" in data or not is_utf8(data)
+        ):  # ISO-2022-JP is ASCII and ESC
             # As browsers do: what calls itself ASCII or Latin-1 is Windows-1252, whose quotes Latin-1 lacks.
-            encoding = "cp1252" if _WESTERN.fullmatch(label) else label
+            encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
     return decode(data, name, encoding)
 
 
 def _closed(markup: str) -> str:
     """XHTML as HTML: elements that are closed in the start tag are closed by end tags, character data are escaped."""
     if "<![CDATA[" in markup:
-        markup = _CHARACTER_DATA.sub(lambda data: escape(data[1], quote=False), markup)
+        markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
     copied_end = search_start = 0
     slash = markup.find("/>")
     while slash >= 0:
         start, end = markup.rfind("<", search_start, slash), slash + 2
-        tag = _SELF_CLOSED.match(markup, start, end) if start >= 0 else None
+        tag = _SELF_CLOSED_PATTERN.match(markup, start, end) if start >= 0 else None
         if tag is not None:
             pieces.append(f"{markup[copied_end:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
             copied_end = end
@@ -120,15 +122,15 @@ def _closed(markup: str) -> str:
     return "".join((*pieces, markup[copied_end:]))
 
 
-def _refuse_depth(markup: str, name: str) -> None:
+def _check_depth(markup: str, name: str) -> None:
     if markup.count("<") <= _DEEPEST:
         return
     depth = 0.0
-    for tag in _TAG.finditer(markup):
+    for tag in _TAG_PATTERN.finditer(markup):
         element = tag[2].lower()
-        if element in _UNNESTED:
+        if element in _UNNESTED_TAGS:
             continue
-        levels = 0.25 if element in _FORMATTING else 1
+        levels = 0.25 if element in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag[1] else depth + levels
         if depth > _DEEPEST:
             raise ReaderError(

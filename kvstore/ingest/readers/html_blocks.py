@@ -12,39 +12,39 @@ from collections.abc import Callable, Sequence
 
 from selectolax.lexbor import LexborNode
 
-from .html_navigation import CONTROLS, LINE_NUMBERS, Keep, Navigation, is_sectioning
+from .html_navigation import CONTROLS, LINE_NUMBERS_PATTERN, Keep, Navigation, is_sectioning
 from .html_parts import Flow, HtmlTable, List, strip_numbering
-from .html_survey import NEVER_TEXT, Survey
-from .markdown_blocks import Inline, MarkdownBlock, code_block, heading, item_list, one_line, paragraph, quote
+from .html_survey import TEXTLESS_TAGS, Survey
+from .markdown_blocks import Inline, MarkdownBlock, code_block, heading, make_list, paragraph, quote, render_one_line
 from .raw_document import LeftOut
 
 _DEEPEST = 24
-_WIDEST_SPAN = 50
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_MAX_SPAN = 50
+_HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 _EMPHASIS = frozenset("em i b strong dfn".split())
 _CODE = frozenset("code kbd samp tt".split())
-_PREFORMATTED = frozenset("pre listing xmp plaintext".split())
-_BLOCKS = frozenset(
+_PREFORMATTED_TAGS = frozenset("pre listing xmp plaintext".split())
+_BLOCK_TAGS = frozenset(
     "address article aside blockquote caption center details dd dir div dl dt fieldset figcaption figure footer form "
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p section summary table tbody td tfoot th thead tr "
     "ul".split()
 )
 _ADMONITIONS = frozenset("note tip warning caution important admonition hint danger attention seealso".split())
 _BOXES = frozenset("div section aside details".split())
-_ADMONITION_TITLES = frozenset("title admonition-title".split())
+_ADMONITION_TITLE_CLASSES = frozenset("title admonition-title".split())
 _CONTENTS_LABELS = frozenset(("contents", "table of contents", "on this page"))
-_ANCHORS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
+_ANCHOR_MARKS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
 #: Formatting, which may begin and end within a word.
 _WITHIN_WORDS = frozenset(
     "b i em strong sub sup u s strike font small big mark wbr tt code kbd samp var ins del bdo bdi ruby rb rt rp abbr "
     "acronym dfn nobr".split()
 )
 #: Elements that are words of their own, whatever stands beside them.
-_OWN_WORDS = frozenset("a time label button summary cite address data img input".split())
+_WORD_TAGS = frozenset("a time label button summary cite address data img input".split())
 #: Elements that are read as a whole, or may be.
-_LEAVES = _CODE | _PREFORMATTED | {"a", "br", "img", "sup"}
+_LEAVES = _CODE | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
 _LISTS = frozenset("ul ol dl menu dir".split())
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
+_LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
 
 _OnLeave = Callable[[], None]
@@ -88,10 +88,10 @@ class _Page:
             tag = node.tag or ""
             if tag == "-text":
                 self.flow.inline.text(node.text_content or "")
-            elif tag[:1].isalpha() and not self._skip(node, tag):
-                if tag not in _BLOCKS:
+            elif tag[:1].isalpha() and not self._skip_element(node, tag):
+                if tag not in _BLOCK_TAGS:
                     previous = node.prev
-                    if previous is not None and _are_apart(previous, node, self._terms > 0):
+                    if previous is not None and _are_separate_words(previous, node, self._terms > 0):
                         self.flow.inline.apart()
                 if not ((tag in _LEAVES or self._contents) and self._leaf(node, tag)):
                     stack.append((node, self._enter(node, tag)))
@@ -99,7 +99,7 @@ class _Page:
                     continue
             node = node.next
 
-    def _skip(self, node: LexborNode, tag: str) -> bool:
+    def _skip_element(self, node: LexborNode, tag: str) -> bool:
         if tag in CONTROLS and self._navigation.is_control(node, tag):
             return True
         reason = self._navigation.reason(node, tag, inside=self._inside > 0, in_section=self._sections > 0)
@@ -119,9 +119,9 @@ class _Page:
                 return False
             inline.code(text)
         elif tag == "br":
-            inline.line_break()
-        elif tag in _PREFORMATTED:
-            code = _preformatted(node)
+            inline.break_line()
+        elif tag in _PREFORMATTED_TAGS:
+            code = _get_preformatted_text(node)
             self.flow.add(*([code_block(code, _language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
@@ -130,14 +130,16 @@ class _Page:
                 inline.text(alternative)
                 inline.apart()
         elif tag == "a":
-            return _only_text(node) in _ANCHORS
-        elif self._contents and (tag == "p" or tag in _HEADINGS):
+            return _get_only_text(node) in _ANCHOR_MARKS
+        elif self._contents and (tag == "p" or tag in _HEADING_LEVELS):
             return node.text(deep=True).strip().lower() in _CONTENTS_LABELS
         elif tag == "sup":
-            text = _only_text(node)
+            text = _get_only_text(node)
             if text.isdigit() and node.css_first("a") is not None:
                 inline.text(f"[{text}]")
-            elif _EXPONENT.fullmatch(text) and (inline.last_character().isalnum() or inline.last_character() == ")"):
+            elif _EXPONENT.fullmatch(text) and (
+                inline.get_last_character().isalnum() or inline.get_last_character() == ")"
+            ):
                 inline.text(f"^{text}")
             else:
                 return False
@@ -163,13 +165,13 @@ class _Page:
         if tag == "q":
             inline.text("“")
             return (lambda: inline.text("”"),)
-        if tag not in _BLOCKS:
+        if tag not in _BLOCK_TAGS:
             return ()
-        unmark = self._count_marks(node, tag)
+        unmark = self._enter_marks(node, tag)
         self.flow.flush()
         innermost = self._open[-1]
-        if tag in _HEADINGS or (self._admonitions and self._is_box_title(node, tag)):
-            level = _HEADINGS.get(tag, 6)
+        if tag in _HEADING_LEVELS or (self._admonitions and self._is_box_title(node, tag)):
+            level = _HEADING_LEVELS.get(tag, 6)
             leave = self._gather(lambda blocks: self._heading(level, blocks), Flow(Inline(plain=True)))
         elif tag in _LISTS and len(self._open) <= _DEEPEST:
             leave = self._list(node, tag)
@@ -177,11 +179,11 @@ class _Page:
             leave = self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else [])))
         elif tag == "table" and len(self._open) <= _DEEPEST and self._layouts <= _DEEPEST:
             is_boxed = self._admonitions > 0 and len(node.css("tr")) < 3
-            leave = self._layout() if is_boxed or _is_layout(node) else self._table()
+            leave = self._open_layout() if is_boxed or _is_layout(node) else self._table()
         elif isinstance(innermost, List):
-            leave = self._list_part(innermost, tag)
+            leave = self._open_list_part(innermost, tag)
         elif isinstance(innermost, HtmlTable):
-            leave = self._table_part(innermost, node, tag)
+            leave = self._open_table_part(innermost, node, tag)
         else:
             leave = self.flow.flush
         return (leave,) if unmark is None else (unmark, leave)
@@ -190,12 +192,12 @@ class _Page:
         """Whether an element of an admonition is its title; some are tables, with the title in a cell."""
         if tag == "th":
             return not isinstance(self._open[-1], HtmlTable)
-        return tag in ("p", "div") and not _ADMONITION_TITLES.isdisjoint(_classes(node))
+        return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
-    def _count_marks(self, node: LexborNode, tag: str) -> _OnLeave | None:
+    def _enter_marks(self, node: LexborNode, tag: str) -> _OnLeave | None:
         """Count what an element makes of all in it; what is returned takes it back."""
         sections = int(is_sectioning(tag))
-        admonitions = int(tag in _BOXES and not _ADMONITIONS.isdisjoint(_classes(node)))
+        admonitions = int(tag in _BOXES and not _ADMONITIONS.isdisjoint(_get_classes(node)))
         terms = int(tag == "dt")
         contents = int(bool(self._navigation.contents) and node.mem_id in self._navigation.contents)
         if not (sections or admonitions or terms or contents):
@@ -225,7 +227,7 @@ class _Page:
         return leave
 
     def _heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
-        title = strip_numbering(" ".join(one_line(blocks).split()))
+        title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:
             return
         if self._admonitions:
@@ -246,11 +248,11 @@ class _Page:
             self._open.pop()
             html_list.close_terms()
             if html_list.items:
-                self.flow.add(item_list(html_list.items))
+                self.flow.add(make_list(html_list.items))
 
         return leave
 
-    def _list_part(self, this: List, tag: str) -> _OnLeave:
+    def _open_list_part(self, this: List, tag: str) -> _OnLeave:
         if tag == "li":
             return self._gather(this.add)
         if tag == "dd":
@@ -261,7 +263,7 @@ class _Page:
             return self._gather(lambda blocks: this.terms.extend(_terms(blocks)))
         return self.flow.flush
 
-    def _layout(self) -> _OnLeave:
+    def _open_layout(self) -> _OnLeave:
         self._layouts += 1
 
         def leave() -> None:
@@ -280,13 +282,13 @@ class _Page:
 
         return leave
 
-    def _table_part(self, this: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
+    def _open_table_part(self, this: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
         if tag == "tr":
             this.start_row()
             return this.end_row
         if tag in ("td", "th"):
             columns, rows = _span(node, "colspan"), _span(node, "rowspan")
-            return self._gather(lambda blocks: this.cell(one_line(blocks), tag == "th", columns, rows))
+            return self._gather(lambda blocks: this.cell(render_one_line(blocks), tag == "th", columns, rows))
         if tag == "caption":
             return self._gather(this.caption.extend)
         if tag == "thead":
@@ -295,27 +297,27 @@ class _Page:
         return self.flow.flush
 
 
-def _are_apart(before: LexborNode, node: LexborNode, in_term: bool) -> bool:
+def _are_separate_words(before: LexborNode, node: LexborNode, in_term: bool) -> bool:
     """Whether two neighbours with nothing between them are words of their own: pages part them by style alone."""
     previous_tag, second = before.tag or "", node.tag or ""
     if in_term and second == "span" and previous_tag != "span":  # a term and its classifier
         return previous_tag == "-text" or previous_tag in _WITHIN_WORDS
     if not previous_tag[:1].isalpha() or previous_tag in _WITHIN_WORDS or second in _WITHIN_WORDS:
         return False
-    if previous_tag == "span" and before.last_child is not None and before.last_child.tag in _OWN_WORDS:
+    if previous_tag == "span" and before.last_child is not None and before.last_child.tag in _WORD_TAGS:
         return True
-    if previous_tag in _OWN_WORDS or second in _OWN_WORDS or "-" in previous_tag or "-" in second:
+    if previous_tag in _WORD_TAGS or second in _WORD_TAGS or "-" in previous_tag or "-" in second:
         return True
     # A span may be a part of a word, as highlighters mark them, but not where a new word begins with a capital.
-    return _ends_small(before) and _begins_large(node)
+    return _is_ending_lowercase(before) and _is_beginning_uppercase(node)
 
 
-def _ends_small(node: LexborNode) -> bool:
+def _is_ending_lowercase(node: LexborNode) -> bool:
     text = _edge(node, last=True).rstrip()
     return bool(text) and " " in text and (text[-1].islower() or text[-1].isdigit())
 
 
-def _begins_large(node: LexborNode) -> bool:
+def _is_beginning_uppercase(node: LexborNode) -> bool:
     return _edge(node, last=False)[:1].isupper()
 
 
@@ -341,7 +343,7 @@ def _beginning(node: LexborNode) -> str:
     pieces: list[str] = []
     length = 0
     for part in node.traverse(include_text=True):
-        if part.tag == "-text" and (part.parent is None or part.parent.tag not in NEVER_TEXT):
+        if part.tag == "-text" and (part.parent is None or part.parent.tag not in TEXTLESS_TAGS):
             words = (part.text_content or "").split()
             pieces += words
             length += sum(map(len, words))
@@ -350,11 +352,11 @@ def _beginning(node: LexborNode) -> str:
     return " ".join(pieces)[:80]
 
 
-def _classes(node: LexborNode) -> list[str]:
+def _get_classes(node: LexborNode) -> list[str]:
     return (node.attributes.get("class") or "").lower().split()
 
 
-def _only_text(node: LexborNode) -> str:
+def _get_only_text(node: LexborNode) -> str:
     """The text of an element that holds nothing else, at most inside one more element; else an empty string."""
     for _ in range(2):
         child = node.child
@@ -373,7 +375,7 @@ def _terms(blocks: list[MarkdownBlock]) -> list[str]:
 
 def _span(node: LexborNode, name: str) -> int:
     value = node.attributes.get(name) or "1"
-    return min(max(1, int(value)), _WIDEST_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
+    return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
 
 
 def _is_layout(table: LexborNode) -> bool:
@@ -385,29 +387,31 @@ def _is_layout(table: LexborNode) -> bool:
     return len(table.css("tr")) < 2 and table.css_first("th") is None
 
 
-def _preformatted(node: LexborNode) -> str:
+def _get_preformatted_text(node: LexborNode) -> str:
     pieces: list[str] = []
     for part in node.traverse(include_text=True):
         if part.tag == "-text":
             text = part.text_content or ""
-            if not (text.strip().isdigit() and _numbers_a_line(part)):
+            if not (text.strip().isdigit() and _is_line_number(part)):
                 pieces.append(text)
         elif part.tag == "br":
             pieces.append("\n")
     return "".join(pieces)
 
 
-def _numbers_a_line(number: LexborNode) -> bool:
+def _is_line_number(number: LexborNode) -> bool:
     around = number.parent
     class_name = (around.attributes.get("class") or "") if around is not None and around.tag != "pre" else ""
-    return LINE_NUMBERS.search(class_name.lower()) is not None
+    return LINE_NUMBERS_PATTERN.search(class_name.lower()) is not None
 
 
 def _language(node: LexborNode) -> str:
     """The language that highlighters put in the class of ``<pre>`` or of the ``<code>`` in it."""
     code_element = node.css_first("code")
     for element in (node, code_element):
-        language_match = _LANGUAGE.search((element.attributes.get("class") or "") if element is not None else "")
+        language_match = _LANGUAGE_PATTERN.search(
+            (element.attributes.get("class") or "") if element is not None else ""
+        )
         if language_match is not None:
             return language_match[1].lower()
     return ""

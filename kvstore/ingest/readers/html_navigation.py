@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from selectolax.lexbor import LexborNode
 
-from .html_survey import HEADINGS, NEVER_TEXT, VERBATIM, Shape, Survey, normal
+from .html_survey import HEADINGS, TEXTLESS_TAGS, VERBATIM, Shape, Survey, normal
 
 
 class Keep(IntEnum):
@@ -27,7 +27,7 @@ class Keep(IntEnum):
 
 
 #: Why an element is left out, and the last :class:`Keep` that still does so.
-_REASONS = {
+_MAX_KEEP_BY_REASON = {
     "table of contents": Keep.CONTENT,
     "navigation": Keep.CONTENTS,
     "search": Keep.CONTENTS,
@@ -44,17 +44,17 @@ _REASONS = {
 }
 
 #: Characters of prose that make an element content wherever it stands, and a hidden one, and a landmark.
-_PROSE_BESIDE = 160
-_PROSE_HIDDEN = 160
-_PROSE_LANDMARK = 800
+_MIN_CONTENT_PROSE = 160
+_MIN_HIDDEN_PROSE = 160
+_MIN_LANDMARK_PROSE = 800
 #: Elements that a decision may look into, so that decisions cost no more than the page is long.
 _FEW = 60
 
 #: What may be a control (:meth:`Navigation.is_control`).
-CONTROLS = NEVER_TEXT | {"button", "label"}
-_LANDMARKS = frozenset("nav header footer aside".split())
+CONTROLS = TEXTLESS_TAGS | {"button", "label"}
+_LANDMARK_TAGS = frozenset("nav header footer aside".split())
 _CONTENTS_ROLES = frozenset("doc-toc doc-pagelist directory".split())
-_SECTIONING = frozenset("article main section".split())
+_SECTIONING_TAGS = frozenset("article main section".split())
 #: Elements whose attributes are worth reading.
 _MARKED = frozenset(
     "div section ul ol dl table td p a span form details center header footer nav aside main article menu pre tr label "
@@ -71,32 +71,36 @@ _NAMED = re.compile(
     r"sponsor\w*|copyright|siteinfo)|(?P<footing>printfooter|colophon))"
     r"(?=$|[\s_-])"
 )
-_SHARING = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")
-_UNPRINTED = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|\s)")
-_TEASERS = re.compile(r"(?:^|[\s_-])(?:related|recommend\w*|teasers?|promo\w*|trending|popular|latest|sponsor\w*)")
-_LEADING_ON = re.compile(
+_SHARING_PATTERN = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")
+_UNPRINTED_PATTERN = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|\s)")
+_TEASERS_PATTERN = re.compile(
+    r"(?:^|[\s_-])(?:related|recommend\w*|teasers?|promo\w*|trending|popular|latest|sponsor\w*)"
+)
+_LEADING_ON_PATTERN = re.compile(
     r"(?:related|recommended|popular|trending|latest|recent|most|more (?:from|on|stories|articles|posts|like|news)"
     r"|read (?:more|next|also)|you (?:may|might) |in this section|tags|share|follow|archives|categories)"
 )
-_CONTENTS_LABEL = re.compile(r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents")
+_CONTENTS_LABEL_PATTERN = re.compile(
+    r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents"
+)
 _FINE_PRINT = re.compile(
     r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)"
     r"|last (?:updated|modified|changed|edited)\b(?=\s*(?:on|at|by|:|\d))|was last|cookies|terms of|privacy",
     re.I,
 )
 #: What generators call the numbers of lines of code.
-LINE_NUMBERS = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumbers?|line-numbers?|gutter)")
+LINE_NUMBERS_PATTERN = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumbers?|line-numbers?|gutter)")
 _NUMBERS = re.compile(r"[\d\s]+")
-_HIDING = re.compile(r"display\s*:\s*none", re.I)
-_LABELS = HEADINGS | frozenset("p div b strong".split())
-_INLINE = frozenset("a span small sup b i em strong label".split())
+_HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)
+_LABEL_TAGS = HEADINGS | frozenset("p div b strong".split())
+_INLINE_TAGS = frozenset("a span small sup b i em strong label".split())
 #: What is no list of links as a whole, but a part of one, or a title.
 _PARTS = HEADINGS | frozenset("li tr td th dt dd caption summary".split())
 #: What may hold lists of links beside prose.
-_HOLDING = frozenset("div section aside article main body center form".split())
-_SEPARATORS = re.compile(r"[»›>/→|]")
-_INLINE_BREAKS = frozenset("br hr".split())
-_BLOCKS_BESIDE = HEADINGS | frozenset(
+_CONTAINER_TAGS = frozenset("div section aside article main body center form".split())
+_SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
+_INLINE_BREAK_TAGS = frozenset("br hr".split())
+_NEIGHBOUR_BLOCK_TAGS = HEADINGS | frozenset(
     "div p ul ol dl table pre section header footer nav aside main article figure".split()
 )
 
@@ -110,7 +114,7 @@ class Navigation:
         #: Elements outside the content whose prose makes them content.
         self._prose: set[int] = set()
         #: Such elements that hold links as well, of which lists are no content, and those within.
-        self._mixed: set[int] = set()
+        self._mixed_elements: set[int] = set()
         self._reached = False  # the content, which fine print stands behind
         #: Tables of contents that are kept.
         self.contents: set[int] = set()
@@ -122,7 +126,7 @@ class Navigation:
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
         """Whether an element is never text: a script, what is drawn or played, or what a form is filled in with."""
-        if tag in NEVER_TEXT:
+        if tag in TEXTLESS_TAGS:
             return True
         parent = node.parent
         if tag == "button":  # a tab and the heading of a part that unfolds are text
@@ -147,7 +151,7 @@ class Navigation:
         if (not has_attributes and not shape.links and tag not in HEADINGS) or number in self.survey.path:
             return None
         found = self._reason(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
-        if found is None or self._keep <= _REASONS[found]:
+        if found is None or self._keep <= _MAX_KEEP_BY_REASON[found]:
             return found
         if found == "table of contents":
             self.contents.add(node.mem_id)
@@ -166,12 +170,12 @@ class Navigation:
         name_match: re.Match[str] | None = None
         if attributes:
             role = (attributes.get("role") or "").lower()
-            if _is_hidden(tag, attributes, role) and shape.prose < _PROSE_HIDDEN:
+            if _is_hidden(tag, attributes, role) and shape.prose < _MIN_HIDDEN_PROSE:
                 return "hidden"
         if self.survey.title_path and node.mem_id in self.survey.title_path:
             return None
-        if role or tag in _LANDMARKS:
-            landmark = self._landmark(node, tag, shape, role, inside, in_section)
+        if role or tag in _LANDMARK_TAGS:
+            landmark = self._find_landmark_reason(node, tag, shape, role, inside, in_section)
             if landmark is not None:
                 return landmark
             if role.startswith("doc-") and role not in _CONTENTS_ROLES:
@@ -180,32 +184,32 @@ class Navigation:
             name = _name(tag, attributes)
         if name:
             name_match = _NAMED.search(name)
-            if name_match is None and LINE_NUMBERS.search(name) and _is_numbers(node, shape):
+            if name_match is None and LINE_NUMBERS_PATTERN.search(name) and _is_only_numbers(node, shape):
                 return "line numbers"
         if shape.links:
             reason = self._links(node, tag, shape, role, name, name_match, inside)
             if reason is not None:
                 return reason
-        elif shape.text < 40 and tag in _LABELS and self._labels_contents(node):
+        elif shape.text < 40 and tag in _LABEL_TAGS and self._is_contents_label(node):
             return "table of contents"
         is_breadcrumbs = (
-            name_match is not None and "crumb" in name_match[0] and shape.text < _PROSE_BESIDE and not shape.prose
+            name_match is not None and "crumb" in name_match[0] and shape.text < _MIN_CONTENT_PROSE and not shape.prose
         )
-        if is_breadcrumbs and _SEPARATORS.search(node.text(deep=True)):
+        if is_breadcrumbs and _SEPARATORS_PATTERN.search(node.text(deep=True)):
             return "navigation"
-        if name and shape.text < _PROSE_BESIDE and _UNPRINTED.search(name):
+        if name and shape.text < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(name):
             return "beside the content"
-        return None if inside else self._outside(node, tag, shape, name_match)
+        return None if inside else self._find_outside_reason(node, tag, shape, name_match)
 
-    def _labels_contents(self, node: LexborNode) -> bool:
+    def _is_contents_label(self, node: LexborNode) -> bool:
         """Whether an element says that what stands behind it is a table of contents, and it is one."""
-        next_sibling = _sibling(node, 1)
+        next_sibling = _find_sibling(node, 1)
         shape = self.survey.shape(next_sibling) if next_sibling is not None else None
         if shape is None or not _is_contents(shape):
             return False
-        return _CONTENTS_LABEL.fullmatch(normal(node.text(deep=True))) is not None
+        return _CONTENTS_LABEL_PATTERN.fullmatch(normal(node.text(deep=True))) is not None
 
-    def _landmark(
+    def _find_landmark_reason(
         self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
     ) -> str | None:
         if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and _is_contents(shape)):
@@ -213,19 +217,19 @@ class Navigation:
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
-            if shape.prose > _PROSE_LANDMARK and shape.prose > shape.linked:
+            if shape.prose > _MIN_LANDMARK_PROSE and shape.prose > shape.linked:
                 return None
             return "table of contents" if _is_contents(shape) and shape.known else "navigation"
-        if shape.prose > max(_PROSE_LANDMARK, 0.5 * self.survey.weight):
+        if shape.prose > max(_MIN_LANDMARK_PROSE, 0.5 * self.survey.weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
             return "header of the page"
         if (tag == "footer" and not in_section) or role == "contentinfo":
             return "footer of the page"
         if tag == "aside" or role == "complementary":
-            if not inside and shape.prose < _PROSE_BESIDE:
+            if not inside and shape.prose < _MIN_CONTENT_PROSE:
                 return "beside the content"
-            if shape.mostly_links and shape.site > 1 and 2 * shape.site > shape.links and _leads_on(node):
+            if shape.mostly_links and shape.site > 1 and 2 * shape.site > shape.links and _is_leading_on(node):
                 return "links beside the content"
         return None
 
@@ -249,12 +253,14 @@ class Navigation:
             return "acts on the page"
         if tag in _PARTS:
             return None
-        if _turns_pages(shape, named, inside) and (tag not in _INLINE or _is_line(node, tag, shape, self.survey)):
+        if _is_pagination(shape, named, inside) and (
+            tag not in _INLINE_TAGS or _is_line(node, tag, shape, self.survey)
+        ):
             return "turns pages"
-        if inside and tag in _INLINE:
+        if inside and tag in _INLINE_TAGS:
             return None
         if shape.links > 1 and (_is_contents(shape) or shape.mostly_links):
-            if _labelled_contents(node, shape):
+            if _has_contents_label(node, shape):
                 return "table of contents"
             covers_headings = (
                 2 * shape.known >= self.survey.headings - 1 and tag not in ("p", "table") and not _is_announced(node)
@@ -262,7 +268,7 @@ class Navigation:
             if (
                 _is_contents(shape)
                 and (covers_headings or named is not None)
-                and not _wraps(node, tag, shape, self.survey)
+                and not _is_wrapper(node, tag, shape, self.survey)
             ):
                 return "table of contents"
         if named is not None and shape.unlinked <= shape.linked and not shape.prose:
@@ -272,20 +278,25 @@ class Navigation:
                 return "navigation"
             if tag in ("table", "dl"):
                 return None
-            if (shape.site > 1 and 2 * shape.site >= shape.links) or _SHARING.search(name) or named["footing"]:
+            if (shape.site > 1 and 2 * shape.site >= shape.links) or _SHARING_PATTERN.search(name) or named["footing"]:
                 return "links"
-        if tag not in ("table", "dl") and _TEASERS.search(name) and shape.site > 1 and shape.text <= 220 * shape.site:
+        if (
+            tag not in ("table", "dl")
+            and _TEASERS_PATTERN.search(name)
+            and shape.site > 1
+            and shape.text <= 220 * shape.site
+        ):
             return "links beside the content"
         if shape.early and self.survey.shapes[self.survey.region].early is False and _is_bar(node, shape, tag):
             return "links before the title"
         return None
 
-    def _outside(self, node: LexborNode, tag: str, shape: Shape, named: re.Match[str] | None) -> str | None:
+    def _find_outside_reason(self, node: LexborNode, tag: str, shape: Shape, named: re.Match[str] | None) -> str | None:
         survey = self.survey
-        if node.parent is not None and node.parent.mem_id in self._mixed:
+        if node.parent is not None and node.parent.mem_id in self._mixed_elements:
             if shape.mostly_links and shape.links > 1:
                 return "links beside the content"
-            self._mixed.add(node.mem_id)
+            self._mixed_elements.add(node.mem_id)
             return None
         if shape.mostly_links and (
             survey.stated or named is not None or (shape.links > 1 and tag not in ("table", "dl"))
@@ -293,27 +304,27 @@ class Navigation:
             return "links beside the content"
         if survey.stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
             return "links beside the content"
-        if shape.prose < _PROSE_BESIDE:
+        if shape.prose < _MIN_CONTENT_PROSE:
             if survey.stated or named is not None or (self._reached and _is_fine_print(node, shape)):
                 return "beside the content"
         elif self._reached and _is_fine_print(node, shape) and shape.text < 400:
             return "beside the content"
         elif 2 * shape.prose > shape.text:
-            (self._prose if shape.site < 2 or tag not in _HOLDING else self._mixed).add(node.mem_id)
+            (self._prose if shape.site < 2 or tag not in _CONTAINER_TAGS else self._mixed_elements).add(node.mem_id)
         return None
 
 
-def _leads_on(aside: LexborNode) -> bool:
+def _is_leading_on(aside: LexborNode) -> bool:
     """Whether an aside says, by its name or its heading, that it leads on to other pages."""
-    if _TEASERS.search((aside.attributes.get("class") or "").lower()):
+    if _TEASERS_PATTERN.search((aside.attributes.get("class") or "").lower()):
         return True
     heading = aside.css_first("h1, h2, h3, h4, h5, h6")
-    return heading is not None and _LEADING_ON.match(normal(heading.text(deep=True))) is not None
+    return heading is not None and _LEADING_ON_PATTERN.match(normal(heading.text(deep=True))) is not None
 
 
 def is_sectioning(tag: str) -> bool:
     """Whether headers and footers inside the element belong to the content."""
-    return tag in _SECTIONING
+    return tag in _SECTIONING_TAGS
 
 
 def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> bool:
@@ -322,10 +333,10 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
     if "hidden" in attributes and attributes["hidden"] != "until-found":
         return True
     # What is hidden from those who listen is seen: an icon within a line, but a title too.
-    if attributes.get("aria-hidden") == "true" and tag in _INLINE:
+    if attributes.get("aria-hidden") == "true" and tag in _INLINE_TAGS:
         return True
     style = attributes.get("style")
-    return bool(style) and _HIDING.search(style or "") is not None
+    return bool(style) and _HIDING_PATTERN.search(style or "") is not None
 
 
 def _name(tag: str, attributes: Mapping[str, str | None]) -> str:
@@ -338,7 +349,7 @@ def _name(tag: str, attributes: Mapping[str, str | None]) -> str:
     return f"{classes} {(attributes.get('id') or '').lower()}"
 
 
-def _is_numbers(node: LexborNode, shape: Shape) -> bool:
+def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
     return shape.links <= shape.elements and _NUMBERS.fullmatch(node.text(deep=True)) is not None
 
 
@@ -347,7 +358,7 @@ def _is_contents(shape: Shape) -> bool:
     return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.15 * shape.linked + 12
 
 
-def _labelled_contents(node: LexborNode, shape: Shape) -> bool:
+def _has_contents_label(node: LexborNode, shape: Shape) -> bool:
     """Whether what begins a list of links calls it a table of contents."""
     if shape.prose:
         return False
@@ -362,12 +373,12 @@ def _labelled_contents(node: LexborNode, shape: Shape) -> bool:
         if first_node is None:
             return False
         if first_node.tag == "-text":
-            return _CONTENTS_LABEL.fullmatch(normal(first_node.text_content or "")) is not None
+            return _CONTENTS_LABEL_PATTERN.fullmatch(normal(first_node.text_content or "")) is not None
         first_node = first_node.child
     return False
 
 
-def _wraps(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+def _is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
     """Whether one element within holds all links, and other text stands beside it."""
     if tag not in ("div", "section", "td"):
         return False
@@ -380,7 +391,7 @@ def _wraps(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
     return False
 
 
-def _turns_pages(shape: Shape, named: re.Match[str] | None, inside: bool) -> bool:
+def _is_pagination(shape: Shape, named: re.Match[str] | None, inside: bool) -> bool:
     """Whether links lead to the pages before, behind and above, and beside them stand at most these pages' titles."""
     if not shape.pagers or shape.prose > (300 if named is not None else 0) or shape.text > 600:
         return False
@@ -393,7 +404,7 @@ def _turns_pages(shape: Shape, named: re.Match[str] | None, inside: bool) -> boo
 
 def _is_announced(node: LexborNode) -> bool:
     """Whether the sentence before an element ends with a colon: then what it announces is content."""
-    previous_sibling = _sibling(node, -1)
+    previous_sibling = _find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
@@ -418,7 +429,7 @@ def _is_marked(node: LexborNode, shape: Shape) -> bool:
     """Whether a link of one word stands in brackets, in a heading or a term, or behind a heading."""
     if shape.text > shape.linked or _is_in_title(node):
         return True
-    previous_sibling = _sibling(node, -1)
+    previous_sibling = _find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.tag in HEADINGS
 
 
@@ -437,20 +448,28 @@ def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> b
     if shape.elements > _FEW or shape.text > 60 * shape.links:
         return False
     parent = node.parent
-    while parent is not None and tag in _INLINE:
+    while parent is not None and tag in _INLINE_TAGS:
         if parent.tag in HEADINGS or parent.tag == "dt":
-            next_sibling = _sibling(node, 1)
-            return _sibling(node, -1) is not None and (next_sibling is None or _is_tool(survey.shape(next_sibling)))
+            next_sibling = _find_sibling(node, 1)
+            return _find_sibling(node, -1) is not None and (
+                next_sibling is None or _is_tool(survey.shape(next_sibling))
+            )
         for step in (-1, 1):
-            sibling = _sibling(node, step)
+            sibling = _find_sibling(node, step)
             while sibling is not None and _is_tool(survey.shape(sibling)):
-                sibling = _sibling(sibling, step)
-            if sibling is not None and sibling.tag not in _INLINE_BREAKS and sibling.tag not in _BLOCKS_BESIDE:
+                sibling = _find_sibling(sibling, step)
+            if (
+                sibling is not None
+                and sibling.tag not in _INLINE_BREAK_TAGS
+                and sibling.tag not in _NEIGHBOUR_BLOCK_TAGS
+            ):
                 return False
-        if parent.tag not in _INLINE:
+        if parent.tag not in _INLINE_TAGS:
             break
         node, tag, parent = parent, parent.tag or "", parent.parent
-    return parent is not None and parent.tag not in ("li", "td") and (tag in _INLINE or tag in ("p", "div", "footer"))
+    return (
+        parent is not None and parent.tag not in ("li", "td") and (tag in _INLINE_TAGS or tag in ("p", "div", "footer"))
+    )
 
 
 def _is_tool(shape: Shape | None) -> bool:
@@ -462,7 +481,7 @@ def _is_tool(shape: Shape | None) -> bool:
     )
 
 
-def _sibling(node: LexborNode, step: int) -> LexborNode | None:
+def _find_sibling(node: LexborNode, step: int) -> LexborNode | None:
     """The element or text before (-1) or behind (1), white space and comments passed over."""
     sibling = node.prev if step < 0 else node.next
     while sibling is not None:

@@ -9,19 +9,19 @@ import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from .markdown_blocks import Inline, MarkdownBlock, item_list, paragraph, pipe_table
+from .markdown_blocks import Inline, MarkdownBlock, make_list, make_table, paragraph
 
-_NUMBERING = re.compile(
+_NUMBERING_PATTERN = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
     r"|(?:[A-Z]\.)?(?:\d+\.)+|\d+(?:\.\d+){2,})\s+(?=\S)"
 )
 #: The mark of a footnote or citation that has a line, or a cell, for itself.
-_FOOTNOTE_MARK = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
+_FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 
 
 def strip_numbering(title: str) -> str:
     """A heading without ``Chapter 5.``, ``5.4.5.`` or ``E.1.`` before it."""
-    number = _NUMBERING.match(title)
+    number = _NUMBERING_PATTERN.match(title)
     return title if number is None else title[number.end() :]
 
 
@@ -43,7 +43,7 @@ class Flow:
                 if (
                     self.blocks
                     and self.blocks[-1].kind == "paragraph"
-                    and _FOOTNOTE_MARK.fullmatch(self.blocks[-1].text)
+                    and _FOOTNOTE_MARK_PATTERN.fullmatch(self.blocks[-1].text)
                 ):
                     self.lead = f"{self.blocks.pop().text} {self.lead}"
                 self.blocks.append(paragraph(self.lead + (strip_numbering(text) if self.contents else text)))
@@ -114,13 +114,13 @@ class HtmlTable:
     rows: list[list[str]] = field(default_factory=list)
     row: list[str] = field(default_factory=list)
     in_head: bool = False
-    plain_cells: int = 0  # in the row, those that are no header cells
+    num_plain_cells: int = 0  # in the row, those that are no header cells
     reaching: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: rows it still reaches into, text
 
     def start_row(self) -> None:
         """Begin a row."""
         self.row = []
-        self.plain_cells = 0
+        self.num_plain_cells = 0
         self._fill()
 
     def cell(self, text: str, head: bool, columns: int, rows: int) -> None:
@@ -128,13 +128,13 @@ class HtmlTable:
         if rows > 1:
             self.reaching[len(self.row)] = (rows - 1, text)
         self.row += [text, *[""] * (columns - 1)]
-        self.plain_cells += not head
+        self.num_plain_cells += not head
         self._fill()
 
     def end_row(self) -> None:
         """File the row under header or body."""
         if any(self.row):
-            is_header = self.in_head or (not self.plain_cells and not self.rows)
+            is_header = self.in_head or (not self.num_plain_cells and not self.rows)
             (self.header if is_header else self.rows).append(self.row)
 
     def _fill(self) -> None:
@@ -165,8 +165,8 @@ class HtmlTable:
         if not self.header and not self.rows:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:
-            return [*self.caption, item_list([("-", [MarkdownBlock("paragraph", row[0])]) for row in self.rows])]
+            return [*self.caption, make_list([("-", [MarkdownBlock("paragraph", row[0])]) for row in self.rows])]
         self._join_terms()
         columns = zip_longest(*self.header, fillvalue="")
         header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]
-        return [*self.caption, pipe_table(header, self.rows)]
+        return [*self.caption, make_table(header, self.rows)]

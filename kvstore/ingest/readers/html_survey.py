@@ -17,35 +17,35 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from .html_parts import strip_numbering
 
-NEVER_TEXT = frozenset(
+TEXTLESS_TAGS = frozenset(
     "script style noscript template head title meta link base input select textarea option optgroup datalist output "
     "progress meter svg canvas audio video iframe object embed applet map area annotation annotation-xml dialog "
     "menuitem".split()
 )
 HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
-_LABELS = HEADINGS | {"summary", "legend"}
+_LABEL_TAGS = HEADINGS | {"summary", "legend"}
 VERBATIM = frozenset("pre listing xmp plaintext code kbd samp tt".split())
 _EMPTY = frozenset("br hr img wbr col".split())
-_UNCOUNTED = NEVER_TEXT | _EMPTY
+_UNCOUNTED_TAGS = TEXTLESS_TAGS | _EMPTY
 #: A link of more characters is prose that somebody forgot to end, or a whole card.
-_LONGEST_LINK = 300
+_MAX_LINK_CHARACTERS = 300
 #: A text outside links is prose from so many characters on.
 _PROSE = 30
 #: The part of the text outside links that an element must hold for the content to be looked for in it alone.
-_NEARLY_ALL = 0.75
-_LANDMARKS_BESIDE = frozenset("nav aside footer".split())
-_PLACING = _LANDMARKS_BESIDE | {"main", "article"}
+_MIN_CONTENT_SHARE = 0.75
+_ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
+_PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how the text in them is counted, and those that say where the content is.
-_TOLD = _LABELS | VERBATIM | _PLACING | {"a", "h1"}
+_TOLD = _LABEL_TAGS | VERBATIM | _PLACEMENT_TAGS | {"a", "h1"}
 #: The prose that may stand beside that element: the fine print of a page, not a part of its text.
 _FINE_PRINT = 200
 #: What holds the content itself: where one stands, the search for the content goes no deeper.
-_FLOW = HEADINGS | frozenset("p pre blockquote dl figure".split())
+_FLOW_TAGS = HEADINGS | frozenset("p pre blockquote dl figure".split())
 
 #: How many elements are looked at for the page's title, and what parts that from the name of the site.
-_MOST_TITLES = 500
-_TITLE_PARTS = re.compile(r"\s[-–—|:·»]\s|:\s")
-_NOT_WORD = re.compile(r"[\W_]+")
+_MAX_TITLE_CANDIDATES = 500
+_TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")
+_NON_WORD_PATTERN = re.compile(r"[\W_]+")
 #: What links say that lead to the pages before, behind and above, and what others of a site's links say.
 _TURNS = frozenset(
     """
@@ -55,21 +55,21 @@ _TURNS = frozenset(
     table_of_contents main_page start_page front_page
     """.split()
 )
-_SITE = frozenset(
+_SITE_LABELS = frozenset(
     """
     contact contact_us about about_us privacy privacy_policy terms terms_of_use terms_of_service sitemap site_map
     imprint impressum legal disclaimer download downloads login log_in sign_in sign_up register modules general_index
     module_index search feedback help news blog documentation docs
     """.split()
 )
-_TURNING = re.compile(r"(?:prev|previous|next|older|newer)\b")
-_TURNING_RELATIONS = frozenset("prev next up start".split())
+_PAGING_PATTERN = re.compile(r"(?:prev|previous|next|older|newer)\b")
+_PAGING_RELATIONS = frozenset("prev next up start".split())
 #: The keys that DocBook and Texinfo give the links to the pages before, behind and above.
-_TURNING_KEYS = frozenset("pnuh")
-_ARROWS = re.compile(r"[«»‹›←→⟵⟶◀▶⇦⇨❮❯<>]")
+_PAGING_ACCESS_KEYS = frozenset("pnuh")
+_ARROWS_PATTERN = re.compile(r"[«»‹›←→⟵⟶◀▶⇦⇨❮❯<>]")
 #: Words of one link alone that say little: they act on a page in brackets, or behind a heading.
-_BRIEF = frozenset("edit source src top".split())
-_TOOL = re.compile(
+_BRIEF_LABELS = frozenset("edit source src top".split())
+_TOOL_PATTERN = re.compile(
     r"(?:edit|src|source|top|view source|show source|page source|back to top|permalink|view history|copy link"
     r"|(?:edit|view|show|improve|report|suggest|fork|browse|raise|open|found|print|share)\b.{0,30}"
     r"\b(?:page|source|github|gitlab|bitbucket|issue|edits|section|article|document|bug|history|typo)"
@@ -82,7 +82,7 @@ _TOOL = re.compile(
 
 def normal(text: str) -> str:
     """The words of a short text, small, one space between two."""
-    return _NOT_WORD.sub(" ", text).strip().lower()
+    return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
 
 
 _Counts = tuple[int, int, int, int, int, bool]
@@ -121,7 +121,7 @@ class Shape:
         return self.links > 0 and self.unlinked <= 0.6 * self.linked and self.prose <= 0.34 * self.linked
 
 
-class _Links(NamedTuple):
+class _LinkCounts(NamedTuple):
     """Links, counted: see :class:`Shape`."""
 
     links: int = 0
@@ -134,12 +134,12 @@ class _Links(NamedTuple):
     brief: int = 0
 
 
-class _Linking(Shape):
+class _LinkingShape(Shape):
     """The counts of an element that holds links: those counted before its start, and before its end."""
 
     __slots__ = ("brief", "fragments", "known", "links", "pagers", "site", "tools", "turns")
 
-    def __init__(self, counts: _Counts, before: _Links, after: _Links) -> None:
+    def __init__(self, counts: _Counts, before: _LinkCounts, after: _LinkCounts) -> None:
         super().__init__(*counts)
         self.links = after.links - before.links
         self.site = after.site - before.site
@@ -153,7 +153,7 @@ class _Linking(Shape):
 
 #: An element whose end is not reached, its tag where that is of those that are told, its id, and the totals of text,
 #: linked, label, prose, elements and links when it began.
-_Opened = tuple[LexborNode, str, int, int, int, int, int, int, _Links]
+_OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
 
 
 class Survey:
@@ -166,8 +166,8 @@ class Survey:
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
         self.shapes: dict[int, Shape] = {}
-        self._hosts = frozenset(_own_hosts(tree))
-        headings = list(_heading_words(body))
+        self._hosts = frozenset(_iter_own_hosts(tree))
+        headings = list(_iter_heading_words(body))
         self._headings = frozenset(headings)
         self.headings = len(headings)
         self._beside = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
@@ -179,13 +179,13 @@ class Survey:
         self._titles: list[LexborNode] = []
         self._walk(body)
         self.weight = self._weight(body)
-        region, is_stated = self._stated_region(body)
+        region, is_stated = self._find_stated_region(body)
         if region is None:
-            region = self._computed_region(body)
+            region = self._compute_region(body)
         self.region = region.mem_id
-        self.path = frozenset(_ids_around(region))
-        title = self._title_outside(tree, body, region, is_stated)
-        self.title_path = frozenset(_ids_around(title)) if title is not None else frozenset()
+        self.path = frozenset(_iter_enclosing_ids(region))
+        title = self._find_outside_title(tree, body, region, is_stated)
+        self.title_path = frozenset(_iter_enclosing_ids(title)) if title is not None else frozenset()
         self.stated = is_stated and title is None
 
     def shape(self, node: LexborNode) -> Shape | None:
@@ -202,10 +202,10 @@ class Survey:
         placement_ids = self._main | self._beside
         text = linked = label = prose = 0
         elements = 1
-        no_links = link_totals = _Links()
+        no_links = link_totals = _LinkCounts()
         in_link = num_labels = num_verbatim = num_mains = num_articles = num_asides = 0
         is_early = True
-        open_elements: list[_Opened] = []
+        open_elements: list[_OpenElement] = []
         node = root.child
         while node is not None or open_elements:
             if node is None:
@@ -221,22 +221,22 @@ class Survey:
                     links_before,
                 ) = open_elements.pop()
                 if tag or number in placement_ids:
-                    if tag in _PLACING or number in placement_ids:
+                    if tag in _PLACEMENT_TAGS or number in placement_ids:
                         num_mains -= tag == "main" or number in self._main
                         num_articles -= tag == "article"
-                        num_asides -= tag in _LANDMARKS_BESIDE or number in self._beside
-                    if tag in _LABELS:
+                        num_asides -= tag in _ASIDE_LANDMARK_TAGS or number in self._beside
+                    if tag in _LABEL_TAGS:
                         num_labels -= 1
                     elif tag in VERBATIM:
                         num_verbatim -= 1
                     elif tag == "a" and in_link:
                         in_link = 0
                         length = linked - linked_before
-                        if length > _LONGEST_LINK:  # what is too long for a link is prose
+                        if length > _MAX_LINK_CHARACTERS:  # what is too long for a link is prose
                             linked -= length
                             prose += length
                         else:
-                            link_totals = _Links(*map(add, link_totals, self._link(element, length)))
+                            link_totals = _LinkCounts(*map(add, link_totals, self._link(element, length)))
                 counts = (
                     text - text_before,
                     linked - linked_before,
@@ -246,7 +246,7 @@ class Survey:
                     is_early,
                 )
                 shapes[number] = (
-                    Shape(*counts) if link_totals is links_before else _Linking(counts, links_before, link_totals)
+                    Shape(*counts) if link_totals is links_before else _LinkingShape(counts, links_before, link_totals)
                 )
                 node = element.next
                 continue
@@ -266,13 +266,13 @@ class Survey:
                 length = len((node.attributes.get("alt") or "").strip())
                 text += length
                 linked += length if in_link else 0
-            elif tag[:1].isalpha() and tag not in _UNCOUNTED:
+            elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:
                 number = node.mem_id
                 tracked_tag = tag if tag in _TOLD else ""
                 open_elements.append((node, tracked_tag, number, text, linked, label, prose, elements, link_totals))
                 elements += 1
                 if tracked_tag or number in placement_ids:
-                    if tag in _PLACING or number in placement_ids:
+                    if tag in _PLACEMENT_TAGS or number in placement_ids:
                         if tag == "main" or number in self._main:
                             if not num_mains:
                                 self._mains.append(node)
@@ -281,10 +281,10 @@ class Survey:
                             if not num_articles:
                                 self._articles.append((node, num_mains > 0))
                             num_articles += 1
-                        num_asides += tag in _LANDMARKS_BESIDE or number in self._beside
+                        num_asides += tag in _ASIDE_LANDMARK_TAGS or number in self._beside
                     elif tag == "h1" and not num_asides:
                         self._titles.append(node)
-                    if tag in _LABELS:
+                    if tag in _LABEL_TAGS:
                         num_labels += 1
                         is_early = is_early and tag not in HEADINGS
                     elif tag in VERBATIM:
@@ -294,9 +294,9 @@ class Survey:
                 node = node.child
                 continue
             node = node.next
-        shapes[root.mem_id] = _Linking((text, linked, label, prose, elements, is_early), no_links, link_totals)
+        shapes[root.mem_id] = _LinkingShape((text, linked, label, prose, elements, is_early), no_links, link_totals)
 
-    def _link(self, link: LexborNode, length: int) -> _Links:
+    def _link(self, link: LexborNode, length: int) -> _LinkCounts:
         """Count a link of so many characters."""
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
@@ -304,34 +304,34 @@ class Survey:
         if target.startswith("#"):
             fragments = 1
         elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
-            site = int("//" not in target[:10] or _host(target) in self._hosts)
+            site = int("//" not in target[:10] or _parse_host(target) in self._hosts)
         if length > 160:
-            return _Links(1, site, fragments)
+            return _LinkCounts(1, site, fragments)
         text = link.text(deep=True)
         words = normal(text)
-        has_arrows = _ARROWS.search(text) is not None
-        label = "_".join((_ARROWS.sub(" ", text) if has_arrows else text).strip(" \n\t|[]:…").lower().split())
+        has_arrows = _ARROWS_PATTERN.search(text) is not None
+        label = "_".join((_ARROWS_PATTERN.sub(" ", text) if has_arrows else text).strip(" \n\t|[]:…").lower().split())
         is_paging = (
             label in _TURNS
-            or (has_arrows and (not words or _TURNING.match(words) is not None))
-            or (attributes.get("rel") or "").lower() in _TURNING_RELATIONS
-            or (attributes.get("accesskey") or "").lower() in _TURNING_KEYS
+            or (has_arrows and (not words or _PAGING_PATTERN.match(words) is not None))
+            or (attributes.get("rel") or "").lower() in _PAGING_RELATIONS
+            or (attributes.get("accesskey") or "").lower() in _PAGING_ACCESS_KEYS
         )
-        return _Links(
+        return _LinkCounts(
             1,
             site,
             fragments,
             known=int(bool(fragments) and normal(strip_numbering(text.strip())) in self._headings),
-            tools=int(_TOOL.fullmatch(words) is not None),
-            brief=int(words in _BRIEF),
+            tools=int(_TOOL_PATTERN.fullmatch(words) is not None),
+            brief=int(words in _BRIEF_LABELS),
             turns=int(is_paging),
-            pagers=int(is_paging or label in _SITE),
+            pagers=int(is_paging or label in _SITE_LABELS),
         )
 
-    def _stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
+    def _find_stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
         """The ``<main>`` of the page, in it the only ``<article>`` where that holds nearly all of it."""
         region = max(self._mains, key=self._weight, default=None)
-        if region is not None and (len(self._mains) > 1 or not self._holds_the_text(region, body)):
+        if region is not None and (len(self._mains) > 1 or not self._has_most_text(region, body)):
             return None, False
         articles = [article for article, in_main in self._articles if region is None or in_main]
         container = body if region is None else region
@@ -342,14 +342,14 @@ class Survey:
             region = articles[0] if self._weight(articles[0]) >= min_share * self._weight(container) else region
         return region, region is not None
 
-    def _holds_the_text(self, region: LexborNode, body: LexborNode) -> bool:
+    def _has_most_text(self, region: LexborNode, body: LexborNode) -> bool:
         """Whether what is said to be the content is a good part of the page, or no prose stands beside it."""
         region_shape, body_shape = self.shapes[region.mem_id], self.shapes[body.mem_id]
         if self._weight(region) >= 0.3 * self.weight or region_shape.text >= 0.3 * body_shape.text:
             return True
         return region_shape.text > 0 and body_shape.prose - region_shape.prose < _FINE_PRINT
 
-    def _computed_region(self, body: LexborNode) -> LexborNode:
+    def _compute_region(self, body: LexborNode) -> LexborNode:
         """The innermost element that holds nearly all text outside links, and no paragraph or heading beside it."""
         node = body
         while True:
@@ -359,9 +359,9 @@ class Survey:
             while child is not None:
                 shape = self.shapes.get(child.mem_id)
                 if shape is not None:
-                    if shape.text and child.tag in _FLOW and not shape.mostly_links:
+                    if shape.text and child.tag in _FLOW_TAGS and not shape.mostly_links:
                         return node
-                    if self._weight(child) > _NEARLY_ALL * self.weight:
+                    if self._weight(child) > _MIN_CONTENT_SHARE * self.weight:
                         heaviest = child
                     prose += shape.prose
                 child = child.next
@@ -371,7 +371,7 @@ class Survey:
                 return node
             node = heaviest
 
-    def _title_outside(
+    def _find_outside_title(
         self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode, stated: bool
     ) -> LexborNode | None:
         """The page's title where its content has none: the first ``<h1>`` that is no link and no part of navigation.
@@ -381,7 +381,7 @@ class Survey:
         is_inside = False
         for heading in self._titles:
             if self.shapes[heading.mem_id].label:
-                is_inside = region.mem_id in _ids_around(heading)
+                is_inside = region.mem_id in _iter_enclosing_ids(heading)
                 if not is_inside:
                     return heading
                 break
@@ -389,12 +389,14 @@ class Survey:
             return None
         title_node = tree.css_first("head > title")
         title_text = title_node.text(deep=True) if title_node is not None else ""
-        names = {normal(strip_numbering(part.strip())) for part in (title_text, *_TITLE_PARTS.split(title_text))}
+        names = {
+            normal(strip_numbering(part.strip())) for part in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
+        }
         if names & self._headings:
             return None
         found: LexborNode | None = None
         longest_length = 0
-        for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MOST_TITLES):
+        for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MAX_TITLE_CANDIDATES):
             shape = self.shapes.get(node.mem_id)
             if shape is None or not 0 < shape.text < 250 or shape.turns or shape.linked > 0.7 * shape.text:
                 continue
@@ -405,31 +407,31 @@ class Survey:
         title_node = body.css_first("div.title, p.title, td.title") if found is None else None
         if title_node is not None and 0 < getattr(self.shapes.get(title_node.mem_id), "text", 0) < 250:
             found = title_node
-        return None if found is None or region.mem_id in _ids_around(found) else found
+        return None if found is None or region.mem_id in _iter_enclosing_ids(found) else found
 
 
-def _own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
+def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
     for node in tree.css("link[rel=canonical], base[href]"):
-        host = _host(node.attributes.get("href") or "")
+        host = _parse_host(node.attributes.get("href") or "")
         if host:
             yield host
 
 
-def _host(target: str) -> str:
+def _parse_host(target: str) -> str:
     try:
         return (urlsplit(target).netloc or "").lower()
     except ValueError:
         return ""
 
 
-def _heading_words(body: LexborNode) -> Iterator[str]:
+def _iter_heading_words(body: LexborNode) -> Iterator[str]:
     for heading in body.css("h1, h2, h3, h4, h5, h6"):
         text = heading.text(deep=True)
         if len(text) < 300:
             yield normal(strip_numbering(text.strip(" \n\t#¶§🔗")))
 
 
-def _ids_around(node: LexborNode) -> Iterator[int]:
+def _iter_enclosing_ids(node: LexborNode) -> Iterator[int]:
     element: LexborNode | None = node
     while element is not None and element.tag not in (None, "html"):
         yield element.mem_id

@@ -23,21 +23,21 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, NoReturn, TypeAlias
 
 from ...errors import ReaderError
-from .decoding import clean, decoded_lines, marked_encoding, refuse_nul, whole_text
+from .decoding import check_nul, clean, decode_text, detect_marked_encoding, iter_decoded_lines
 from .markdown_blocks import code_block, heading
 from .markdown_blocks import document as markdown
-from .raw_document import JSON, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions, other_key_of_row
+from .raw_document import JSON, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions, choose_other_key
 
 _TEXT = ("text", "content", "body", "contents")
 _TITLE = ("title",)
 _KEY = ("id", "key")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SUSPECT = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
-_LOCK_FILE = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
+_LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
 #: Characters of a value that is one document.
-_LARGEST_VALUE = 1_000_000
+_MAX_VALUE_CHARACTERS = 1_000_000
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
-_TOO_DEEP = "nests lists or objects too deep; flatten it"
+_TOO_DEEP_MESSAGE = "nests lists or objects too deep; flatten it"
 
 
 class BadLineError(Exception):
@@ -45,7 +45,7 @@ class BadLineError(Exception):
 
 
 #: What makes the items of an object and its place; it raises BadLineError for what is none.
-ItemsOf: TypeAlias = Callable[[dict[str, JSON], str], Iterator[Item]]
+ItemMaker: TypeAlias = Callable[[dict[str, JSON], str], Iterator[Item]]
 _Line: TypeAlias = str | BadLineError
 _Row: TypeAlias = dict[str, JSON] | _Line
 
@@ -58,9 +58,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield what one JSON value is: a document for each object of the list that it is or mostly consists of, and one of
     what else it says."""
-    text = whole_text(stream.read(), origin.name, options.encoding)
+    text = decode_text(stream.read(), origin.name, options.encoding)
     path = PurePosixPath(origin.name)
-    if _LOCK_FILE.fullmatch(path.name):
+    if _LOCK_FILE_PATTERN.fullmatch(path.name):
         yield PassedOver(origin.name, "lock file")
         return
     try:
@@ -68,7 +68,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     except BadLineError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
     except RecursionError:
-        raise ReaderError(f"{origin.name}: {_TOO_DEEP}") from None
+        raise ReaderError(f"{origin.name}: {_TOO_DEEP_MESSAGE}") from None
     if objects:
         yield from _items(enumerate(objects, 1), origin, _documents(origin, options))
         if not value:
@@ -76,7 +76,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     if value in (None, "", [], {}):
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     size = _size(value) if objects else len(text)
-    if size > _LARGEST_VALUE:
+    if size > _MAX_VALUE_CHARACTERS:
         remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
         yield PassedOver(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
         return
@@ -108,19 +108,19 @@ def _size(value: JSON) -> int:
     return len(json.dumps(value))
 
 
-def _documents(origin: Origin, options: ReadOptions) -> ItemsOf:
+def _documents(origin: Origin, options: ReadOptions) -> ItemMaker:
     """What makes the document of the object at a place."""
     used_keys: set[str] = set()
 
     def document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
         default_key = origin.key + place.removeprefix(origin.name)
         raw_document = _document(fields, default_key, options)
-        yield replace(raw_document, other_key=other_key_of_row(raw_document.key, default_key, used_keys))
+        yield replace(raw_document, other_key=choose_other_key(raw_document.key, default_key, used_keys))
 
     return document
 
 
-def read_lines(stream: BinaryIO, origin: Origin, items: ItemsOf, options: ReadOptions) -> Iterator[Item]:
+def read_lines(stream: BinaryIO, origin: Origin, items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
     """Yield what ``items`` makes of each line's object and place, and a failure where it raises BadLineError."""
     lines = _lines(stream, origin, options)
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
@@ -130,7 +130,7 @@ def read_lines(stream: BinaryIO, origin: Origin, items: ItemsOf, options: ReadOp
     yield from _items(chain([first_line], nonblank_lines), origin, items)
 
 
-def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemsOf) -> Iterator[Item]:
+def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemMaker) -> Iterator[Item]:
     """What ``items`` makes of numbered objects, or of the lines that they stand in, and a failure for a bad one."""
     for number, row in rows:
         place = f"{origin.name}:{number}"
@@ -139,17 +139,17 @@ def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemsOf) -> 
         except BadLineError as error:
             yield ReadFailure(place, str(error))
         except RecursionError:
-            yield ReadFailure(place, _TOO_DEEP)
+            yield ReadFailure(place, _TOO_DEEP_MESSAGE)
 
 
 def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
     """Yield numbered lines; in UTF-8, where a bad byte spoils its line only, the error in place of such a line."""
     start = stream.read(4096)
-    encoding = options.encoding or marked_encoding(start) or "utf-8"
+    encoding = options.encoding or detect_marked_encoding(start) or "utf-8"
     if encoding.lower() not in _UTF8_NAMES:
-        yield from enumerate(decoded_lines(stream, origin.name, encoding, "\n"), 1)
+        yield from enumerate(iter_decoded_lines(stream, origin.name, encoding, "\n"), 1)
         return
-    refuse_nul(start.decode("latin-1"), origin.name)
+    check_nul(start.decode("latin-1"), origin.name)
     stream.seek(0)
     offset = 0
     for number, raw in enumerate(stream, 1):
@@ -180,33 +180,35 @@ def _parsed(line: _Line) -> dict[str, JSON]:
 
 def _value(text: str) -> JSON:
     try:
-        value: JSON = json.loads(text, parse_int=_integer, parse_float=_decimal, parse_constant=_no_number)
+        value: JSON = json.loads(
+            text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant
+        )
     except json.JSONDecodeError as error:
         place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise BadLineError(f"is not valid JSON: {error.msg} at {place}") from None
     except RecursionError:
-        raise BadLineError(_TOO_DEEP) from None
-    if _SUSPECT.search(text):
+        raise BadLineError(_TOO_DEEP_MESSAGE) from None
+    if _SUSPECT_ESCAPE_PATTERN.search(text):
         for string in _strings(value):
-            if "\0" in string or _SURROGATE.search(string):
+            if "\0" in string or _SURROGATE_PATTERN.search(string):
                 raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
     return value
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits) <= 20 and -(1 << 63) <= (value := int(digits)) < 1 << 64:
         return value
     raise BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
 
 
-def _decimal(digits: str) -> float:
+def _parse_decimal(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
         raise BadLineError(f"the number {digits[:24]} does not fit into 64 bits; write it as a string")
     return value
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise BadLineError(f"is not valid JSON: {name} is no number; write null")
 
 

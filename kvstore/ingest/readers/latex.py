@@ -19,29 +19,29 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .decoding import is_utf8, whole_text
+from .decoding import decode_text, is_utf8
 from .markdown_blocks import (
     Inline,
     MarkdownBlock,
     code_block,
     document,
     heading,
-    item_list,
-    one_line,
+    make_list,
+    make_table,
     paragraph,
-    pipe_table,
     quote,
+    render_one_line,
 )
 from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
 
 #: Groups and environments within each other that are read; beyond that, braces are left out and what they hold is read.
 _DEEPEST = 40
 #: Characters that the macros of a file may put in together; each counts for some more, so that empty ones end too.
-_MOST_EXPANDED = 4 << 20
-_EACH = 64
+_MAX_EXPANDED_CHARACTERS = 4 << 20
+_EXPANSION_COST = 64
 #: Characters in which what an argument opens with is looked for.
-_LONGEST_ARGUMENT = 1 << 18
-_LONGEST_OPTION = 2_000
+_MAX_ARGUMENT_CHARACTERS = 1 << 18
+_MAX_OPTION_CHARACTERS = 2_000
 
 _SECTIONS = {
     "part": 1, "chapter": 1, "addchap": 1, "section": 2, "addsec": 2, "subsection": 3, "frametitle": 3,
@@ -50,10 +50,10 @@ _SECTIONS = {
 _LISTS = frozenset("itemize enumerate description compactitem compactenum asparaenum inparaenum list trivlist".split())
 _QUOTES = frozenset("quote quotation verse displayquote epigraph".split())
 _TABLES = frozenset("tabular tabular* tabularx tabulary tabu longtable supertabular array NiceTabular tblr".split())
-_VERBATIM = frozenset(
+_VERBATIM_ENVIRONMENTS = frozenset(
     "verbatim verbatim* Verbatim lstlisting minted alltt BVerbatim LVerbatim SaveVerbatim listing* code".split()
 )
-_FORMULAS = frozenset(
+_FORMULA_ENVIRONMENTS = frozenset(
     "equation equation* align align* gather gather* multline multline* eqnarray eqnarray* displaymath "
     "math alignat alignat* "
     "flalign flalign* IEEEeqnarray IEEEeqnarray* dmath dmath* subequations".split()
@@ -92,10 +92,10 @@ _SILENT = {
     "titlespacing": 4,
     "titleformat": 5,
 }
-_PARAGRAPH_ENDS = frozenset("par newpage clearpage maketitle bigskip medskip smallskip noindent".split())
+_PARAGRAPH_COMMANDS = frozenset("par newpage clearpage maketitle bigskip medskip smallskip noindent".split())
 _EMPHASIS = frozenset("emph textit textbf textsl strong textem".split())
 _CODE = frozenset("texttt code lstinline* path file command".split())
-_REFERENCES = frozenset(
+_REFERENCE_COMMANDS = frozenset(
     "cite citep citet citealp citealt citeauthor citeyear parencite textcite autocite footcite cites ref "
     "eqref pageref autoref cref "
     "Cref nameref vref subref citeyearpar fullcite".split()
@@ -138,9 +138,9 @@ _TOKEN = re.compile(
     r"|(?P<open>\{)|(?P<close>\})|(?P<tilde>~)|(?P<cell>&)|(?P<argument>\#+\d?)|(?P<text>[^\\%\n$\{\}~&\#]+|\n)",
 )
 _ENVIRONMENT = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")
-_COMMANDS = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
+_COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
 _SPACE = re.compile(r"(?:[ \t]|%[^\n]*\n|\n(?![ \t]*\n))*")
-_INPUTENC = re.compile(rb"\\usepackage\s*\[\s*([\w-]{1,30})\s*\]\s*\{inputenc\}")
+_INPUTENC_PATTERN = re.compile(rb"\\usepackage\s*\[\s*([\w-]{1,30})\s*\]\s*\{inputenc\}")
 _NAMED = {
     "latin1": "cp1252",
     "latin9": "iso-8859-15",
@@ -149,7 +149,7 @@ _NAMED = {
     "cp1251": "cp1251",
     "koi8-r": "koi8-r",
 }
-_LANGUAGE_OPTION = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
+_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
 
 
 class _EndlessError(Exception):
@@ -160,15 +160,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document, and what it names that lies in other files."""
     data = stream.read()
     encoding = options.encoding
-    if encoding is None and not is_utf8(data) and (declared := _INPUTENC.search(data[:20_000])):
+    if encoding is None and not is_utf8(data) and (declared := _INPUTENC_PATTERN.search(data[:20_000])):
         encoding = _NAMED.get(declared[1].decode("ascii").lower())
-    text = whole_text(data, origin.name, encoding)
+    text = decode_text(data, origin.name, encoding)
     source = _LatexSource(text)
     try:
         blocks = source.all_blocks()
     except _EndlessError:
         raise ReaderError(
-            f"{origin.name}: its macros make more than {_MOST_EXPANDED:,} characters of it, which is the limit; define "
+            f"{origin.name}: its macros make more than {_MAX_EXPANDED_CHARACTERS:,} characters of it, which is the "
+            "limit; define "
             "them without themselves, or ingest it AS text"
         ) from None
     if not blocks and source.elsewhere:
@@ -177,21 +178,21 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no text (definitions and nothing else); there is nothing to store")
     else:
         yield RawDocument(
-            origin.key, source.title or _first_title(blocks), document(blocks) + "\n", source.meta, "markdown"
+            origin.key, source.title or _find_first_title(blocks), document(blocks) + "\n", source.meta, "markdown"
         )
     for _ in source.elsewhere:
         yield PassedOver(origin.name, "parts in other files")
 
 
-def line_of(source: str) -> str:
+def render_line(source: str) -> str:
     """A piece of source, such as a field of a bibliography, as a line of text."""
     try:
         return _LatexSource(source).line(source, 0)
     except _EndlessError:
-        return " ".join(_COMMANDS.sub(" ", source).split())
+        return " ".join(_COMMAND_PATTERN.sub(" ", source).split())
 
 
-def _first_title(blocks: list[MarkdownBlock]) -> str | None:
+def _find_first_title(blocks: list[MarkdownBlock]) -> str | None:
     return next((block.text.lstrip("# ") for block in blocks if block.kind == "heading"), None)
 
 
@@ -203,7 +204,7 @@ class _LatexSource:
         self.meta: dict[str, JSON] = {}
         self.elsewhere: list[str] = []
         self._macros: dict[str, tuple[int, str | None, str]] = {}
-        self._left = _MOST_EXPANDED
+        self._left = _MAX_EXPANDED_CHARACTERS
         self._notes: list[str] = []
         self._text = text
         begun_names, ended_names = (
@@ -229,8 +230,8 @@ class _LatexSource:
     def line(self, text: str, depth: int, plain: bool = True) -> str:
         """A piece of source as a line."""
         if depth >= _DEEPEST:
-            return " ".join(_COMMANDS.sub(" ", text).split())
-        return one_line(_LatexText(self, text, depth + 1, plain).blocks()).removeprefix("\\")
+            return " ".join(_COMMAND_PATTERN.sub(" ", text).split())
+        return render_one_line(_LatexText(self, text, depth + 1, plain).blocks()).removeprefix("\\")
 
     def note(self, text: str, depth: int) -> str:
         """Keep a footnote, and give the mark that stands for it."""
@@ -249,7 +250,7 @@ class _LatexSource:
 
     def spend(self, put: str) -> None:
         """Count what a macro puts in."""
-        self._left -= _EACH + len(put)
+        self._left -= _EXPANSION_COST + len(put)
         if self._left < 0:
             raise _EndlessError
 
@@ -276,26 +277,26 @@ class _LatexText:
             self._at = token.end()
             kind = token.lastgroup
             if kind == "text":
-                self._inline.text(_typeset(token[0]))
+                self._inline.text(_replace_dashes(token[0]))
             elif kind == "command":
                 self._command(token["command"])
             elif kind == "symbol":
-                self._symbol(token["symbol"])
+                self._read_symbol(token["symbol"])
             elif kind == "break":
-                self._flush()
+                self._flush_paragraph()
             elif kind == "math":
-                self._formula(token[0])
+                self._read_formula(token[0])
             elif kind == "tilde" or kind == "cell":
                 self._inline.text(" ")
             # Braces only group, and comments are left out.
-        self._flush()
+        self._flush_paragraph()
         return self._found
 
-    def _flush(self) -> None:
+    def _flush_paragraph(self) -> None:
         self._found.extend(map(paragraph, self._inline.take()))
 
     def _add(self, *blocks: MarkdownBlock) -> None:
-        self._flush()
+        self._flush_paragraph()
         self._found.extend(blocks)
 
     # --- arguments ----------------------------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ class _LatexText:
         space = _SPACE.match(self._text, self._at)
         self._at = space.end() if space else self._at
 
-    def _argument(self) -> str:
+    def _read_argument(self) -> str:
         """The next argument: what stands in braces, a command, or a character."""
         self._skip_space()
         if self._at >= len(self._text):
@@ -328,7 +329,7 @@ class _LatexText:
         start = self._at
         self._skip_space()
         if self._at < len(self._text) and self._text[self._at] == opening:
-            end = _closing(self._text, self._at, opening, closing, _LONGEST_OPTION)
+            end = _closing(self._text, self._at, opening, closing, _MAX_OPTION_CHARACTERS)
             if self._text[end : end + 1] == closing:
                 inner = self._text[self._at + 1 : end]
                 self._at = end + 1
@@ -345,22 +346,22 @@ class _LatexText:
 
     # --- commands -----------------------------------------------------------------------------------------------------
 
-    def _symbol(self, symbol: str) -> None:
+    def _read_symbol(self, symbol: str) -> None:
         if symbol == "\\":
             self._at += self._text.startswith("*", self._at)
             self._option()
-            self._inline.line_break()
+            self._inline.break_line()
         elif symbol in "([":
-            self._formula("\\" + symbol)
+            self._read_formula("\\" + symbol)
         elif symbol in _ACCENTS:
-            self._accent(symbol)
+            self._read_accent(symbol)
         elif symbol in "%&$#_{} ~\n":
             self._inline.text(" " if symbol in " \n" else symbol)
         elif symbol in ",;:> ":
             self._inline.text(" " if symbol != ":" else "")
 
-    def _accent(self, accent: str) -> None:
-        letter = self._argument()
+    def _read_accent(self, accent: str) -> None:
+        letter = self._read_argument()
         letter = {"\\i": "i", "\\j": "j"}.get(letter.strip(), letter)
         letter_text = letter if letter[:1] != "\\" else self._source.line(letter, self._depth)
         if letter_text:
@@ -369,62 +370,62 @@ class _LatexText:
     def _command(self, name: str) -> None:
         macro = self._source.macro(name)
         if macro is not None:
-            self._expand(*macro)
+            self._expand_macro(*macro)
         elif name == "begin":
             self._environment()
         elif name == "end":
-            self._argument()
+            self._read_argument()
         elif name in ("newcommand", "renewcommand", "providecommand", "newcommand*", "renewcommand*", "providecommand*",
                       "DeclareRobustCommand", "NewDocumentCommand"):  # fmt: skip
             self._define(name)
         elif name in ("newenvironment", "renewenvironment", "newenvironment*"):
-            self._argument()
+            self._read_argument()
             self._option()
             self._option()
-            self._argument()
-            self._argument()
+            self._read_argument()
+            self._read_argument()
         elif name in ("def", "gdef", "edef", "let"):
-            self._define_plain(name)
+            self._read_plain_definition(name)
         elif name in ("title", "author", "date"):
-            self._say_of_it(name)
+            self._read_metadata(name)
         elif (level := _SECTIONS.get(name.rstrip("*"))) is not None:
             self._option()
-            title = self._source.line(self._argument(), self._depth)
+            title = self._source.line(self._read_argument(), self._depth)
             if title:
                 self._add(heading(level, title))
         elif name in ("footnote", "footnotetext", "thanks", "endnote"):
             self._option()
-            self._inline.text(self._source.note(self._argument(), self._depth) if self._depth < _DEEPEST else "")
+            self._inline.text(self._source.note(self._read_argument(), self._depth) if self._depth < _DEEPEST else "")
         elif name in ("caption", "caption*", "subcaption", "captionof"):
             self._option()
             if name == "captionof":
-                self._argument()
-            self._add(*self._inner(self._argument()))
+                self._read_argument()
+            self._add(*self._inner(self._read_argument()))
         elif name in ("verb", "verb*", "lstinline", "mintinline"):
             self._verb(name)
         elif name in ("href", "url", "nolinkurl"):
-            address = self._argument().replace("\\", "")
-            self._inline.text(self._source.line(self._argument(), self._depth) if name == "href" else address)
-        elif name in _REFERENCES:
+            address = self._read_argument().replace("\\", "")
+            self._inline.text(self._source.line(self._read_argument(), self._depth) if name == "href" else address)
+        elif name in _REFERENCE_COMMANDS:
             self._reference()
-        elif name in _PARAGRAPH_ENDS or name == "item":  # outside of a list
-            self._flush()
+        elif name in _PARAGRAPH_COMMANDS or name == "item":  # outside of a list
+            self._flush_paragraph()
         elif name == "hline":
             pass
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
-            self._inline.line_break()
+            self._inline.break_line()
         elif name in _EMPHASIS:
             started = self._inline.start_emphasis()
-            self._running(self._argument())
+            self._running(self._read_argument())
             self._inline.end_emphasis(started)
         elif name in _CODE:
-            self._inline.code(self._source.line(self._argument(), self._depth))
+            self._inline.code(self._source.line(self._read_argument(), self._depth))
         elif name in ("enquote", "say"):
             self._inline.text("“")
-            self._running(self._argument())
+            self._running(self._read_argument())
             self._inline.text("”")
         elif name in _ACCENTS:
-            self._accent(name)
+            self._read_accent(name)
         elif name in _LETTERS:
             self._inline.text(_LETTERS[name])
             if self._text.startswith("{}", self._at):
@@ -434,7 +435,7 @@ class _LatexText:
                     self._text[self._at : self._at + 40].lstrip(" \t")
                 )
         elif name in ("input", "include", "subfile", "import"):
-            file = self._argument()
+            file = self._read_argument()
             if file.strip():
                 self._source.elsewhere.append(file)
         elif name == "xspace":
@@ -444,13 +445,13 @@ class _LatexText:
             end = self._text.find("\\fi", self._at)
             self._at = end + 3 if end >= 0 else len(self._text)
         else:
-            self._unknown(name)
+            self._skip_unknown_command(name)
 
-    def _unknown(self, name: str) -> None:
+    def _skip_unknown_command(self, name: str) -> None:
         """A command of which nothing is known stands for the text in its arguments, which is read next."""
         self._option()
         for _ in range(_SILENT.get(name, _SILENT.get(name.rstrip("*"), 0))):
-            self._argument()
+            self._read_argument()
             self._option()
         if self._text[self._at : self._at + 1] in (" ", "\t"):
             self._at += 1
@@ -466,13 +467,13 @@ class _LatexText:
             return [paragraph(shown)] if (shown := self._source.line(text, self._depth)) else []
         return _LatexText(self._source, text, self._depth + 1).blocks()
 
-    def _expand(self, count: int, default: str | None, body: str) -> None:
+    def _expand_macro(self, count: int, default: str | None, body: str) -> None:
         arguments = []
         if count and default is not None:
             option = self._option()
             arguments.append(default if option is None else option)
         while len(arguments) < count:
-            arguments.append(self._argument())
+            arguments.append(self._read_argument())
         expansion = re.sub(
             r"#([1-9])", lambda mark: arguments[int(mark[1]) - 1] if int(mark[1]) <= len(arguments) else "", body
         )
@@ -483,25 +484,25 @@ class _LatexText:
         self._put(expansion)
 
     def _define(self, kind: str) -> None:
-        name = self._argument().strip()
+        name = self._read_argument().strip()
         if kind == "NewDocumentCommand":
-            count, default = self._argument().count("m"), None
+            count, default = self._read_argument().count("m"), None
         else:
             count_option = self._option()
             count = (
                 int(count_option) if count_option and count_option.strip().isdigit() and len(count_option) < 3 else 0
             )
             default = self._option()
-        body = self._argument()
+        body = self._read_argument()
         if name.startswith("\\") and len(name) > 1 and name[1:] not in _KEPT:
             self._source.define(name[1:], min(count, 9), default, body)
 
-    def _define_plain(self, kind: str) -> None:
-        name = self._argument().strip()
+    def _read_plain_definition(self, kind: str) -> None:
+        name = self._read_argument().strip()
         if kind == "let":
             self._skip_space()
             self._at += self._text.startswith("=", self._at)
-            self._argument()
+            self._read_argument()
             return
         brace = self._text.find("{", self._at, self._at + 200)
         if brace < 0:
@@ -509,13 +510,13 @@ class _LatexText:
         count = self._text.count("#", self._at, brace)
         has_plain_parameters = re.fullmatch(r"(?:#\d)*", self._text[self._at : brace].strip()) is not None
         self._at = brace
-        body = self._argument()
+        body = self._read_argument()
         if has_plain_parameters and name.startswith("\\") and name[1:] not in _KEPT:
             self._source.define(name[1:], min(count, 9), None, body)
 
-    def _say_of_it(self, name: str) -> None:
+    def _read_metadata(self, name: str) -> None:
         self._option()
-        source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._argument())
+        source = re.sub(r"\\(?:thanks|footnote)\s*\{[^{}]*\}", "", self._read_argument())
         source = re.sub(r"\\and\b|\\And\b|\\AND\b", ",", source)
         shown = " ".join(self._source.line(source, self._depth).split()).replace(" ,", ",")
         if name == "title" and not self._source.title:
@@ -525,12 +526,12 @@ class _LatexText:
 
     def _verb(self, name: str) -> None:
         if name == "mintinline":
-            self._argument()
+            self._read_argument()
         if not name.startswith("verb"):
             self._option()
         mark = self._text[self._at : self._at + 1]
         if mark == "{":
-            self._inline.code(self._argument())
+            self._inline.code(self._read_argument())
             return
         end = self._text.find(mark, self._at + 1) if mark and mark != "\n" else -1
         line_end = self._text.find("\n", self._at)
@@ -541,12 +542,12 @@ class _LatexText:
 
     def _reference(self) -> None:
         options = [self._option(), self._option()]
-        self._argument()
+        self._read_argument()
         notes = [self._source.line(option, self._depth) for option in options if option]
         if notes:
             self._inline.text(f"({'; '.join(notes)})")
 
-    def _formula(self, opening: str) -> None:
+    def _read_formula(self, opening: str) -> None:
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
         end = self._at if closing not in self._unclosed else -1
         while end >= 0:
@@ -562,7 +563,7 @@ class _LatexText:
         formula = " ".join(self._text[self._at : end].split())
         self._at = end + len(closing)
         if opening in ("$$", "\\["):
-            self._add(*([MarkdownBlock("paragraph", f"$${_unlabelled(formula)}$$")] if formula else []))
+            self._add(*([MarkdownBlock("paragraph", f"$${_remove_labels(formula)}$$")] if formula else []))
         elif formula:
             self._inline.text(f"${formula}$")
 
@@ -574,26 +575,26 @@ class _LatexText:
             return
         name = name_match[1]
         self._at = name_match.end()
-        if self._depth >= _DEEPEST and name not in _VERBATIM:
-            self._flush()
+        if self._depth >= _DEEPEST and name not in _VERBATIM_ENVIRONMENTS:
+            self._flush_paragraph()
             return
-        body, self._at = _until_end(self._text, self._at, name, self._source.unended)
+        body, self._at = _split_environment(self._text, self._at, name, self._source.unended)
         if name in _LEFT_OUT:
             return
-        if name in _VERBATIM:
-            self._listing(name, body)
+        if name in _VERBATIM_ENVIRONMENTS:
+            self._add_listing(name, body)
             return
-        if name in _FORMULAS:
-            formula = _unlabelled(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))
+        if name in _FORMULA_ENVIRONMENTS:
+            formula = _remove_labels(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))
             self._add(*([MarkdownBlock("paragraph", f"$${formula}$$")] if formula else []))
             return
         inner = _LatexText(self._source, body, self._depth + 1)
         option = inner._option()
         for _ in range(_ARGUMENTS.get(name, 0)):
-            inner._argument()
+            inner._read_argument()
             inner._option()
         body = inner._text[inner._at :]
-        self._flush()
+        self._flush_paragraph()
         if name in _TABLES:
             self._table(body)
         elif name in _LISTS or name == "thebibliography":
@@ -605,24 +606,24 @@ class _LatexText:
             blocks = self._inner(body)
             self._add(*([heading(2, "Abstract"), *blocks] if blocks else []))
         elif name == "frame":
-            title = _slide_title(body)
+            title = _split_slide_title(body)
             self._add(
                 *([heading(3, self._source.line(title[0], self._depth))] if title else []),
                 *self._inner(title[1] if title else body),
             )
         else:
-            note = self._source.line(option, self._depth) if option and name in _THEOREMS else ""
+            note = self._source.line(option, self._depth) if option and name in _THEOREM_LABELS else ""
             blocks = self._inner(body)
-            if name in _THEOREMS and blocks and blocks[0].kind == "paragraph":
-                label = f"{_THEOREMS[name]}{f' ({note})' if note else ''}"
+            if name in _THEOREM_LABELS and blocks and blocks[0].kind == "paragraph":
+                label = f"{_THEOREM_LABELS[name]}{f' ({note})' if note else ''}"
                 blocks[0] = MarkdownBlock("paragraph", f"{label}. {blocks[0].text}")
             self._add(*blocks)
 
-    def _listing(self, name: str, body: str) -> None:
+    def _add_listing(self, name: str, body: str) -> None:
         language = ""
         first_line, newline, other_lines = body.partition("\n")
         if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):
-            language_match = _LANGUAGE_OPTION.search(option_match[1])
+            language_match = _LANGUAGE_OPTION_PATTERN.search(option_match[1])
             language = language_match[1].lower() if language_match else ""
             first_line = first_line[option_match.end() :]
         if name == "minted" and (option_match := re.match(r"\s*\{([\w+#-]+)\}", first_line)):
@@ -651,7 +652,7 @@ class _LatexText:
             if blocks:
                 items.append((f"{len(items) + 1}." if kind == "enumerate" else "-", blocks))
         if items:
-            self._add(item_list(items))
+            self._add(make_list(items))
 
     def _table(self, body: str) -> None:
         rows = []
@@ -660,20 +661,20 @@ class _LatexText:
             if any(cells):
                 rows.append(cells)
         if rows:
-            self._add(pipe_table(rows[0], rows[1:]))
+            self._add(make_table(rows[0], rows[1:]))
 
 
 #: What a file may define anew without its being read differently.
 _KEPT = frozenset(
     "begin end item section subsection chapter emph textbf textit footnote caption title author date par".split()
 )
-_THEOREMS: Mapping[str, str] = {
+_THEOREM_LABELS: Mapping[str, str] = {
     name: name.capitalize()
     for name in "theorem lemma proposition corollary definition remark example proof conjecture claim exercise".split()
 }
 
 
-def _slide_title(body: str) -> tuple[str, str] | None:
+def _split_slide_title(body: str) -> tuple[str, str] | None:
     """The title that a slide begins with, and what follows it."""
     start = len(body) - len(body.lstrip())
     if body[start : start + 1] != "{":
@@ -682,7 +683,7 @@ def _slide_title(body: str) -> tuple[str, str] | None:
     return body[start + 1 : end], body[end + 1 :]
 
 
-def _closing(text: str, at: int, opening: str, closing: str, longest: int = _LONGEST_ARGUMENT) -> int:
+def _closing(text: str, at: int, opening: str, closing: str, longest: int = _MAX_ARGUMENT_CHARACTERS) -> int:
     """Where the bracket closes that opens at a place: within a paragraph or so; the end of it where it does not."""
     depth = 0
     braces = 0
@@ -710,12 +711,12 @@ def _closing(text: str, at: int, opening: str, closing: str, longest: int = _LON
     return limit
 
 
-def _until_end(text: str, at: int, name: str, unended: set[str]) -> tuple[str, int]:
+def _split_environment(text: str, at: int, name: str, unended: set[str]) -> tuple[str, int]:
     """What stands in an environment, and the place behind it; nothing of one that is not ended, as ``unended`` has
     those that are known to be so."""
     if name in unended:
         return "", at
-    if name in _VERBATIM or name == "comment":
+    if name in _VERBATIM_ENVIRONMENTS or name == "comment":
         end = text.find(f"\\end{{{name}}}", at)
         return (text[at:], len(text)) if end < 0 else (text[at:end], end + len(name) + 6)
     depth = 1
@@ -729,7 +730,7 @@ def _until_end(text: str, at: int, name: str, unended: set[str]) -> tuple[str, i
     return "", at
 
 
-_SPLIT = re.compile(
+_SPLIT_PATTERN = re.compile(
     r"\\(begin|end)\s*\{|\\(item|bibitem)\b|\\\\(?:\*?\s*\[[^\]\n]{0,20}\])?|\\.|[{}&]|(?<!\\)%[^\n]*", re.S
 )
 
@@ -739,7 +740,7 @@ def _split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
     depth = 0
     start = 0
     option: str | None = None
-    for mark in _SPLIT.finditer(body):
+    for mark in _SPLIT_PATTERN.finditer(body):
         if mark[1]:
             depth += 1 if mark[1] == "begin" else -1
         elif mark[2] == command and depth == 0:
@@ -765,27 +766,27 @@ def _split_cells(row: str) -> Iterator[str]:
     yield from _split(row, "&")
 
 
-def _split(text: str, mark_of_parts: str) -> Iterator[str]:
+def _split(text: str, separator: str) -> Iterator[str]:
     """The parts of a text between marks that begin so, outside of braces and environments."""
     depth = 0
     start = 0
-    for mark in _SPLIT.finditer(text):
+    for mark in _SPLIT_PATTERN.finditer(text):
         if mark[1]:
             depth += 1 if mark[1] == "begin" else -1
             depth += 1  # its brace
         elif mark[0] in "{}":
             depth += 1 if mark[0] == "{" else -1
-        elif depth <= 0 and mark[0].startswith(mark_of_parts):
+        elif depth <= 0 and mark[0].startswith(separator):
             yield text[start : mark.start()]
             start = mark.end()
     yield text[start:]
 
 
-def _unlabelled(formula: str) -> str:
+def _remove_labels(formula: str) -> str:
     return re.sub(r"\\label\s*\{[^{}]*\}", "", formula).strip()
 
 
-def _typeset(text: str) -> str:
+def _replace_dashes(text: str) -> str:
     for dashes, replacement in _DASHES:
         if dashes in text:
             text = text.replace(dashes, replacement)

@@ -5,7 +5,7 @@ In: blocks, items with their depths, and lines of code, in the order of a docume
 
 from __future__ import annotations
 
-from .markdown_blocks import MarkdownBlock, code_block, item_list
+from .markdown_blocks import MarkdownBlock, code_block, make_list
 
 
 class Gathered:
@@ -23,7 +23,7 @@ class Gathered:
             self._code.clear()
         start = 0
         while start < len(self._items):
-            block, start = _nested_list(self._items, start)
+            block, start = _build_nested_list(self._items, start)
             self._blocks.append(block)
         self._items.clear()
         self._blocks += blocks
@@ -53,18 +53,18 @@ class Gathered:
         return self._blocks
 
 
-def _nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
+def _build_nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
     """The list that begins at ``items[start]``, and the index of the first item that is not in it."""
     level, first_marker, _ = items[start]
     entries: list[tuple[str, list[MarkdownBlock]]] = []
     while start < len(items) and items[start][0] >= level:
         depth, marker, blocks = items[start]
         if depth > level:
-            inner_list, start = _nested_list(items, start)
+            inner_list, start = _build_nested_list(items, start)
             entries[-1][1].append(inner_list)
         elif (marker == "-") == (first_marker == "-"):
             entries.append((marker, blocks))
             start += 1
         else:
             break
-    return item_list(entries), start
+    return make_list(entries), start

@@ -35,7 +35,7 @@ from .markdown_blocks import MarkdownBlock, document, paragraph, quote
 from .raw_document import JSON, Enclosed, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions
 
 #: Bytes of the largest message of a file of many.
-_LARGEST = 256 << 20
+_MAX_MESSAGE_BYTES = 256 << 20
 #: Parts of a message, and the depth to which they are nested.
 _MAX_PARTS = 10_000
 _MAX_DEPTH = 50
@@ -52,25 +52,27 @@ _FIELDS = frozenset(
 )
 
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
-_FROM_LINE = re.compile(rb"From (?:\S|$)")
-_TIMED_FROM_LINE = re.compile(rb"From \S.*\d\d:\d\d")
-_STUFFED = re.compile(rb">+From ")
+_FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")
+_TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")
+_ESCAPED_FROM_PATTERN = re.compile(rb">+From ")
 _QUOTED = re.compile(r"\s?(?:>\s?)+")
-_FORWARDED = re.compile(r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SIGNATURE = re.compile(r"--\s?$")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_FORWARD_LINE_PATTERN = re.compile(
+    r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
+)
+_SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
+_SIGNATURE_PATTERN = re.compile(r"--\s?$")
+_ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 #: The parts of HTML that are not shown. Markup that is never closed extends to the end, so that no part of a text is
 #: scanned twice.
-_MARKUP = re.compile(
+_MARKUP_PATTERN = re.compile(
     r"<(style|script|title)\b(?:.*?</\1\s*>|.*)|<!--(?:.*?-->|.*)|<[^>]*(?:>|\Z)|&\w+;", re.IGNORECASE | re.DOTALL
 )
 #: One address of a list, with the commas in its quoted strings.
 _ADDRESS = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
 #: The share of the words of a mail's HTML that its plain form must have to be read in its place.
-_SHARE_PLAIN = 0.3
+_MIN_PLAIN_SHARE = 0.3
 #: What mail programs mean by what they declare, as browsers read it (WHATWG Encoding, 4.2).
-_MEANT = {
+_ENCODING_ALIASES = {
     "gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "x-gbk": "gb18030", "hz-gb-2312": "hz",
     "shift_jis": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "windows-31j": "cp932",
     "ks_c_5601-1987": "cp949", "euc-kr": "cp949", "iso-2022-kr": "iso2022_kr", "big5": "big5hkscs",
@@ -135,13 +137,13 @@ def _parse_address(name: str, address: str) -> str:
     return address if len(address) > _MAX_ADDRESS else str(policy.default.header_fetch_parse(name, address))
 
 
-_MESSAGE = BytesParser(_class=_MailPart, policy=_MailPolicy())
+_MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
     """Yield the message, and the files attached to it."""
     try:
-        yield from _message(stream.read(), origin, origin.key, options)
+        yield from _read_message(stream.read(), origin, origin.key, options)
     except _NoMailError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
 
@@ -151,7 +153,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     first_line = stream.readline(1 << 16)
     if not first_line.removeprefix(BOM_UTF8).strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if _FROM_LINE.match(first_line) is None:
+    if _FROM_LINE_PATTERN.match(first_line) is None:
         raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
     next_line: bytes | None = None  # the first line of the next message, which was looked at
     for number in count(1):
@@ -161,34 +163,34 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         is_blank = False
         while line := stream.readline() if next_line is None else next_line:
             next_line = None
-            if is_blank and _FROM_LINE.match(line):
+            if is_blank and _FROM_LINE_PATTERN.match(line):
                 next_line = stream.readline()
-                if _TIMED_FROM_LINE.match(line) or _HEADER.match(next_line):
+                if _TIMED_FROM_LINE_PATTERN.match(line) or _HEADER.match(next_line):
                     at_end = False
                     break
             is_blank = not line.strip()
             size += len(line)
-            if size <= _LARGEST:
-                lines.append(line[1:] if _STUFFED.match(line) else line)
+            if size <= _MAX_MESSAGE_BYTES:
+                lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
         place = f"{origin.name}, message {number}"
         try:
-            if size > _LARGEST:
-                raise _NoMailError(f"has {size:,} bytes; the limit of a message is {_LARGEST:,}")
-            yield from _message(b"".join(lines), Origin(place, origin.key), f"{origin.key}:{number}", options)
+            if size > _MAX_MESSAGE_BYTES:
+                raise _NoMailError(f"has {size:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
+            yield from _read_message(b"".join(lines), Origin(place, origin.key), f"{origin.key}:{number}", options)
         except _NoMailError as error:
             yield ReadFailure(place, str(error))
         if at_end:
             return
 
 
-def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | Enclosed]:
+def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | Enclosed]:
     data = data.removeprefix(BOM_UTF8)
     if not data.strip():
         raise _NoMailError("is empty; there is nothing to store")
     if _HEADER.match(data.lstrip()) is None:
         raise _NoMailError("is no mail: it does not begin with a header such as 'From: ...'")
     try:
-        message = _MESSAGE.parsebytes(data)
+        message = _MESSAGE_PARSER.parsebytes(data)
     except _NoMailError:
         raise
     except Exception as error:  # what is not standard fails in the parser in more ways than it names
@@ -211,7 +213,9 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
         meta["attachments"] = list(attachment_names)
     if not blocks and not subject and not attached:
         raise _NoMailError("has neither a subject nor a text; there is nothing to store")
-    text = document([*_said_of(message), *(blocks or [paragraph(subject or "A message without text.")])]) + "\n"
+    text = (
+        document([*_iter_header_blocks(message), *(blocks or [paragraph(subject or "A message without text.")])]) + "\n"
+    )
     yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
     from . import format_of, passing_over
 
@@ -220,14 +224,14 @@ def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions
         if format_of(name) is None:  # a picture, or what nobody can read: the message has its name
             yield PassedOver(place, passing_over(name))
             continue
-        content = _payload(part)
+        content = _get_payload(part)
         other_part_key = f"{other_key}/{name}" if other_key else None
         yield Enclosed(
             place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
         )
 
 
-def _said_of(message: Message) -> Iterator[MarkdownBlock]:
+def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
     """Who wrote a message, and when."""
     for field in ("From", "Date"):
         value = _header(message, field)
@@ -244,11 +248,11 @@ def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]
     while stack:
         part = stack.pop()
         kind = part.get_content_type()
-        if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _file_name(part):
-            name = _file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
+        if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _get_file_name(part):
+            name = _get_file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
             attachments[_find_unused(name, attachments, names)] = part
         elif kind == "multipart/alternative":
-            chosen = _alternative(part)
+            chosen = _choose_alternative(part)
             stack += [chosen] if chosen is not None else []
         elif part.is_multipart():
             inner_parts = [inner_part for inner_part in part.get_payload() if isinstance(inner_part, Message)]
@@ -263,7 +267,7 @@ def _is_text(kind: str) -> bool:
     return kind.startswith("text/") and kind not in ("text/calendar", "text/vcard", "text/x-vcard", "text/css")
 
 
-def _alternative(part: Message) -> Message | None:
+def _choose_alternative(part: Message) -> Message | None:
     """Of the forms of one text the plain one, unless it says far less than another; else the one that comes last that
     has a text (RFC 2046, 5.1.4)."""
     forms = [form for form in part.get_payload() if isinstance(form, Message)] if part.is_multipart() else []
@@ -273,7 +277,7 @@ def _alternative(part: Message) -> Message | None:
     if (
         plain_form is not None
         and word_counts[id(plain_form)]
-        and word_counts[id(plain_form)] >= _SHARE_PLAIN * max_words
+        and word_counts[id(plain_form)] >= _MIN_PLAIN_SHARE * max_words
     ):
         return plain_form
     return next((form for form in reversed(forms) if form is not plain_form and word_counts[id(form)]), plain_form)
@@ -282,11 +286,11 @@ def _alternative(part: Message) -> Message | None:
 def _words(form: Message) -> int:
     """The words that one form of a text shows."""
     text_parts = [text_part for text_part in form.walk() if _is_text(text_part.get_content_type())]
-    texts = [text_part for text_part in text_parts if not _file_name(text_part)]
-    return sum(len(_MARKUP.sub(" ", _text(text_part)).split()) for text_part in texts)
+    texts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
+    return sum(len(_MARKUP_PATTERN.sub(" ", _text(text_part)).split()) for text_part in texts)
 
 
-def _file_name(part: Message) -> str:
+def _get_file_name(part: Message) -> str:
     """The name that a part has as a file, without folders; empty where it has none."""
     with suppress(Exception):  # a name in a broken encoding is none
         name = part.get_filename()
@@ -308,7 +312,7 @@ def _find_unused(name: str, used: Container[str], numbers: Counter[str]) -> str:
     return unused
 
 
-def _payload(part: Message) -> bytes:
+def _get_payload(part: Message) -> bytes:
     if part.get_content_type() == "message/rfc822":
         inner_messages = part.get_payload()
         return (
@@ -322,9 +326,9 @@ def _payload(part: Message) -> bytes:
 
 def _text(part: Message) -> str:
     """The text of a part in the character set it names, else in that of most mail that names none."""
-    data = _payload(part)
+    data = _get_payload(part)
     charset = str(part.get_content_charset() or "utf-8").lower()
-    for encoding in (_MEANT.get(charset, charset), charset, "utf-8", "cp1252"):
+    for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
         with suppress(LookupError, ValueError):
             return clean(data.decode(encoding)).replace("\0", "")
     return clean(data.decode("latin-1")).replace("\0", "")
@@ -335,15 +339,15 @@ def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBloc
     if not text.strip():
         return []
     if part.get_content_type() == "text/html":
-        from .html import markup_blocks
+        from .html import convert_markup
 
-        return markup_blocks(text, name, options)
+        return convert_markup(text, name, options)
     if str(part.get_param("format") or "").lower() == "flowed":
-        text = _unflowed(text, str(part.get_param("delsp") or "").lower() == "yes")
-    return list(_plain_blocks(text.split("\n")))
+        text = _join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
+    return list(_iter_plain_blocks(text.split("\n")))
 
 
-def _unflowed(text: str, deleted: bool = False) -> str:
+def _join_flowed_lines(text: str, deleted: bool = False) -> str:
     """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4); that space may be ``deleted``."""
     pieces: list[str] = []
     open_depth: int | None = None  # the depth of a line that goes on, None if it ends
@@ -351,7 +355,7 @@ def _unflowed(text: str, deleted: bool = False) -> str:
         depth = _depth(line)
         if depth != open_depth:
             pieces += ["\n", line]
-            open_depth = depth if line.endswith(" ") and not _SIGNATURE.match(line) else None
+            open_depth = depth if line.endswith(" ") and not _SIGNATURE_PATTERN.match(line) else None
             continue
         if deleted:
             pieces[-1] = pieces[-1].removesuffix(" ")
@@ -368,7 +372,7 @@ def _depth(line: str) -> int:
     return mark[0].count(">") if mark else 0
 
 
-def _plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
+def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
     """The blocks of a plain text: paragraphs, block quotations, and what stands behind the line of a signature."""
     start = 0
     while start < len(lines):
@@ -379,16 +383,18 @@ def _plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
                 end += 1
             quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
             can_nest = max(depth, _depth(line)) < _DEEPEST
-            blocks = list(_plain_blocks(quoted_lines, depth + 1)) if can_nest else [paragraph("\n".join(quoted_lines))]
+            blocks = (
+                list(_iter_plain_blocks(quoted_lines, depth + 1)) if can_nest else [paragraph("\n".join(quoted_lines))]
+            )
             if blocks:
                 yield quote(blocks)
-        elif depth < _DEEPEST and _FORWARDED.match(line.strip()):
+        elif depth < _DEEPEST and _FORWARD_LINE_PATTERN.match(line.strip()):
             end = len(lines)
             yield paragraph(line.strip())
-            blocks = list(_plain_blocks(lines[start + 1 :], depth + 1))
+            blocks = list(_iter_plain_blocks(lines[start + 1 :], depth + 1))
             if blocks:
                 yield quote(blocks)
-        elif _SIGNATURE.match(line):
+        elif _SIGNATURE_PATTERN.match(line):
             while end < len(lines) and not _depth(lines[end]):
                 end += 1
             signature_lines = [text_line.strip() for text_line in lines[start + 1 : end] if text_line.strip()]
@@ -396,11 +402,14 @@ def _plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
                 yield quote([paragraph("\n".join(["Signature:", *signature_lines]))])
         elif line.strip():
             while (
-                end < len(lines) and lines[end].strip() and not _depth(lines[end]) and not _SIGNATURE.match(lines[end])
+                end < len(lines)
+                and lines[end].strip()
+                and not _depth(lines[end])
+                and not _SIGNATURE_PATTERN.match(lines[end])
             ):
                 end += 1
             text_lines = [
-                text_line if _ITEM.match(text_line) else paragraph(text_line.strip()).text
+                text_line if _ITEM_PATTERN.match(text_line) else paragraph(text_line.strip()).text
                 for text_line in lines[start:end]
             ]
             yield MarkdownBlock("paragraph", "\n".join(text_lines).strip())
@@ -412,7 +421,7 @@ def _header(message: Message, name: str) -> str:
     with suppress(Exception):  # headers that are not standard fail in the parser in more ways than it names
         value = message[name]
         shown = "" if value is None else str(value)
-        if "\ufffd" not in shown and not _SURROGATE.search(shown):
+        if "\ufffd" not in shown and not _SURROGATE_PATTERN.search(shown):
             return " ".join(clean(shown).split())
     with suppress(Exception):  # letters that are not encoded, as some programs write them
         raw = str(dict(message.raw_items())[name])

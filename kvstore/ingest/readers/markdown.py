@@ -17,37 +17,39 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from ...text.blocks import without_links
+from ...text.blocks import unwrap_links
 from .decoding import clean, decode
 from .markdown_blocks import paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 from .scalars import scalar
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
-_NAME = re.compile(r"\w[\w .-]*")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FRONT_MATTER_PATTERN = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
+_NAME_PATTERN = re.compile(r"\w[\w .-]*")
+_FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE = re.compile(r" {0,3}#(?=[ \t])")
 #: A heading of level one that a text begins with.
 _OPENING = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
-_UNDERLINE = re.compile(r" {0,3}=+\s*$")
+_UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")
 
 
 #: Fields of front matter that say what a page is about, in whole sentences.
-_INTRODUCTIONS = frozenset(("description", "summary", "abstract"))
+_INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     text = clean(decode(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)
-    text = introduced(text, [introduction for name, introduction in meta.items() if name.lower() in _INTRODUCTIONS])
+    text = introduced(
+        text, [introduction for name, introduction in meta.items() if name.lower() in _INTRODUCTION_FIELDS]
+    )
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     front_matter_title = meta.get("title")
     title = (
         front_matter_title
         if isinstance(front_matter_title, str) and front_matter_title
-        else without_links(first_title(text) or "") or None
+        else unwrap_links(find_first_title(text) or "") or None
     )
     yield RawDocument(origin.key, title, text, meta, "markdown")
 
@@ -70,14 +72,14 @@ def introduced(text: str, said: Iterable[JSON]) -> str:
 
 def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
     """Separate a front matter block from the text that follows it; ``({}, text)`` where there is none."""
-    block = _FRONT_MATTER.match(text)
+    block = _FRONT_MATTER_PATTERN.match(text)
     if block is None:
         return {}, text
     values: dict[str, list[str]] = {}
     last_lines: list[str] | None = None
     for line in block[1].splitlines():
         name, colon, value = line.partition(":")
-        if colon and _NAME.fullmatch(name) and (not value or value[0] in " \t"):
+        if colon and _NAME_PATTERN.fullmatch(name) and (not value or value[0] in " \t"):
             last_lines = values[name.rstrip()] = [value]
         elif not line.strip() or line.startswith("#"):
             continue
@@ -100,12 +102,12 @@ def _value(lines: list[str]) -> JSON:
     return "\n".join(other_lines if is_folded else [first_line, *other_lines])
 
 
-def first_title(text: str) -> str | None:
+def find_first_title(text: str) -> str | None:
     """The text of the first level-one heading outside fenced code, or None."""
     fence = ""
     previous = ""
     for line in io.StringIO(text):
-        mark = _FENCE.match(line)
+        mark = _FENCE_PATTERN.match(line)
         if fence:
             if mark is not None and mark[1].startswith(fence) and not line.strip(" `~\t\n"):
                 fence = ""
@@ -120,7 +122,7 @@ def first_title(text: str) -> str | None:
             title = stripped.rstrip() if not stripped or stripped[-1].isspace() else title
             if title:
                 return title
-        if previous and _UNDERLINE.match(line):
+        if previous and _UNDERLINE_PATTERN.match(line):
             return previous
         previous = line.strip()
     return None

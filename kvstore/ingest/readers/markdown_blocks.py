@@ -11,18 +11,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_BREAK = re.compile(r" ?\n ?")
-_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))  # soft hyphen, zero-width space and joiner, stray mark
-_OPENS_BLOCK = re.compile(
+_LINE_BREAK_PATTERN = re.compile(r" ?\n ?")
+_INVISIBLE_CHARACTERS = dict.fromkeys(
+    map(ord, "\u00ad\u200b\u2060\ufeff")
+)  # soft hyphen, zero-width space and joiner, stray mark
+_BLOCK_OPENER_PATTERN = re.compile(
     r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|(?:\*\s*){3,}$|(?:_\s*){3,}$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)"
 )
 #: What the first of these may be.
-_OPENERS = frozenset("#-+*>`~|=_<[")
+_OPENER_CHARACTERS = frozenset("#-+*>`~|=_<[")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
-_ITEM_MARKER = re.compile(r"\s*(?:-|\d+\.) ")
-_CLOSING_MARKS = re.compile(r"\s+#+$")
-_WORD_BREAK = re.compile(r"\W.|.\W", re.S)
-_TICKS = re.compile(r"`+")
+_ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
+_CLOSING_MARKS_PATTERN = re.compile(r"\s+#+$")
+_WORD_BREAK_PATTERN = re.compile(r"\W.|.\W", re.S)
+_BACKTICKS_PATTERN = re.compile(r"`+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,11 @@ class Inline:
         """Add literal text."""
         if not text:
             return
-        text = _collapsed(text)
+        text = _collapse_whitespace(text)
         if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._apart:
             self._pieces[-2] = self._pieces[-2][1:-1]  # a word of which some letters are emphasised is one word
         if self._apart:
-            if text[0].isalnum() and (self.last_character().isalnum() or self.last_character() in "`*"):
+            if text[0].isalnum() and (self.get_last_character().isalnum() or self.get_last_character() in "`*"):
                 self._pieces.append(" ")
             self._apart = False
         self._pieces.append(text)
@@ -65,13 +67,13 @@ class Inline:
         """Let what comes next be a word of its own."""
         self._apart = True
 
-    def line_break(self) -> None:
+    def break_line(self) -> None:
         """End the line without ending the paragraph."""
         self._pieces.append("\n")
 
     def code(self, text: str) -> None:
         """Add inline code; code that directly follows code continues it, unless two words would grow together."""
-        text = _collapsed(text if text.isascii() else text.translate(_INVISIBLE))
+        text = _collapse_whitespace(text if text.isascii() else text.translate(_INVISIBLE_CHARACTERS))
         code = text.strip()
         if not code or self.plain:
             self.text(text)
@@ -79,11 +81,11 @@ class Inline:
         if text[0] == " ":
             self.text(" ")
         continues = len(self._pieces) == self._code_end and "`" not in code
-        if continues and _WORD_BREAK.fullmatch(self._pieces[-1][-2] + code[0]):
+        if continues and _WORD_BREAK_PATTERN.fullmatch(self._pieces[-1][-2] + code[0]):
             self._pieces[-1] = f"{self._pieces[-1][:-1]}{code}`"
         else:
             self._pieces += [" "] if continues else []
-            self._pieces.append(code_span(code))
+            self._pieces.append(make_code_span(code))
         self._code_end = -1 if "`" in code else len(self._pieces)
         if text[-1] == " ":
             self.text(" ")
@@ -125,7 +127,7 @@ class Inline:
         """Whether the pieces before one end in a letter or digit."""
         return next((piece[-1].isalnum() for piece in reversed(self._pieces[:end]) if piece), False)
 
-    def last_character(self) -> str:
+    def get_last_character(self) -> str:
         """The last character added, or an empty string."""
         return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
 
@@ -136,20 +138,20 @@ class Inline:
             return []
         text = "".join(self._pieces)
         if not text.isascii():
-            text = text.translate(_INVISIBLE)
+            text = text.translate(_INVISIBLE_CHARACTERS)
         self._pieces.clear()
         self._code_end = self._emphasis_end = -1
         self._apart = False
         if "  " in text:
             text = re.sub(" {2,}", " ", text)
         if "\n" in text:
-            lines = _BREAK.sub("\n", text).strip()
+            lines = _LINE_BREAK_PATTERN.sub("\n", text).strip()
             return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
         line = text.strip()
         return [line] if line else []
 
 
-def _collapsed(text: str) -> str:
+def _collapse_whitespace(text: str) -> str:
     """``text`` with one space for every run of white space."""
     if text.isprintable() and "  " not in text:  # of white space only the space is printable
         return text
@@ -159,11 +161,11 @@ def _collapsed(text: str) -> str:
     return f"{' ' if text[0].isspace() else ''}{line}{' ' if text[-1].isspace() else ''}"
 
 
-def code_span(text: str) -> str:
+def make_code_span(text: str) -> str:
     """``text`` between enough backticks."""
     if "`" not in text:
         return f"`{text}`"
-    ticks = "`" * (1 + max(len(run) for run in _TICKS.findall(text)))
+    ticks = "`" * (1 + max(len(run) for run in _BACKTICKS_PATTERN.findall(text)))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
@@ -178,19 +180,19 @@ def _escaped(line: str) -> str:
     if first_character.isdecimal():
         number = _NUMBERED.match(line)
         return line if number is None else f"{number[1]}\\{line[number.end(1) :]}"
-    return "\\" + line if first_character in _OPENERS and _OPENS_BLOCK.match(line) else line
+    return "\\" + line if first_character in _OPENER_CHARACTERS and _BLOCK_OPENER_PATTERN.match(line) else line
 
 
 def heading(level: int, text: str) -> MarkdownBlock:
     """A heading of level 1 to 6, on one line."""
-    title = _CLOSING_MARKS.sub("", " ".join(text.split()))
+    title = _CLOSING_MARKS_PATTERN.sub("", " ".join(text.split()))
     return MarkdownBlock("heading", f"{'#' * level} {title}")
 
 
 def code_block(code: str, language: str = "") -> MarkdownBlock:
     """Fenced code; the fence is longer than any run of backticks inside."""
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
-    longest = max((len(run) for run in _TICKS.findall(code)), default=0)
+    longest = max((len(run) for run in _BACKTICKS_PATTERN.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     return MarkdownBlock("code", f"{fence}{language}\n{code}\n{fence}")
 
@@ -200,7 +202,7 @@ def quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
     return MarkdownBlock("quote", "\n".join(f"> {line}".rstrip() for line in document(blocks).split("\n")))
 
 
-def item_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
+def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
     """A list of (marker, blocks of the item); what follows an item's first line is indented beneath it."""
     parts: list[str] = []
     is_loose = False
@@ -214,7 +216,7 @@ def item_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
     return MarkdownBlock("list", ("\n\n" if is_loose else "\n").join(parts))
 
 
-def pipe_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
+def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
     """A table; ``header`` may be empty, and rows may be shorter than it."""
     width = max([len(header), *map(len, rows)])
     lines = [_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_row, rows)]
@@ -225,14 +227,16 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
-def one_line(blocks: Sequence[MarkdownBlock]) -> str:
+def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
     """Blocks as one line, for a table cell: items, rows and unfinished sentences are parted by semicolons."""
     line = ""
     for block in blocks:
         if block.kind == "code":
-            part = code_span(" ".join(" ".join(block.text.split("\n")[1:-1]).split()))
+            part = make_code_span(" ".join(" ".join(block.text.split("\n")[1:-1]).split()))
         elif block.kind == "list":
-            part = "; ".join(_ITEM_MARKER.sub("", item, count=1) for item in block.text.split("\n") if item.strip())
+            part = "; ".join(
+                _ITEM_MARKER_PATTERN.sub("", item, count=1) for item in block.text.split("\n") if item.strip()
+            )
         elif block.kind == "table":
             rows = block.text.split("\n")
             part = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))

@@ -18,7 +18,7 @@ _AROUND = {
 _OPENING = {"Oo": "[", "Do": "“", "So": "‘", "Qo": '"', "Po": "(", "Bo": "[", "Bro": "{", "Ao": "<", "Xo": "", "Eo": ""}
 _CLOSING = {"Oc": "]", "Dc": "”", "Sc": "’", "Qc": '"', "Pc": ")", "Bc": "]", "Brc": "}", "Ac": ">", "Xc": "", "Ec": ""}
 #: Macros that only set their arguments in a font.
-_PLAIN = frozenset(
+_FONT_MACROS = frozenset(
     "Ad Ar Cd Cm Dv Em Er Ev Fa Fr Ft Hf Ic Lb Li Ms Nd No Pa Sx Sy Ta Tn Va Vt An %A %B %C %D %I %J %N %O %P %Q %R %T "
     "%U %V".split()
 )
@@ -37,7 +37,7 @@ _STANDARDS = {
     "-susv3": "Version 3 of the Single UNIX Specification (“SUSv3”)",
     "-susv4": "Version 4 of the Single UNIX Specification (“SUSv4”)",
 }  # fmt: skip
-_AFTER = frozenset(".,:;)]?!")
+_CLOSING_PUNCTUATION = frozenset(".,:;)]?!")
 _BEFORE = frozenset("([")
 
 #: The macros that stand in running text.
@@ -45,7 +45,7 @@ INLINE = (
     frozenset(_AROUND)
     | frozenset(_OPENING)
     | frozenset(_CLOSING)
-    | _PLAIN
+    | _FONT_MACROS
     | frozenset(_SYSTEMS)
     | frozenset("Ap Bt Ex Fl Fn Fo Fc In Lk Mt Nm Ns Pf Rv Sm St Ud Xr Db Bk Ek Tg Es".split())
 )
@@ -92,10 +92,10 @@ class Mdoc:
         self._first = False  # whether what comes next is the first that is not spaced
         self._arguments = 0  # of the function whose are listed, from 1; 0 outside of such a list
 
-    def line(self, tokens: Sequence[str], out: RunningText, named_here: bool = False) -> None:
-        """Add what a line says to ``out``; ``named_here`` where a first ``Nm`` names what the page describes."""
+    def line(self, tokens: Sequence[str], out: RunningText, defines_name: bool = False) -> None:
+        """Add what a line says to ``out``; ``defines_name`` where a first ``Nm`` names what the page describes."""
         tail = len(tokens)
-        while tail > 1 and tokens[tail - 1] in _AFTER:
+        while tail > 1 and tokens[tail - 1] in _CLOSING_PUNCTUATION:
             tail -= 1
         closers: list[str] = []
         index = 0
@@ -107,7 +107,7 @@ class Mdoc:
                 self._put(opening, out, after=True)
                 closers.append(closing)
             elif token in INLINE:
-                index = self._macro(token, tokens, index, tail, out, named_here)
+                index = self._macro(token, tokens, index, tail, out, defines_name)
             else:
                 self._word(token, out)
         for closing in reversed(closers):
@@ -115,9 +115,14 @@ class Mdoc:
         for token in tokens[tail:]:
             out.add(token, before=True)
 
-    def _macro(self, macro: str, tokens: Sequence[str], at: int, tail: int, out: RunningText, named_here: bool) -> int:
+    def _macro(
+        self, macro: str, tokens: Sequence[str], at: int, tail: int, out: RunningText, defines_name: bool
+    ) -> int:
         """Add what a macro says, and give the place behind its arguments."""
-        end = next((index for index in range(at, tail) if tokens[index] in INLINE or tokens[index] in _AFTER), tail)
+        end = next(
+            (index for index in range(at, tail) if tokens[index] in INLINE or tokens[index] in _CLOSING_PUNCTUATION),
+            tail,
+        )
         given = list(tokens[at:end])
         if macro in _OPENING:
             self.open_tags += macro == "Xo"
@@ -131,7 +136,7 @@ class Mdoc:
                 self._put("-", out, after=end < tail and tokens[end] in ("Fl", "Ns"))
             given = ["-" + token if token not in _BEFORE and token != "|" else token for token in given]
         elif macro == "Nm":
-            if named_here and given and not self.name:
+            if defines_name and given and not self.name:
                 self.name = given[0]
             given = given or [self.name]
         elif macro == "Xr":
@@ -174,7 +179,7 @@ class Mdoc:
             self._arguments = 0
             out.add(")", before=True)
         elif macro in ("Ex", "Rv"):
-            out.add(self._standard_sentence(macro, [token for token in given if token != "-std"]))
+            out.add(self._format_standard_sentence(macro, [token for token in given if token != "-std"]))
             given = []
         elif macro == "Nd":
             out.add("—")
@@ -190,18 +195,19 @@ class Mdoc:
             self._word(token, out)
         return end
 
-    def _standard_sentence(self, macro: str, names: Sequence[str]) -> str:
+    def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
         """What is said of the status with which programs end, and of what functions give."""
         names_text = ", ".join(names) or self.name
         if macro == "Ex":
             return f"The {names_text} utility exits 0 on success, and >0 if an error occurs."
         return (
-            f"The {names_text}() function returns the value 0 if successful; otherwise the value -1 is returned and the "
+            f"The {names_text}() function returns the value 0 if successful; otherwise the value -1 is returned "
+            "and the "
             "global variable errno is set to indicate the error."
         )
 
     def _word(self, token: str, out: RunningText) -> None:
-        self._put(token, out, token in _AFTER, token in _BEFORE)
+        self._put(token, out, token in _CLOSING_PUNCTUATION, token in _BEFORE)
 
     def _put(self, text: str, out: RunningText, before: bool = False, after: bool = False) -> None:
         """Add a piece, close to that before it where the page has said so (``Sm off``)."""

@@ -16,13 +16,13 @@ from typing import Any, BinaryIO
 
 from ...errors import ReaderError
 from .decoding import clean, decode
-from .markdown import first_title
+from .markdown import find_first_title
 from .markdown_blocks import MarkdownBlock, code_block, document, paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: What Python calls an object that shows itself in another way.
-_ONLY_AN_OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
-_TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_OBJECT_REPR_PATTERN = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
+_TERMINAL_COLOUR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -47,7 +47,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     written = document(blocks)
     title = metadata.get("title")
-    title = title if isinstance(title, str) and title.strip() else first_title(written)
+    title = title if isinstance(title, str) and title.strip() else find_first_title(written)
     meta: dict[str, JSON] = {"language": language} if language else {}
     yield RawDocument(origin.key, title, written + "\n", meta, "markdown")
 
@@ -104,13 +104,13 @@ def _output(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator
     else:
         text = _joined(data.get("text/plain", data.get("text")))
         markup = _joined(data.get("text/html", data.get("html")))
-        if markup.strip() and (not text.strip() or _ONLY_AN_OBJECT.fullmatch(text.strip())):
-            from .html import markup_blocks
+        if markup.strip() and (not text.strip() or _OBJECT_REPR_PATTERN.fullmatch(text.strip())):
+            from .html import convert_markup
 
-            yield from markup_blocks(markup, name, options)
+            yield from convert_markup(markup, name, options)
             return
     if text.strip():
-        yield code_block(_TERMINAL_COLOUR.sub("", text))
+        yield code_block(_TERMINAL_COLOUR_PATTERN.sub("", text))
 
 
 def _joined(lines: Any, between: str = "") -> str:

@@ -16,12 +16,12 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
-from .markdown_blocks import MarkdownBlock, document, heading, one_line, paragraph
+from .markdown_blocks import MarkdownBlock, document, heading, paragraph, render_one_line
 from .opendocument import DRAW, PRESENTATION, opened
 from .opendocument_text import OpenDocumentText
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
-_CLASS = f"{PRESENTATION}class"
+_CLASS_ATTRIBUTE = f"{PRESENTATION}class"
 #: Shapes that say the same on every slide.
 _RUNNING = {"date-time": "date", "footer": "footer", "header": "header", "page-number": "slide number"}
 
@@ -32,7 +32,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     with opened(stream, origin.name, "ODP", "presentation") as found:
         text = OpenDocumentText(found.trees)
         pages = found.body.findall(f"{DRAW}page")
-        slides = [_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
+        slides = [_build_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
     title = found.title or next((title for title, _ in slides if title), None)
@@ -40,24 +40,24 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, title, written, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
 
 
-def _slide(
+def _build_slide(
     text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
 ) -> tuple[str, list[MarkdownBlock]]:
     """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
     title, title_shape = "", None
     for shape in page:
-        if shape.get(_CLASS) == "title" and (title := _line(text, shape)):
+        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _line(text, shape)):
             title_shape = shape
             break
     blocks = [heading(2, title or f"Slide {number}")]
     for shape in page:
-        running_kind = None if left_out is None else _RUNNING.get(shape.get(_CLASS, ""))
+        running_kind = None if left_out is None else _RUNNING.get(shape.get(_CLASS_ATTRIBUTE, ""))
         if running_kind is None or left_out is None:
             blocks += [] if shape is title_shape else text.shown([shape])
         elif running_text := _line(text, shape):
             left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), running_text[:80]))
     for notes in page.findall(f"{PRESENTATION}notes"):
-        note_blocks = text.shown([shape for shape in notes if shape.get(_CLASS) == "notes"])
+        note_blocks = text.shown([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
         if note_blocks and note_blocks[0].kind == "paragraph":
             note_blocks[0] = MarkdownBlock("paragraph", f"Notes: {note_blocks[0].text}")
         elif note_blocks:
@@ -67,4 +67,4 @@ def _slide(
 
 
 def _line(text: OpenDocumentText, shape: Element) -> str:
-    return one_line(text.shown([shape], plain=True))
+    return render_one_line(text.shown([shape], plain=True))

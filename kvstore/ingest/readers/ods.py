@@ -15,11 +15,11 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from .decoding import clean
-from .opendocument import OFFICE, TABLE, TEXT, cells_of, opened, rows_of, times_told
+from .opendocument import OFFICE, TABLE, TEXT, get_repetition, iter_cells, iter_rows, opened
 
 _SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
 #: Rows and columns of the largest sheet of any program: cells may be said to repeat any number of times (9.1.2).
-_MOST_ROWS, _MOST_COLUMNS = 1 << 20, 1 << 14
+_MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 
 @contextmanager
@@ -32,11 +32,11 @@ def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list
 
 def _rows(table: Element) -> Iterator[list[str]]:
     number = 0
-    for row in rows_of(table):
+    for row in iter_rows(table):
         cells = _cells(row)
-        times = min(times_told(row, "rows"), _MOST_ROWS - number)
+        times = min(get_repetition(row, "rows"), _MAX_ROWS - number)
         number += times
-        if not cells and number == _MOST_ROWS:
+        if not cells and number == _MAX_ROWS:
             return  # what fills a sheet
         for _ in range(times):
             yield cells.copy()
@@ -46,13 +46,13 @@ def _cells(row: Element) -> list[str]:
     """The cells of a row, without those that are empty at the end."""
     cells: list[str] = []
     num_empty = 0
-    for cell in cells_of(row):
-        times = min(times_told(cell, "columns"), _MOST_COLUMNS)
+    for cell in iter_cells(row):
+        times = min(get_repetition(cell, "columns"), _MAX_COLUMNS)
         cell_text = _shown(cell)
         if cell_text:
             cells += [""] * num_empty + [cell_text] * times
         num_empty = 0 if cell_text else num_empty + times
-        if len(cells) + num_empty >= _MOST_COLUMNS:
+        if len(cells) + num_empty >= _MAX_COLUMNS:
             break
     return cells
 

@@ -18,7 +18,7 @@ from zipfile import ZipFile
 
 from ...errors import ReaderError
 from .packages import Package, guarded
-from .raw_document import title_of_properties
+from .raw_document import clean_property_title
 from .xml_tree import parsed
 
 _NAMESPACE = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
@@ -54,25 +54,25 @@ def opened(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDo
         if body_element is None:
             raise ReaderError(f"{name}: is no {kind}: it has no body that is a {body}")
         title_element = next((part for tree in trees for part in tree.iter(_TITLE)), None)
-        title = "" if title_element is None else title_of_properties("".join(title_element.itertext()))
+        title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
         yield OpenDocument(body_element, trees, title)
 
 
-def rows_of(table: Element) -> Iterator[Element]:
+def iter_rows(table: Element) -> Iterator[Element]:
     """The rows of a table, those of its heads and groups too (9.1.3 to 9.1.9)."""
     for part in table:
         if part.tag == f"{TABLE}table-row":
             yield part
         elif part.tag in _ROWS:
-            yield from rows_of(part)
+            yield from iter_rows(part)
 
 
-def cells_of(row: Element) -> Iterator[Element]:
+def iter_cells(row: Element) -> Iterator[Element]:
     """The cells of a row, those too that another one covers."""
     return (cell for cell in row if cell.tag in _CELLS)
 
 
-def times_told(element: Element, what: str) -> int:
+def get_repetition(element: Element, what: str) -> int:
     """How many ``rows`` a row, or ``columns`` a cell, stands for: any number (9.1.2), which only fills a sheet."""
     value = element.get(f"{TABLE}number-{what}-repeated", "1")
     return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1

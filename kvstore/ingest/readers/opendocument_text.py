@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from .list_nesting import Gathered
-from .markdown_blocks import Inline, MarkdownBlock, heading, one_line, paragraph, pipe_table, quote
-from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, cells_of, rows_of, times_told
+from .markdown_blocks import Inline, MarkdownBlock, heading, make_table, paragraph, quote, render_one_line
+from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_repetition, iter_cells, iter_rows
 
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
-_CODE_STYLE = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
-_QUOTE_STYLE = re.compile(r"quot", re.I)
+_CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
+_QUOTE_STYLE_PATTERN = re.compile(r"quot", re.I)
 #: What is not read: indexes (8), what was deleted (5.5), comments (14), forms, notes of slides, and what only declares.
 _LEFT_OUT = frozenset(
     [
@@ -36,8 +36,8 @@ _LEFT_OUT = frozenset(
     ]
 )
 #: Cells and rows may be said to repeat any number of times (9.1.2), which only fills a sheet.
-_MOST_REPEATED = 64
-_MOST_SPACES = 1000
+_MAX_REPEATED = 64
+_MAX_SPACES = 1000
 
 
 class OpenDocumentText:
@@ -61,11 +61,11 @@ class OpenDocumentText:
     def blocks(self, body: Element) -> list[MarkdownBlock]:
         """All blocks of the document, notes last."""
         # Below a title, headings of level one are its sections.
-        self._below = int(any(self._lineage(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
+        self._below = int(any(self._list_style_names(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
         blocks = self.shown(body)
         number = 0
         while number < len(self._notes):  # a note may cite another
-            text = one_line(self.shown(self._notes[number]))
+            text = render_one_line(self.shown(self._notes[number]))
             number += 1
             blocks.append(paragraph(f"[{number}] {text}"))
         return blocks
@@ -90,9 +90,9 @@ class OpenDocumentText:
                 self._walk(element, gathered, plain)
 
     def _paragraph(self, element: Element, gathered: Gathered, plain: bool) -> None:
-        lineage = self._lineage(element)
+        lineage = self._list_style_names(element)
         is_title = "Title" in lineage
-        if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE.match, lineage)):
+        if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE_PATTERN.match, lineage)):
             gathered.add_code("".join(_verbatim(element)))
             return
         boxes: list[Element] = []
@@ -108,12 +108,12 @@ class OpenDocumentText:
             gathered.add(heading(min(6, level + self._below), title))
         elif texts:
             paragraphs = [paragraph(text) for text in texts]
-            is_quote = any(map(_QUOTE_STYLE.match, lineage))
+            is_quote = any(map(_QUOTE_STYLE_PATTERN.match, lineage))
             gathered.add(*([quote(paragraphs)] if is_quote else paragraphs))
         for box in boxes:
             gathered.add(*self.shown(box))
 
-    def _lineage(self, element: Element) -> list[str]:
+    def _list_style_names(self, element: Element) -> list[str]:
         """The style of a paragraph or span and those it is based on (16.2), the nearest first, by their names."""
         name = element.get(f"{TEXT}style-name")
         names: list[str] = []
@@ -131,7 +131,7 @@ class OpenDocumentText:
             elif part.tag == f"{TEXT}s" or part.tag == f"{TEXT}tab":
                 inline.text(" ")
             elif part.tag == f"{TEXT}line-break":
-                inline.line_break()
+                inline.break_line()
             elif part.tag == f"{TEXT}note":
                 body = part.find(f"{TEXT}note-body")
                 if body is not None:
@@ -148,12 +148,12 @@ class OpenDocumentText:
             inline.text(part.tail or "")
 
     def _is_code(self, span: Element) -> bool:
-        return any(map(_CODE_STYLE.match, self._lineage(span)))
+        return any(map(_CODE_STYLE_PATTERN.match, self._list_style_names(span)))
 
     def _is_emphasis(self, span: Element) -> bool:
         if span.tag != f"{TEXT}span":
             return False
-        lineage = self._lineage(span)
+        lineage = self._list_style_names(span)
         if any(name.endswith("Emphasis") for name in lineage):
             return True
         for name in lineage:
@@ -190,20 +190,20 @@ class OpenDocumentText:
 
     def _table(self, table: Element) -> list[MarkdownBlock]:
         rows: list[list[str]] = []
-        table_rows = list(rows_of(table))
-        if len(table_rows) == 1 and len(list(cells_of(table_rows[0]))) == 1:  # a box around text
-            return self.shown(next(cells_of(table_rows[0])))
+        table_rows = list(iter_rows(table))
+        if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text
+            return self.shown(next(iter_cells(table_rows[0])))
         for row in table_rows:
             line: list[str] = []
-            for cell in cells_of(row):
-                text = one_line(self.shown(cell, plain=not rows))
-                num_repeated = times_told(cell, "columns")
-                line += [text] * (min(num_repeated, _MOST_REPEATED) if text or num_repeated <= _MOST_REPEATED else 1)
+            for cell in iter_cells(row):
+                text = render_one_line(self.shown(cell, plain=not rows))
+                num_repeated = get_repetition(cell, "columns")
+                line += [text] * (min(num_repeated, _MAX_REPEATED) if text or num_repeated <= _MAX_REPEATED else 1)
             while line and not line[-1]:
                 line.pop()
             if line:
-                rows += [line] * min(times_told(row, "rows"), _MOST_REPEATED)
-        return [pipe_table(rows[0], rows[1:])] if rows else []
+                rows += [line] * min(get_repetition(row, "rows"), _MAX_REPEATED)
+        return [make_table(rows[0], rows[1:])] if rows else []
 
 
 def _verbatim(element: Element) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _verbatim(element: Element) -> Iterator[str]:
     yield element.text or ""
     for part in element:
         if part.tag == f"{TEXT}s":
-            yield " " * min(_MOST_SPACES, int(part.get(f"{TEXT}c") or 1))
+            yield " " * min(_MAX_SPACES, int(part.get(f"{TEXT}c") or 1))
         elif part.tag == f"{TEXT}tab":
             yield "\t"
         elif part.tag == f"{TEXT}line-break":

@@ -2,7 +2,7 @@
 
 In: a stream. Out: the archive, opened, once it is known that unpacking it stays within bounds. What is packed small may
 unpack to any size, but never to more than its directory declares; an archive that declares more than
-``LARGEST_UNPACKED`` bytes, or more than ``MOST_PARTS`` parts, is a ReaderError before anything is unpacked.
+``LARGEST_UNPACKED`` bytes, or more than ``MAX_PARTS`` parts, is a ReaderError before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .xml_tree import parsed
 #: Bytes of the largest package, unpacked.
 LARGEST_UNPACKED = 512 << 20
 #: Parts of the largest package.
-MOST_PARTS = 100_000
+MAX_PARTS = 100_000
 
-_OLE = b"\xd0\xcf\x11\xe0"
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0"
 _ENCRYPTED = 1
 
 
@@ -31,7 +31,7 @@ class Package:
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
         """Raises ReaderError for what is locked, too large, or no package at all."""
         stream.seek(0)
-        if stream.read(4) == _OLE:
+        if stream.read(4) == _OLE_SIGNATURE:
             suffix = kind.lower()
             raise ReaderError(
                 f"{name}: is an old .{suffix.removesuffix('x')} file or locked with a password; save it as an open "
@@ -45,10 +45,11 @@ class Package:
             raise _damaged(name, kind, error) from None
         entries = self._archive.infolist()
         num_unpacked_bytes = sum(entry.file_size for entry in entries)
-        if num_unpacked_bytes > LARGEST_UNPACKED or len(entries) > MOST_PARTS:
+        if num_unpacked_bytes > LARGEST_UNPACKED or len(entries) > MAX_PARTS:
             raise ReaderError(
-                f"{name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is {LARGEST_UNPACKED:,} "
-                f"bytes in {MOST_PARTS:,} parts: divide it"
+                f"{name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is "
+                f"{LARGEST_UNPACKED:,} "
+                f"bytes in {MAX_PARTS:,} parts: divide it"
             )
         if any(entry.flag_bits & _ENCRYPTED for entry in entries):
             raise ReaderError(f"{name}: is locked with a password; save it without one")
@@ -72,7 +73,7 @@ class Package:
         return guarded(self._name, self._kind)
 
 
-def main_part(stream: BinaryIO, package: Any, parts: Any, wanted: type, kinds: Iterable[str]) -> Any:
+def open_main_part(stream: BinaryIO, package: Any, parts: Any, wanted: type, kinds: Iterable[str]) -> Any:
     """The main part of a package of Office Open XML; raises ValueError where it is none that is ``wanted``.
 
     ``package`` is the class by which a library opens one, ``parts`` its factory of parts, which learns that those of

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from ...errors import ReaderError
 from ...extras import required
 from .decoding import clean
-from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions, title_of_properties
+from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
 from .text import title_of
 
 #: Ligatures are letters of a font, not of the text.
@@ -30,34 +30,34 @@ _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
 #: The width of a gap that is none between words, in heights of a letter, and the characters of a column's lines.
-_GAP = 1.4
-_COLUMN = 25
+_COLUMN_GAP = 1.4
+_MIN_COLUMN_CHARACTERS = 25
 #: The least gap between two words, in thousandths of a letter's height, and one that is a gap in any font.
-_WORD_GAP = 140
+_MIN_WORD_GAP = 140
 _SURE_GAP = 1000
 #: A space that is narrower than this is none: the spacing of words took it back.
-_NO_GAP = 50
+_MIN_SPACE_WIDTH = 50
 #: The most codes of a string whose letters a spacing of characters parts as words; longer ones are letterspaced.
-_SPACED_CODES = 3
+_MAX_SPACED_CODES = 3
 #: Widths that a font may tell; there are no more codes of two bytes.
-_MOST_WIDTHS = 1 << 16
-_BULLET = re.compile(r"[•◦▪‣●○■∙]\s")
+_MAX_WIDTHS = 1 << 16
+_BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
 #: A line shorter than this share of the page's usual line ends its paragraph.
-_SHORT_LINE = 0.6
+_SHORT_LINE_SHARE = 0.6
 #: Lines at the top and the foot of a page that may be running heads, how many pages must have one, and which share of
 #: those between the first and the last of them (heads of left and right pages take turns); points within which two
 #: lines stand at the same height, and characters of the longest.
-_EDGE_LINES = 2
-_FEWEST_RUNNING = 3
-_SHARE_RUNNING = 0.4
-_SAME_HEIGHT = 3
-_LONGEST_RUNNING = 150
+_NUM_EDGE_LINES = 2
+_MIN_RUNNING_PAGES = 3
+_MIN_RUNNING_SHARE = 0.4
+_HEIGHT_TOLERANCE = 3
+_MAX_RUNNING_CHARACTERS = 150
 _NUMBER = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
-_ONLY_NUMBER = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
+_PAGE_NUMBER_PATTERN = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
 #: A word, or several that hyphens join; and what stands before a hyphen at the end of a line.
-_COMPOUND = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
-_LAST_WORD = re.compile(rf"{_COMPOUND.pattern}(?=.$)")
-_HYPHENATED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
+_COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+_LAST_WORD_PATTERN = re.compile(rf"{_COMPOUND_PATTERN.pattern}(?=.$)")
+_HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -66,13 +66,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     import pypdf
     from pypdf.errors import DependencyError
 
-    with _silence("pypdf"):
+    with _silence_logger("pypdf"):
         try:
             reader = pypdf.PdfReader(stream)
             if reader.is_encrypted and not reader.decrypt(""):
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
-            pen = _Pen()
-            drawn = [_page_lines(page, pen) for page in reader.pages]
+            pen = _PenTracker()
+            drawn = [_read_page_lines(page, pen) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
@@ -84,19 +84,19 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             ) from None
     if not any(drawn):
         raise ReaderError(f"{origin.name}: has no text layer ({len(drawn)} pages of images); run OCR first")
-    kept_pages, left_out = (drawn, ()) if options.navigation == "keep" else _without_running_lines(drawn)
+    kept_pages, left_out = (drawn, ()) if options.navigation == "keep" else _remove_running_lines(drawn)
     spellings = _Spellings(kept_pages)
-    text = "\n\n".join(filter(None, (_page_text(lines, spellings) for lines in kept_pages)))
+    text = "\n\n".join(filter(None, (_build_page_text(lines, spellings) for lines in kept_pages)))
     meta: dict[str, JSON] = {"pages": len(drawn)}
     num_blank = sum(not lines for lines in drawn)
     if num_blank:
         meta["pages_without_text"] = num_blank
-    title = title_of_properties(clean(title)) if isinstance(title, str) else ""
+    title = clean_property_title(clean(title)) if isinstance(title, str) else ""
     yield RawDocument(origin.key, title or title_of(text), text + "\n", meta, "text", left_out)
 
 
 @contextmanager
-def _silence(library: str) -> Iterator[None]:
+def _silence_logger(library: str) -> Iterator[None]:
     """Keep a library's warnings about a file out of our output: the one error raised says it all."""
     logger = logging.getLogger(library)
     previous_level = logger.level
@@ -127,7 +127,7 @@ class _PageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ShownText:
     """What one operator shows: where, how many characters or bytes of text, and where it ends, if that is known."""
 
     x: float
@@ -155,7 +155,7 @@ class _TextState:
     scale: float = 1.0
 
 
-class _Pen:
+class _PenTracker:
     """Follows the state of text through a page, and tells how far a text moves the pen (PDF 32000-1, 9.3 and 9.4.4).
 
     pypdf counts no spacing of words (``Tw``), and takes what it moves a text for a gap; nor does it tell where a text
@@ -167,18 +167,18 @@ class _Pen:
         self._page: Any = None
         self._known: dict[int, tuple[Any, _Widths | None]] = {}  # by a font's identity, which lives with it
         self._state = _TextState()
-        self._saved: list[_TextState] = []
+        self._saved_states: list[_TextState] = []
 
-    def turn_to(self, page: Any) -> None:
+    def start_page(self, page: Any) -> None:
         """Go on with another page, whose first font is yet to come."""
-        self._page, self._state, self._saved = page, _TextState(), []
+        self._page, self._state, self._saved_states = page, _TextState(), []
 
     def follow(self, operator: bytes, operands: Sequence[Any]) -> None:
         """Take an operator that may say how texts are set."""
         if operator == b"q":
-            self._saved.append(self._state)
-        elif operator == b"Q" and self._saved:
-            self._state = self._saved.pop()
+            self._saved_states.append(self._state)
+        elif operator == b"Q" and self._saved_states:
+            self._state = self._saved_states.pop()
         elif operator == b"Tf" and len(operands) > 1:
             self._take(str(operands[0]), operands[1])
         elif operands and isinstance(operands[0], (int, float)):
@@ -197,7 +197,7 @@ class _Pen:
             single_byte = font["/Subtype"] != "/Type0"
             if id(font) not in self._known:
                 self._known[id(font)] = font, None
-                self._known[id(font)] = font, _widths_of(font)
+                self._known[id(font)] = font, _read_widths(font)
             widths = self._known[id(font)][1]
         except Exception:  # no such font, or a damaged one, or of an unknown kind: it says no widths
             pass
@@ -227,7 +227,7 @@ class _Pen:
             )
         return (total * state.size / 1000 + spacing) * state.scale
 
-    def spelled_out(self, shown: Sequence[Any]) -> list[Any]:
+    def add_word_gaps(self, shown: Sequence[Any]) -> list[Any]:
         """What a TJ operator shows, with the spacings that part its words written as gaps between strings.
 
         Ghostscript writes the text of groff so: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and in
@@ -238,13 +238,13 @@ class _Pen:
             return list(shown)
         character_spacing, word_spacing = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
         strings = [_codes(part) for part in shown if not isinstance(part, (int, float))]
-        if character_spacing >= _WORD_GAP and all(1 < len(codes) <= _SPACED_CODES for codes in strings):
+        if character_spacing >= _MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
             # pypdf counts the spacing of characters itself: the gap moves no pen, and what is behind the last is none.
             return [*self._with_gaps(shown, b"", [-_SURE_GAP, _SURE_GAP]), character_spacing]
         if not word_spacing:
             return list(shown)
         width = state.widths[1].get(ord(" ")) if state.widths is not None else None
-        if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _NO_GAP:
+        if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _MIN_SPACE_WIDTH:
             return self._with_gaps(shown, b" ", [-width - character_spacing - word_spacing])
         return self._with_gaps(shown, b" ", [b" ", -word_spacing])
 
@@ -274,7 +274,7 @@ def _codes(part: Any) -> bytes:
     return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
 
 
-def _widths_of(font: Any) -> _Widths | None:
+def _read_widths(font: Any) -> _Widths | None:
     """The widths that a font tells, None where its codes are not known."""
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
@@ -292,7 +292,7 @@ def _widths_of(font: Any) -> _Widths | None:
         first_code, width_entry = int(entries[index]), entries[index + 1]
         count = len(width_entry) if isinstance(width_entry, list) else int(width_entry) + 1 - first_code
         num_widths += count
-        if num_widths > _MOST_WIDTHS:
+        if num_widths > _MAX_WIDTHS:
             return None
         if isinstance(width_entry, list):
             widths_by_code.update(enumerate((float(width.get_object()) for width in width_entry), first_code))
@@ -303,18 +303,18 @@ def _widths_of(font: Any) -> _Widths | None:
     return 2, widths_by_code, float(descendant.get("/DW", 1000))
 
 
-class _Gathering:
+class _LineCollector:
     """Hears the texts of a page from pypdf, in the order of its content, and makes lines of them.
 
     pypdf tells of a text when its line ends or its font changes, so where the parts of a line begin is heard from the
     operators that show them (PDF 32000-1, 9.4.3).
     """
 
-    def __init__(self, pen: _Pen) -> None:
+    def __init__(self, pen: _PenTracker) -> None:
         self.lines: list[_PageLine] = []
         self._open: _PageLine | None = None
         self._blank = False
-        self._shown: list[_Shown] = []
+        self._shown: list[_ShownText] = []
         self._pen = pen
 
     def show(self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]) -> None:
@@ -329,9 +329,9 @@ class _Gathering:
         x, y = _place(outer, inner)
         advance = self._pen.advance(pieces)
         end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
-        self._shown.append(_Shown(x, y, count, end))
+        self._shown.append(_ShownText(x, y, count, end))
         if operator == b"TJ" and isinstance(operand, list):
-            operand[:] = [*_with_word_gaps(self._pen.spelled_out(operand)), *self._pen.condensed(advance)]
+            operand[:] = [*_widen_word_gaps(self._pen.add_word_gaps(operand)), *self._pen.condensed(advance)]
 
     def hear(self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float) -> None:
         """Take a text, with the matrices that place it."""
@@ -360,18 +360,18 @@ class _Gathering:
         start, last_text = line.pieces[-1]
         if (
             line.end is not None
-            and x - line.end > _WORD_GAP * size / 1000
+            and x - line.end > _MIN_WORD_GAP * size / 1000
             and last_text.strip()
             and not last_text[-1].isspace()
         ):
             last_text += " "
-        if _is_wide(x - start, len(last_text.strip()), size):
+        if _is_wide_gap(x - start, len(last_text.strip()), size):
             line.pieces.append((x, text))
         else:
             line.pieces[-1] = start, last_text + text
 
 
-def _with_word_gaps(shown: Sequence[Any]) -> list[Any]:
+def _widen_word_gaps(shown: Sequence[Any]) -> list[Any]:
     """What a TJ operator shows, every gap between words wide enough for pypdf to take it for one.
 
     pypdf compares a gap with half the width of the font's space, or what it takes for that where the font has none, and
@@ -379,7 +379,7 @@ def _with_word_gaps(shown: Sequence[Any]) -> list[Any]:
     """
     gaps: list[Any] = []
     for part in shown:
-        if isinstance(part, (int, float)) and -_SURE_GAP < part <= -_WORD_GAP:
+        if isinstance(part, (int, float)) and -_SURE_GAP < part <= -_MIN_WORD_GAP:
             gaps += [-_SURE_GAP, _SURE_GAP + part]
         else:
             gaps.append(part)
@@ -393,13 +393,13 @@ def _place(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float
     )
 
 
-def _is_wide(distance: float, letters: int, size: float) -> bool:
+def _is_wide_gap(distance: float, letters: int, size: float) -> bool:
     """Whether between the beginnings of two texts there is more than the first of them and a space."""
     # Letters are about half as wide as high; the longer a text, the less is known of where it ends.
-    return distance > (0.62 * letters + _GAP) * size
+    return distance > (0.62 * letters + _COLUMN_GAP) * size
 
 
-def _parted(text: str, x: float, y: float, size: float, shown: Sequence[_Shown]) -> Iterator[tuple[float, str]]:
+def _parted(text: str, x: float, y: float, size: float, shown: Sequence[_ShownText]) -> Iterator[tuple[float, str]]:
     """A text parted where what was shown of it leaves a wide gap, each part with where it begins."""
     texts_on_line = [(text.x, text.count) for text in shown if abs(text.y - y) < 0.3 * size and text.count]
     total = sum(count for _, count in texts_on_line)
@@ -409,16 +409,16 @@ def _parted(text: str, x: float, y: float, size: float, shown: Sequence[_Shown])
         letters_shown += count
         letters_in_part += count
         width = round(letters_in_part * letters / total)
-        if not _is_wide(right_x - start, width, size) or right_x < left_x:
+        if not _is_wide_gap(right_x - start, width, size) or right_x < left_x:
             continue
-        split_offset = _after_letters(text, round(letters_shown * letters / total))
+        split_offset = _find_space_after(text, round(letters_shown * letters / total))
         if offset < split_offset < len(text):
             yield start, text[offset:split_offset]
             offset, start, letters_in_part = split_offset, right_x, 0
     yield start, text[offset:]
 
 
-def _after_letters(text: str, count: int) -> int:
+def _find_space_after(text: str, count: int) -> int:
     """The space nearest behind so many letters of a text; what is shown and what is heard need not agree quite."""
     ends = [match.end() for match in re.finditer(r"\S+", text)]
     letters = 0
@@ -432,17 +432,17 @@ def _after_letters(text: str, count: int) -> int:
     return best_end
 
 
-def _page_lines(page: Any, pen: _Pen) -> list[_PageLine]:
+def _read_page_lines(page: Any, pen: _PenTracker) -> list[_PageLine]:
     """The lines of one page, in the order of its content, columns one after the other."""
-    pen.turn_to(page)
-    collector = _Gathering(pen)
-    with _shown_in_arrays(page):
+    pen.start_page(page)
+    collector = _LineCollector(pen)
+    with _show_as_arrays(page):
         page.extract_text(visitor_operand_before=collector.show, visitor_text=collector.hear)
     return _columns(collector.lines)
 
 
 @contextmanager
-def _shown_in_arrays(page: Any) -> Iterator[None]:
+def _show_as_arrays(page: Any) -> Iterator[None]:
     """Have every text of a page's content shown by TJ, the one operator that takes gaps (PDF 32000-1, 9.4.3).
 
     The content of forms stays as it is, and so does one that is none.
@@ -475,32 +475,33 @@ def _shown_in_arrays(page: Any) -> Iterator[None]:
         page[name] = previous_contents  # the file's pages stay in memory together, what they show need not
 
 
-def _without_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_PageLine]], tuple[LeftOut, ...]]:
+def _remove_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_PageLine]], tuple[LeftOut, ...]]:
     """The lines of pages without running heads and page numbers, and what was left out.
 
     Such a line is among the first or last of its page, at a height where on other pages a line stands that reads the
-    same but for its numbers, on ``_FEWEST_RUNNING`` pages and ``_SHARE_RUNNING`` of them, or of those between the first
-    and the last that have it: the heads of chapters change. A document of which nothing else would be left keeps all.
+    same but for its numbers, on ``_MIN_RUNNING_PAGES`` pages and ``_MIN_RUNNING_SHARE`` of them, or of those between
+    the first and the last that have it: the heads of chapters change. A document of which nothing else would be left
+    keeps all.
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, _PageLine]]] = {}
     for number, lines in enumerate(pages):
         by_height = sorted(lines, key=lambda line: -line.y)
-        edges = [("head", line) for line in by_height[:_EDGE_LINES]]
-        edges += [("foot", line) for line in by_height[_EDGE_LINES:][-_EDGE_LINES:]]
+        edges = [("head", line) for line in by_height[:_NUM_EDGE_LINES]]
+        edges += [("foot", line) for line in by_height[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
         for edge, line in edges:
             normalized = _NUMBER.sub("#", line.text)
-            if len(normalized) <= _LONGEST_RUNNING:
-                lines_by_position.setdefault((edge, round(line.y / _SAME_HEIGHT), normalized), []).append(
+            if len(normalized) <= _MAX_RUNNING_CHARACTERS:
+                lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
                     (number, line)
                 )
     running: dict[int, LeftOut] = {}
     for (edge, _, normalized), entries in lines_by_position.items():
         page_numbers = sorted({number for number, _ in entries})
-        if len(page_numbers) < _FEWEST_RUNNING or len(page_numbers) < _SHARE_RUNNING * (
+        if len(page_numbers) < _MIN_RUNNING_PAGES or len(page_numbers) < _MIN_RUNNING_SHARE * (
             page_numbers[-1] - page_numbers[0] + 1
         ):
             continue
-        reason = "page number" if _ONLY_NUMBER.fullmatch(normalized) else f"running {edge}"
+        reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
         for number, line in entries:
             running[id(line)] = LeftOut(f"page {number + 1}", reason, len(line.text), line.text[:80])
     kept_pages = [[line for line in lines if id(line) not in running] for lines in pages]
@@ -513,7 +514,9 @@ class _Spellings:
     """The words of a text, whatever their case: they tell what a hyphen at the end of a line parts."""
 
     def __init__(self, pages: Iterable[Sequence[_PageLine]]) -> None:
-        self._words = {_written(word) for lines in pages for line in lines for word in _COMPOUND.findall(line.text)}
+        self._words = {
+            _written(word) for lines in pages for line in lines for word in _COMPOUND_PATTERN.findall(line.text)
+        }
 
     def joined(self, text: str, line: str) -> str:
         """A text that ends in a hyphen, with the line that goes on.
@@ -521,7 +524,7 @@ class _Spellings:
         A soft hyphen parts syllables. What the text has elsewhere, with a hyphen or without, is written so; else a
         hyphen before a small letter parts syllables, and one before a capital belongs to the name.
         """
-        last_word, first_word = _LAST_WORD.search(text), _COMPOUND.match(line)
+        last_word, first_word = _LAST_WORD_PATTERN.search(text), _COMPOUND_PATTERN.match(line)
         keep_hyphen = not line[0].islower()
         if text[-1] == "\u00ad":
             keep_hyphen = False
@@ -537,7 +540,7 @@ def _written(word: str) -> str:
     return word.replace("\u2010", "-").casefold()
 
 
-def _page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
+def _build_page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
     """One page: lines joined into paragraphs, by where they stand."""
     if not lines:
         return ""
@@ -550,7 +553,9 @@ def _page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
     paragraphs: list[str] = []
     num_lines = 0  # of the paragraph, in lines
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
-        joint = _joint(previous, line, following, num_lines, leading, usual_length) if previous is not None else None
+        joint = (
+            _choose_joint(previous, line, following, num_lines, leading, usual_length) if previous is not None else None
+        )
         if joint is None:
             paragraphs.append(line.text)
             num_lines = 1
@@ -558,7 +563,7 @@ def _page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
         num_lines += 1
         if joint == "" or joint == " ":
             paragraph_start = paragraphs[-1]
-            is_hyphenated = _HYPHENATED.search(paragraph_start) is not None
+            is_hyphenated = _HYPHENATED_PATTERN.search(paragraph_start) is not None
             paragraphs[-1] = (
                 words.joined(paragraph_start, line.text) if is_hyphenated else f"{paragraph_start} {line.text}"
             )
@@ -567,14 +572,14 @@ def _page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
     return "\n\n".join(paragraphs)
 
 
-def _joint(
+def _choose_joint(
     above: _PageLine, line: _PageLine, below: _PageLine | None, length: int, leading: float, usual: int
 ) -> str | None:
     """What joins a line to the one above it: a space, the end of a line, or nothing where a paragraph begins."""
     down, right, em = above.y - line.y, line.x - above.x, line.size
-    if line.after_blank or _BULLET.match(line.text) or len(line.pieces) > 1:
+    if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
         return None
-    is_full = len(above.text) >= _SHORT_LINE * usual or _HYPHENATED.search(above.text) is not None
+    is_full = len(above.text) >= _SHORT_LINE_SHARE * usual or _HYPHENATED_PATTERN.search(above.text) is not None
     if down <= 0:  # the next column, or an order of its own
         return " " if is_full else None
     if down > 1.45 * leading or abs(line.size - above.size) > 0.12 * above.size:
@@ -583,7 +588,7 @@ def _joint(
         return " " if right > em else None
     if right > 0.8 * em:
         is_continued = below is not None and below.y < line.y and abs(below.x - line.x) < 0.5 * em
-        if _BULLET.match(above.text):
+        if _BULLET_PATTERN.match(above.text):
             return " "
         if length == 1 and not is_full and (is_continued or below is None or below.x < line.x - 0.5 * em):
             return "\n"  # a term, and below it, to the right, what defines it
@@ -604,7 +609,7 @@ def _columns(lines: list[_PageLine]) -> list[_PageLine]:
     lengths = [sorted(len(line.pieces[side][1].strip()) for line in columns) for side in (0, 1)]
     if (
         len(columns) < 0.8 * len(split_lines)
-        or min(side_lengths[len(side_lengths) // 2] for side_lengths in lengths) < _COLUMN
+        or min(side_lengths[len(side_lengths) // 2] for side_lengths in lengths) < _MIN_COLUMN_CHARACTERS
     ):
         return lines
     left: list[_PageLine] = []

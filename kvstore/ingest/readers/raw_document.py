@@ -57,22 +57,22 @@ _GIVEN = re.compile(
     r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint",
     re.IGNORECASE,
 )
-_PRINTED = re.compile(
+_PRINTED_NAME_PATTERN = re.compile(
     r"Microsoft (?:Office )?(?:Word|PowerPoint|Excel) - |(?<=\w)\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|qxd)\Z"
 )
 
 
-def title_of_properties(title: str | None) -> str:
+def clean_property_title(title: str | None) -> str:
     """The title that the properties of a file have, on one line; empty where nobody wrote one.
 
-    >>> title_of_properties("Microsoft Word - Lease of shed 3.doc"), title_of_properties("Untitled 1")
+    >>> clean_property_title("Microsoft Word - Lease of shed 3.doc"), clean_property_title("Untitled 1")
     ('Lease of shed 3', '')
     """
-    cleaned = _PRINTED.sub("", " ".join((title or "").split()))
+    cleaned = _PRINTED_NAME_PATTERN.sub("", " ".join((title or "").split()))
     return "" if _GIVEN.fullmatch(cleaned) else cleaned
 
 
-def other_key_of_row(key: str, default_key: str, given: set[str]) -> str | None:
+def choose_other_key(key: str, default_key: str, given: set[str]) -> str | None:
     """The ``other_key`` of a row: that of its place, where its own is another and no row before has that.
 
     A key that the file itself gives twice is a fault of the file, and told. ``given`` are the keys of the rows before,

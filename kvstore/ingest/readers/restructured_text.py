@@ -16,40 +16,42 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from .decoding import whole_text
-from .markdown import first_title
+from .decoding import decode_text
+from .markdown import find_first_title
 from .markdown_blocks import (
     MarkdownBlock,
     code_block,
-    code_span,
     document,
     heading,
-    item_list,
-    one_line,
+    make_code_span,
+    make_list,
+    make_table,
     paragraph,
-    pipe_table,
     quote,
+    render_one_line,
 )
 from .raw_document import Origin, RawDocument, ReadOptions
 
 #: Blocks within blocks that are parsed; what stands deeper is text.
 _DEEPEST = 24
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
-_DIRECTIVE = re.compile(r"\.\.\s+(?:\|(?P<substituted>[^|]+)\|\s+)?(?P<name>[\w:.+-]+?)\s?::(?:\s+(?P<argument>.*))?$")
-_FOOTNOTE = re.compile(r"\.\.\s+\[(?P<mark>[^\]]+)\]\s*(?P<text>.*)$")
-_EXPLICIT = re.compile(r"\.\.(?:\s|$)|__\s")
-_BULLET = re.compile(r"[-*+•‣⁃](?:\s+|$)")
-_ENUMERATED = re.compile(
+_ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
+_DIRECTIVE_PATTERN = re.compile(
+    r"\.\.\s+(?:\|(?P<substituted>[^|]+)\|\s+)?(?P<name>[\w:.+-]+?)\s?::(?:\s+(?P<argument>.*))?$"
+)
+_FOOTNOTE_PATTERN = re.compile(r"\.\.\s+\[(?P<mark>[^\]]+)\]\s*(?P<text>.*)$")
+_EXPLICIT_MARKUP_PATTERN = re.compile(r"\.\.(?:\s|$)|__\s")
+_BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
+_ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
 )
-_FIELD = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
+_FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
 _OPTION = re.compile(
     r"((?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?"
     r"(?:, (?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?)*)(?:  +(?=\S)|$)"
 )
-_GRID = re.compile(r"\+(?:[-=]+\+)+\s*$")
-_SIMPLE = re.compile(r"=+(?: +=+)+\s*$")
+_GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
+_SIMPLE_BORDER_PATTERN = re.compile(r"=+(?: +=+)+\s*$")
 
 _CODE = frozenset(
     (
@@ -86,16 +88,16 @@ _BOXES = frozenset(
 )
 
 #: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
-_LITERAL = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
+_LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
 _ROLE = re.compile(r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):")
-_NAMED_LINK = re.compile(r"(?<![\w`])`((?:[^`<\\]|\\.){0,1000}?)\s*<([^>`]{0,2000})>`__?", re.S)
-_REFERENCE = re.compile(
+_NAMED_LINK_PATTERN = re.compile(r"(?<![\w`])`((?:[^`<\\]|\\.){0,1000}?)\s*<([^>`]{0,2000})>`__?", re.S)
+_REFERENCE_PATTERN = re.compile(
     r"(?<![\w`])`((?:[^`\\]|\\.){1,1000})`__?(?!\w)|(?<![\w`:./])([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)__?(?![\w`])"
 )
 _CITED = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")
-_STRONG = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")
-_TITLE_LINK = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)
-_SUBSTITUTED = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")
+_STRONG_PATTERN = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")
+_TITLE_LINK_PATTERN = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)
+_SUBSTITUTION_PATTERN = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")
 _CODE_ROLES = frozenset(
     (
         "code literal samp file kbd command program option envvar class func meth attr mod data const exc obj "
@@ -106,18 +108,18 @@ _CODE_ROLES = frozenset(
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = whole_text(stream.read(), origin.name, options.encoding)
+    text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
     page = _RestructuredText(_substitutions(lines))
     written = document(page.blocks(lines, 0)) or document([paragraph(text.strip())])
-    yield RawDocument(origin.key, first_title(written), written + "\n", {}, "markdown")
+    yield RawDocument(origin.key, find_first_title(written), written + "\n", {}, "markdown")
 
 
 def _substitutions(lines: Sequence[str]) -> dict[str, str]:
     """What stands for ``|name|``: the texts that ``replace`` directives define."""
     substitutions = {}
     for number, line in enumerate(lines):
-        match = _DIRECTIVE.match(line)
+        match = _DIRECTIVE_PATTERN.match(line)
         if match and match["substituted"] and match["name"] in ("replace", "unicode"):
             body, _ = _indented(lines, number + 1)
             substitutions[match["substituted"]] = " ".join(
@@ -158,16 +160,16 @@ class _RestructuredText:
             return end
         if depth == 0 and (end := self._section(lines, at, found)):
             return end
-        if _EXPLICIT.match(line):
-            return self._explicit(lines, at, depth, found)
+        if _EXPLICIT_MARKUP_PATTERN.match(line):
+            return self._parse_explicit_markup(lines, at, depth, found)
         if line.startswith(">>> "):
             end = next((each for each in range(at, len(lines)) if not lines[each]), len(lines))
             found.append(code_block("\n".join(lines[at:end]), "python"))
             return end
-        if _GRID.match(line) and (rows := _grid(lines, at)):
+        if _GRID_BORDER_PATTERN.match(line) and (rows := _parse_grid_table(lines, at)):
             found += self._table(*rows[:2], depth)
             return rows[2]
-        if _SIMPLE.match(line) and (rows := _simple(lines, at)):
+        if _SIMPLE_BORDER_PATTERN.match(line) and (rows := _parse_simple_table(lines, at)):
             found += self._table(*rows[:2], depth)
             return rows[2]
         if line.startswith("| ") or line == "|":
@@ -176,12 +178,14 @@ class _RestructuredText:
             found += [paragraph(part) for part in text.split("\n\n") if part.strip()]
             return end
         for pattern, read_items in (
-            (_BULLET, self._items),
-            (_ENUMERATED, self._items),
-            (_FIELD, self._terms),
+            (_BULLET_PATTERN, self._items),
+            (_ENUMERATOR_PATTERN, self._items),
+            (_FIELD_PATTERN, self._terms),
             (_OPTION, self._terms),
         ):
-            if (match := pattern.match(line)) and (pattern is not _ENUMERATED or _is_list(lines, at, match.end())):
+            if (match := pattern.match(line)) and (
+                pattern is not _ENUMERATOR_PATTERN or _is_enumerated_item(lines, at, match.end())
+            ):
                 block, end = read_items(lines, at, pattern, depth)
                 found.append(block)
                 return end
@@ -192,18 +196,24 @@ class _RestructuredText:
     def _section(self, lines: Sequence[str], at: int, found: list[MarkdownBlock]) -> int:
         """A heading or a transition: the line behind it, or 0."""
         line = lines[at]
-        overline = _ADORNMENT.match(line)
+        overline = _ADORNMENT_PATTERN.match(line)
         next_line = lines[at + 1] if at + 1 < len(lines) else ""
         third_line = lines[at + 2] if at + 2 < len(lines) else ""
-        if overline and next_line.strip() and third_line and _ADORNMENT.match(third_line) and third_line[0] == line[0]:
+        if (
+            overline
+            and next_line.strip()
+            and third_line
+            and _ADORNMENT_PATTERN.match(third_line)
+            and third_line[0] == line[0]
+        ):
             style, title, end = line[0] * 2, next_line.strip(), at + 3
         elif overline and not next_line and len(line) >= 4:
             return at + 1  # a transition
         elif (
             not overline
-            and (underline := _ADORNMENT.match(next_line))
+            and (underline := _ADORNMENT_PATTERN.match(next_line))
             and len(next_line) >= min(4, len(line))
-            and not _EXPLICIT.match(line)
+            and not _EXPLICIT_MARKUP_PATTERN.match(line)
         ):
             style, title, end = underline[1], line.strip(), at + 2
         else:
@@ -253,9 +263,11 @@ class _RestructuredText:
             body, end = _indented(lines, at + 1)
             blocks = self.blocks([lines[at][match.end() :], *body], depth + 1)
             number = len(items) + 1
-            items.append(("-" if pattern is _BULLET else f"{number}.", blocks or [MarkdownBlock("paragraph", "")]))
+            items.append(
+                ("-" if pattern is _BULLET_PATTERN else f"{number}.", blocks or [MarkdownBlock("paragraph", "")])
+            )
             at = end
-        return item_list(items), at
+        return make_list(items), at
 
     def _terms(self, lines: Sequence[str], at: int, pattern: re.Pattern[str], depth: int) -> tuple[MarkdownBlock, int]:
         """Fields, or options of a command, each an item ``term: definition``."""
@@ -268,38 +280,38 @@ class _RestructuredText:
             if match is None:
                 break
             body, end = _indented(lines, at + 1)
-            term = code_span(match[1]) if pattern is _OPTION else self._inline(match[1])
-            items.append(("-", _defined(term, self.blocks([lines[at][match.end() :], *body], depth + 1))))
+            term = make_code_span(match[1]) if pattern is _OPTION else self._inline(match[1])
+            items.append(("-", _prepend_term(term, self.blocks([lines[at][match.end() :], *body], depth + 1))))
             at = end
-        return item_list(items), at
+        return make_list(items), at
 
     def _definitions(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
         items: list[tuple[str, list[MarkdownBlock]]] = []
         while at + 1 < len(lines) and lines[at] and lines[at][0] != " " and lines[at + 1][:1] == " ":
-            if _EXPLICIT.match(lines[at]):
+            if _EXPLICIT_MARKUP_PATTERN.match(lines[at]):
                 break
             body, end = _indented(lines, at + 1)
-            items.append(("-", _defined(self._inline(lines[at]), self.blocks(body, depth + 1))))
+            items.append(("-", _prepend_term(self._inline(lines[at]), self.blocks(body, depth + 1))))
             at = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
-        found.append(item_list(items))
+        found.append(make_list(items))
         return at
 
-    def _explicit(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+    def _parse_explicit_markup(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
         """A directive, a footnote, the target of a link, or a comment."""
         line = lines[at]
         body, end = _indented(lines, at + 1)
-        footnote = _FOOTNOTE.match(line)
+        footnote = _FOOTNOTE_PATTERN.match(line)
         if footnote:
-            text = one_line(self.blocks([footnote["text"], *body], depth + 1))
+            text = render_one_line(self.blocks([footnote["text"], *body], depth + 1))
             found.append(paragraph(f"[{footnote['mark'].lstrip('#')}] {text}"))
             return end
-        directive = _DIRECTIVE.match(line)
+        directive = _DIRECTIVE_PATTERN.match(line)
         if directive is None or directive["substituted"]:
             return end
         name = directive["name"].lower()
         base_name = name.rpartition(":")[2]
         argument = (directive["argument"] or "").strip()
-        body, fields = _without_fields(body)
+        body, fields = _split_fields(body)
         if base_name in _CODE:
             code = "\n".join(body).strip("\n")
             formula = argument if base_name == "math" or not code else ""
@@ -310,9 +322,9 @@ class _RestructuredText:
             label = _SAID.get(base_name, base_name.capitalize())
             inner_blocks = self.blocks([*([] if base_name == "admonition" else [argument]), *body], depth + 1)
             label = self._inline(argument) if base_name == "admonition" else label
-            found += _labelled(label, inner_blocks)
+            found += _prepend_label(label, inner_blocks)
         elif base_name in _TABLES:
-            found += self._table_directive(base_name, argument, body, fields, depth)
+            found += self._parse_table_directive(base_name, argument, body, fields, depth)
         elif base_name in _NO_TEXT:
             if "alt" in fields:
                 found.append(paragraph(self._inline(fields["alt"])))
@@ -324,43 +336,43 @@ class _RestructuredText:
         else:  # what Sphinx describes: functions, classes, options; and directives that nobody knows
             inner_blocks = self.blocks(body, depth + 1)
             if argument:
-                found.append(item_list([("-", _defined(code_span(argument), inner_blocks))]))
+                found.append(make_list([("-", _prepend_term(make_code_span(argument), inner_blocks))]))
             else:
                 found += inner_blocks
         return end
 
-    def _table_directive(
+    def _parse_table_directive(
         self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int
     ) -> list[MarkdownBlock]:
         found = [paragraph(self._inline(argument))] if argument else []
         if name == "csv-table":
             rows = [[self._inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
             header = next(csv.reader([fields["header"]]), []) if fields.get("header") else []
-            return [*found, pipe_table(header, rows)] if rows or header else found
+            return [*found, make_table(header, rows)] if rows or header else found
         if name == "table":
             return found + self.blocks(body, depth + 1)
         rows = []
         for row in _entries(body):
-            rows.append([one_line(self.blocks(cell, depth + 2)) for cell in _entries(row)])
+            rows.append([render_one_line(self.blocks(cell, depth + 2)) for cell in _entries(row)])
         rows = [row for row in rows if any(row)]
-        return [*found, pipe_table(rows[0], rows[1:])] if rows else found
+        return [*found, make_table(rows[0], rows[1:])] if rows else found
 
     def _table(self, head: list[list[list[str]]], rows: list[list[list[str]]], depth: int) -> list[MarkdownBlock]:
-        texts = [[one_line(self.blocks(cell, depth + 1)) for cell in row] for row in [*head, *rows]]
+        texts = [[render_one_line(self.blocks(cell, depth + 1)) for cell in row] for row in [*head, *rows]]
         texts = [row for row in texts if any(row)]
-        return [pipe_table(texts[0], texts[1:])] if texts else []
+        return [make_table(texts[0], texts[1:])] if texts else []
 
     def _inline(self, text: str, plain: bool = False) -> str:
         """Running text with its marks as Markdown has them."""
         protected: list[str] = []
 
         def keep(code: str) -> str:
-            protected.append(code if plain else code_span(code))
+            protected.append(code if plain else make_code_span(code))
             return f"\0{len(protected) - 1}\0"
 
         def role(match: re.Match[str]) -> str:
             name, content = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
-            link_match = _TITLE_LINK.fullmatch(content)
+            link_match = _TITLE_LINK_PATTERN.fullmatch(content)
             text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
             if text.startswith(("~", "!")):
                 text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
@@ -370,17 +382,17 @@ class _RestructuredText:
             return self._substitutions.get(match[1], match[0])
 
         if "|" in text and self._substitutions:
-            text = _SUBSTITUTED.sub(substituted, text)
+            text = _SUBSTITUTION_PATTERN.sub(substituted, text)
         if "`" in text:
-            text = _LITERAL.sub(lambda match: keep(match[1]), text)
+            text = _LITERAL_PATTERN.sub(lambda match: keep(match[1]), text)
             text = _ROLE.sub(role, text)
-            text = _NAMED_LINK.sub(lambda match: match[1] or match[2], text)
+            text = _NAMED_LINK_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "_" in text:
             text = _CITED.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
-            text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
+            text = _REFERENCE_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "`" in text:
             text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: keep(match[1]), text)
-        text = _STRONG.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
+        text = _STRONG_PATTERN.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
         return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text)
 
@@ -398,29 +410,29 @@ def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
     return body, last_end if any(body) else at
 
 
-def _is_list(lines: Sequence[str], at: int, width: int) -> bool:
+def _is_enumerated_item(lines: Sequence[str], at: int, width: int) -> bool:
     """Whether an enumerator begins an item: the line below is blank, indented, or the next item; not a sentence."""
     next_line = lines[at + 1] if at + 1 < len(lines) else ""
-    return not next_line or next_line.startswith(" ") or _ENUMERATED.match(next_line) is not None
+    return not next_line or next_line.startswith(" ") or _ENUMERATOR_PATTERN.match(next_line) is not None
 
 
-def _defined(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """An item ``term: definition``."""
     if blocks and blocks[0].kind == "paragraph":
         return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
     return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks]
 
 
-def _labelled(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """An admonition: ``Note: …`` before its first paragraph."""
-    return _defined(label, blocks) if blocks else [paragraph(label)]
+    return _prepend_term(label, blocks) if blocks else [paragraph(label)]
 
 
-def _without_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
+def _split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
     """The content of a directive, and the options that stand before it."""
     fields: dict[str, str] = {}
     index = 0
-    while index < len(body) and (match := _FIELD.match(body[index])):
+    while index < len(body) and (match := _FIELD_PATTERN.match(body[index])):
         fields[match[1]] = body[index][match.end() :].strip()
         index += 1
         while index < len(body) and body[index].startswith(" "):
@@ -433,7 +445,7 @@ def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
     """The items of a bullet list, each its lines without the bullet."""
     start = 0
     while start < len(lines):
-        match = _BULLET.match(lines[start])
+        match = _BULLET_PATTERN.match(lines[start])
         if match is None:
             start += 1
             continue
@@ -449,7 +461,7 @@ def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
 _DrawnRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
 
 
-def _simple(lines: Sequence[str], at: int) -> _DrawnRows | None:
+def _parse_simple_table(lines: Sequence[str], at: int) -> _DrawnRows | None:
     """A simple table: the rows of its head, its other rows (cells as lines), and the line behind it."""
     borders = [line_number for line_number in range(at, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])]
     blank = next(
@@ -484,22 +496,28 @@ def _simple(lines: Sequence[str], at: int) -> _DrawnRows | None:
     return rows(borders[0] + 1, borders[1]), rows(borders[1] + 1, borders[-1]), borders[-1] + 1
 
 
-def _grid(lines: Sequence[str], at: int) -> _DrawnRows | None:
+def _parse_grid_table(lines: Sequence[str], at: int) -> _DrawnRows | None:
     """A grid table, cells that span rows or columns read as the parts they are drawn over."""
     end = at
     while end < len(lines) and lines[end][:1] in ("+", "|"):
         end += 1
     table = lines[at:end]
-    if len(table) < 3 or not _GRID.match(table[-1]):
+    if len(table) < 3 or not _GRID_BORDER_PATTERN.match(table[-1]):
         return None
     bounds = sorted(
-        {position for line in table if _GRID.match(line) for position, mark in enumerate(line) if mark == "+"}
+        {
+            position
+            for line in table
+            if _GRID_BORDER_PATTERN.match(line)
+            for position, mark in enumerate(line)
+            if mark == "+"
+        }
     )
     rows: list[list[list[str]]] = []
     num_head_rows = 0
     cells: list[list[str]] = [[] for _ in bounds[1:]]
     for line in table[1:]:
-        if _GRID.match(line):
+        if _GRID_BORDER_PATTERN.match(line):
             rows.append(cells)
             cells = [[] for _ in bounds[1:]]
             if "=" in line:

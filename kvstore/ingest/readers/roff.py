@@ -18,16 +18,16 @@ from dataclasses import dataclass
 
 #: Characters that all macros and strings of the file together may put in, and those of one string; each counts for some
 #: more, so that empty ones come to an end too.
-_MOST_EXPANDED = 4 << 20
-_LONGEST_STRING = 4_096
-_EACH = 64
+_MAX_EXPANDED_CHARACTERS = 4 << 20
+_MAX_STRING_CHARACTERS = 4_096
+_EXPANSION_COST = 64
 #: Strings within strings that are put in.
 _DEEPEST = 8
 
 _CONTROL = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
-_COMMENT = re.compile(r"\\[\"#].*")
-_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')
-_ESCAPE = re.compile(
+_COMMENT_PATTERN = re.compile(r"\\[\"#].*")
+_ARGUMENT_PATTERN = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')
+_ESCAPE_PATTERN = re.compile(
     r"\\(?:"
     r"\[(?P<long>[^\]\n]{1,80})\]|\((?P<two>..)|C'(?P<named>[^'\n]{1,80})'"
     r"|\*(?P<string>\[[^\]\n]{0,80}\]|\(..|.)"
@@ -41,7 +41,7 @@ _ESCAPE = re.compile(
     r"|(?P<one>.)|$)"
 )
 #: One character behind the backslash: what it stands for. Others stand for themselves.
-_ONE = {
+_CHARACTER_ESCAPES = {
     **dict.fromkeys("&|^/,:)%{}durpzac!?t", ""),
     "e": "\\", "E": "\\", "\\": "\\", " ": "\u00a0", "~": "\u00a0", "0": "\u00a0", "t": "\t", "'": "´", "`": "`",
     "-": "-", "_": "_", ".": ".",
@@ -69,19 +69,19 @@ _ACCENTS = {
     "v": "\u030c", "o": "\u030a", "-": "\u0304", ".": "\u0307", "u": "\u0306",
 }  # fmt: skip
 _ACCENTED = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")
-_CODED = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")
+_CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")
 #: Strings that packages of macros define, and those that Pod::Man does by drawing.
-_STRINGS = {
+_PREDEFINED_STRINGS = {
     "lq": "“", "rq": "”", "Tm": "™", "R": "®", "Aq": "'", "--": "--", "PI": "π", 'L"': '"', 'R"': '"', "C`": "",
     "C'": "", "C+": "C++", "Lt": "<", "Gt": ">", "Le": "≤", "Ge": "≥", "Ne": "≠", "Pm": "±", "If": "∞", "Pi": "π",
     "Na": "NaN", "Ba": "|", "Am": "&", "q": '"', "Rq": "”", "Lq": "“", "ua": "↑", "aa": "´", "ga": "`", ".T": "utf8",
     "th": "þ", "Th": "Þ", "ae": "æ", "Ae": "Æ", "oe": "œ", "Oe": "Œ", "d-": "ð", "D-": "Ð", "8": "ß", "o": "å",
     **dict.fromkeys("':`^,~/_.v", ""),
 }  # fmt: skip
-_REGISTERS = {".g": 1, ".x": 1, ".y": 22, ".l": 78, ".ll": 78}
-_COMPARISON = re.compile(r"(-?\d+)[a-z]?\s*(<=|>=|<|>|==?)\s*(-?\d+)[a-z]?")
-_STRING_COMPARISON = re.compile(r"(['\"\x07])(.*?)\1(.*?)\1")
-_BLOCK_MARK = re.compile(r"\\[{}]")
+_PREDEFINED_REGISTERS = {".g": 1, ".x": 1, ".y": 22, ".l": 78, ".ll": 78}
+_COMPARISON_PATTERN = re.compile(r"(-?\d+)[a-z]?\s*(<=|>=|<|>|==?)\s*(-?\d+)[a-z]?")
+_STRING_COMPARISON_PATTERN = re.compile(r"(['\"\x07])(.*?)\1(.*?)\1")
+_BLOCK_MARK_PATTERN = re.compile(r"\\[{}]")
 
 
 class RoffError(ValueError):
@@ -102,12 +102,12 @@ class Roff:
     def __init__(self, text: str, native: frozenset[str]) -> None:
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
         self._pending = deque(joined_text.split("\n"))
-        self._native = native
-        self._strings = dict(_STRINGS)
-        self._registers = dict(_REGISTERS)
+        self._native_macros = native
+        self._strings = dict(_PREDEFINED_STRINGS)
+        self._registers = dict(_PREDEFINED_REGISTERS)
         self._macros: dict[str, list[str]] = {}
-        self._decided: list[bool] = []  # what the conditions said that wait for their .el
-        self._left = _MOST_EXPANDED
+        self._pending_conditions: list[bool] = []  # what the conditions said that wait for their .el
+        self._left = _MAX_EXPANDED_CHARACTERS
 
     def lines(self) -> Iterator[RoffLine]:
         """The lines, one after another, so that what a line defines holds for those behind it."""
@@ -115,29 +115,29 @@ class Roff:
             line = self._pending.popleft()
             control = _CONTROL.match(line)
             if control is None:
-                yield RoffLine("", _BLOCK_MARK.sub("", _without_comment(line)))
+                yield RoffLine("", _BLOCK_MARK_PATTERN.sub("", _strip_comment(line)))
                 continue
             name, args = control[1], line[control.end() :]
             if not name:
                 continue
             if name in ("if", "ie", "el"):
-                self._condition(name, args)
+                self._handle_condition(name, args)
             elif name in ("de", "de1", "am", "am1", "dei", "ami", "ig"):
                 self._define(name, args)
             elif name == "while":
                 self._pass_over(args)
             elif name in ("ds", "as", "ds1", "as1"):
-                self._set_string(name[:2], _without_comment(args))
+                self._set_string(name[:2], _strip_comment(args))
             elif name == "nr":
-                self._set_register(_without_comment(args))
+                self._set_register(_strip_comment(args))
             elif name in ("als", "rn"):
-                self._rename(arguments(_without_comment(args)))
-            elif name in self._macros and name not in self._native:
-                self._expand(name, _without_comment(args))
+                self._rename_macro(arguments(_strip_comment(args)))
+            elif name in self._macros and name not in self._native_macros:
+                self._expand_macro(name, _strip_comment(args))
             else:
-                yield RoffLine(name, _BLOCK_MARK.sub("", _without_comment(args)))
+                yield RoffLine(name, _BLOCK_MARK_PATTERN.sub("", _strip_comment(args)))
 
-    def raw_lines(self, end: str) -> Iterator[str]:
+    def read_raw_lines(self, end: str) -> Iterator[str]:
         """The lines up to that of a macro, as they are; for what is another language within this one."""
         while self._pending:
             line = self._pending.popleft()
@@ -154,13 +154,13 @@ class Roff:
         def put(escape: re.Match[str]) -> str:
             name = escape["long"] or escape["two"] or escape["named"]
             if name:
-                return _glyph(name)
+                return _get_glyph(name)
             if escape["one"]:
-                return _ONE.get(escape["one"], escape["one"])
+                return _CHARACTER_ESCAPES.get(escape["one"], escape["one"])
             if escape["string"]:
                 value = self._strings.get(_named(escape["string"]).split(" ")[0], "")
                 self._spend(value)
-                return self.text(value, depth + 1)[:_LONGEST_STRING] if depth < _DEEPEST else ""
+                return self.text(value, depth + 1)[:_MAX_STRING_CHARACTERS] if depth < _DEEPEST else ""
             if escape["register"]:
                 return str(self._registers.get(_named(escape["register"].lstrip("+-")), 0))
             if escape["width"] is not None:
@@ -169,16 +169,16 @@ class Roff:
                 return self.text(escape["over"], depth + 1)[:1] if depth < _DEEPEST else ""
             return chr(int(escape["number"])) if escape["number"] and int(escape["number"]) in range(32, 256) else ""
 
-        return _ESCAPE.sub(put, source)
+        return _ESCAPE_PATTERN.sub(put, source)
 
-    def _condition(self, name: str, rest: str) -> None:
+    def _handle_condition(self, name: str, rest: str) -> None:
         if name == "el":
-            holds = not self._decided.pop() if self._decided else False
+            holds = not self._pending_conditions.pop() if self._pending_conditions else False
         else:
-            holds, rest = self._decide(rest)
+            holds, rest = self._evaluate_condition(rest)
             if name == "ie":
-                del self._decided[64:]
-                self._decided.append(holds)
+                del self._pending_conditions[64:]
+                self._pending_conditions.append(holds)
         if holds:
             rest = rest.lstrip()
             if rest.startswith("\\{"):
@@ -188,12 +188,12 @@ class Roff:
         else:
             self._pass_over(rest)
 
-    def _decide(self, rest: str) -> tuple[bool, str]:
+    def _evaluate_condition(self, rest: str) -> tuple[bool, str]:
         """Whether a condition holds, and what stands behind it."""
         is_negated = rest.startswith("!")
         rest = rest[1:].lstrip() if is_negated else rest
         holds = False
-        if comparison := _STRING_COMPARISON.match(rest):
+        if comparison := _STRING_COMPARISON_PATTERN.match(rest):
             holds = self.text(comparison[2]) == self.text(comparison[3])
             rest = rest[comparison.end() :]
         elif rest[:1] in ("n", "t", "o", "e", "v") and (len(rest) == 1 or rest[1] in " \t\\."):
@@ -203,15 +203,15 @@ class Roff:
             name, _, rest = rest[1:].lstrip().partition(" ")
             holds = name in self._strings or name in self._macros
         else:
-            at = _end_of_expression(rest)
-            holds = self._amounts(rest[:at]) > 0
+            at = _find_expression_end(rest)
+            holds = self._evaluate_expression(rest[:at]) > 0
             rest = rest[at:]
         return holds is not is_negated, rest
 
-    def _amounts(self, expression: str) -> int:
+    def _evaluate_expression(self, expression: str) -> int:
         """What an expression of numbers amounts to, 0 for one that is not understood."""
         shown = self.text(expression).strip().strip("()")
-        if (comparison := _COMPARISON.fullmatch(shown)) is not None:
+        if (comparison := _COMPARISON_PATTERN.fullmatch(shown)) is not None:
             left, right = int(comparison[1]), int(comparison[3])
             results = {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}
             return int(results.get(comparison[2], left == right))
@@ -225,7 +225,7 @@ class Roff:
             depth += line.count("\\{") - line.count("\\}")
 
     def _define(self, kind: str, rest: str) -> None:
-        names = _without_comment(rest).split()
+        names = _strip_comment(rest).split()
         end_line = "." + (names[1] if kind != "ig" and len(names) > 1 else names[0] if kind == "ig" and names else ".")
         body: list[str] = []
         while self._pending:
@@ -239,9 +239,9 @@ class Roff:
 
     def _set_string(self, kind: str, rest: str) -> None:
         name, _, value = rest.partition(" ")
-        value = value.lstrip(" ").removeprefix('"')[:_LONGEST_STRING]
-        if name and name not in _STRINGS:
-            self._strings[name] = (self._strings.get(name, "") if kind == "as" else "")[:_LONGEST_STRING] + value
+        value = value.lstrip(" ").removeprefix('"')[:_MAX_STRING_CHARACTERS]
+        if name and name not in _PREDEFINED_STRINGS:
+            self._strings[name] = (self._strings.get(name, "") if kind == "as" else "")[:_MAX_STRING_CHARACTERS] + value
 
     def _set_register(self, rest: str) -> None:
         parts = rest.split()
@@ -249,11 +249,11 @@ class Roff:
             amount = int(parts[1].rstrip("uincpvmPsfz"))
             self._registers[parts[0]] = amount + (self._registers.get(parts[0], 0) if parts[1][0] in "+-" else 0)
 
-    def _rename(self, names: list[str]) -> None:
+    def _rename_macro(self, names: list[str]) -> None:
         if len(names) == 2 and names[1] in self._macros:
             self._macros[names[0]] = self._macros[names[1]]
 
-    def _expand(self, name: str, rest: str) -> None:
+    def _expand_macro(self, name: str, rest: str) -> None:
         values = arguments(rest)
 
         def argument(mark: re.Match[str]) -> str:
@@ -268,10 +268,11 @@ class Roff:
 
     def _spend(self, *put: str) -> None:
         """Count what is put in."""
-        self._left -= _EACH + sum(map(len, put)) + _EACH * len(put)
+        self._left -= _EXPANSION_COST + sum(map(len, put)) + _EXPANSION_COST * len(put)
         if self._left < 0:
             raise RoffError(
-                f"its definitions make more than {_MOST_EXPANDED:,} characters of it, which is the limit; have it "
+                f"its definitions make more than {_MAX_EXPANDED_CHARACTERS:,} characters of it, which is the "
+                "limit; have it "
                 "formatted (man -Tutf8), and ingest that AS text"
             )
 
@@ -283,19 +284,20 @@ def arguments(rest: str) -> list[str]:
     ['one', 'two three', 'fo\\ ur']
     """
     return [
-        match[1].replace('""', '"') if match[1] is not None else match[2] for match in _ARGUMENT.finditer(rest.strip())
+        match[1].replace('""', '"') if match[1] is not None else match[2]
+        for match in _ARGUMENT_PATTERN.finditer(rest.strip())
     ]
 
 
-def _without_comment(line: str) -> str:
-    return _COMMENT.sub("", line) if '\\"' in line or "\\#" in line else line
+def _strip_comment(line: str) -> str:
+    return _COMMENT_PATTERN.sub("", line) if '\\"' in line or "\\#" in line else line
 
 
 def _named(name: str) -> str:
     return name[1:-1] if name[0] == "[" else name[1:] if name[0] == "(" else name
 
 
-def _end_of_expression(rest: str) -> int:
+def _find_expression_end(rest: str) -> int:
     """Where the expression ends that a line begins with: at white space outside of parentheses."""
     depth = 0
     index = 0
@@ -312,12 +314,12 @@ def _end_of_expression(rest: str) -> int:
     return min(index, len(rest))
 
 
-def _glyph(name: str) -> str:
+def _get_glyph(name: str) -> str:
     if name in _GLYPHS:
         return _GLYPHS[name]
     if accent_match := _ACCENTED.fullmatch(name):
         return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
-    if code_match := _CODED.fullmatch(name):
+    if code_match := _CODE_POINT_PATTERN.fullmatch(name):
         codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]
         if all(code < 0x110000 and not 0xD800 <= code < 0xE000 and code >= 32 for code in codes):
             return unicodedata.normalize("NFC", "".join(map(chr, codes)))

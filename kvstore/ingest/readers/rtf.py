@@ -19,13 +19,13 @@ from .decoding import clean
 from .raw_document import Origin, RawDocument, ReadOptions
 
 _TITLE = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
-_MACINTOSH = re.compile(r"\\ansicpg10000(?!\d) ?")
-_ROW = re.compile(r".*\|\s*$")
-_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
+_ROW_PATTERN = re.compile(r".*\|\s*$")
+_SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 #: What stands beside the text, in groups of its own, which the library leaves out; and where a paragraph ends.
-_ASIDE = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
-_BOX_TEXT = re.compile(r"\{\\shptxt(?![a-z])")
-_BRACE = re.compile(r"\\[\\{}]|[{}]")
+_ASIDE_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
+_BOX_TEXT_PATTERN = re.compile(r"\{\\shptxt(?![a-z])")
+_BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -39,12 +39,17 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: is no RTF: it does not begin with {{\\rtf; read it AS text")
     # What is no ASCII is written in escapes; bytes that are none all the same are of the code page that most declare.
     markup = data.decode("cp1252", "replace")
-    if _MACINTOSH.search(markup[:1000]):  # a code page that Python knows by another name
-        markup, to_plain_text = _MACINTOSH.sub("", markup, count=1), partial(to_plain_text, encoding="mac_roman")
+    if _MACINTOSH_PATTERN.search(markup[:1000]):  # a code page that Python knows by another name
+        markup, to_plain_text = (
+            _MACINTOSH_PATTERN.sub("", markup, count=1),
+            partial(to_plain_text, encoding="mac_roman"),
+        )
     try:
-        decoded = to_plain_text(_with_asides(markup), errors="replace")
+        decoded = to_plain_text(_move_asides(markup), errors="replace")
         # Letters beyond the first plane are written in two halves.
-        decoded = _SURROGATES.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded)
+        decoded = _SURROGATES_PATTERN.sub(
+            lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
+        )
         text = clean(decoded).replace("\0", "")
         title_match = _TITLE.search(markup)
         title_text = (
@@ -54,7 +59,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it anew") from None
     paragraphs: list[str] = []
     for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
-        if paragraphs and _ROW.match(line) and _ROW.match(paragraphs[-1]):
+        if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):
             paragraphs[-1] += f"\n{line}"  # the rows of a table stand together
         else:
             paragraphs.append(line)
@@ -63,7 +68,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", {}, "text")
 
 
-def _with_asides(markup: str) -> str:
+def _move_asides(markup: str) -> str:
     """The markup with the texts of boxes below their paragraphs, and the footnotes, numbered, at its end."""
     if "\\footnote" not in markup and "\\shptxt" not in markup:
         return markup
@@ -71,21 +76,21 @@ def _with_asides(markup: str) -> str:
     notes: list[str] = []
     boxes: list[str] = []
     offset = 0
-    while (aside := _ASIDE.search(markup, offset)) is not None:
+    while (aside := _ASIDE_PATTERN.search(markup, offset)) is not None:
         if aside[1] is None:
             pieces += [markup[offset : aside.end()], *boxes]
             boxes.clear()
             offset = aside.end()
             continue
-        end = _group_end(markup, aside.start())
+        end = _find_group_end(markup, aside.start())
         if end < 0:
             break
         pieces.append(markup[offset : aside.start()])
         if aside[1] == "footnote":
             notes.append(markup[aside.end() : end - 1])
             pieces.append(f"[{len(notes)}]")
-        elif (box := _BOX_TEXT.search(markup, aside.end(), end)) is not None:
-            boxes.append(f"{{{markup[box.end() : _group_end(markup, box.start()) - 1]}\\par }}")
+        elif (box := _BOX_TEXT_PATTERN.search(markup, aside.end(), end)) is not None:
+            boxes.append(f"{{{markup[box.end() : _find_group_end(markup, box.start()) - 1]}\\par }}")
         offset = end
     moved_markup = "".join((*pieces, markup[offset:]))
     last_brace = moved_markup.rfind("}")
@@ -97,10 +102,10 @@ def _with_asides(markup: str) -> str:
     )
 
 
-def _group_end(markup: str, start: int) -> int:
+def _find_group_end(markup: str, start: int) -> int:
     """Where the group that begins at a brace ends; -1 where it does not."""
     depth = 0
-    for brace in _BRACE.finditer(markup, start):
+    for brace in _BRACE_PATTERN.finditer(markup, start):
         if len(brace[0]) == 1:
             depth += 1 if brace[0] == "{" else -1
             if depth == 0:

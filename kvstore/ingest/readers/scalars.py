@@ -10,15 +10,15 @@ import re
 
 from .raw_document import JSON
 
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})$")
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}$")
+_INTEGER_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]{0,17})$")
+_DECIMAL_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}$")
 
 
-def number_or_string(value: str) -> str | int | float:
+def parse_number(value: str) -> str | int | float:
     """``value`` as an int or float if it is written like one, else as it is."""
-    if _INTEGER.match(value):
+    if _INTEGER_PATTERN.match(value):
         return int(value)
-    if _DECIMAL.match(value):
+    if _DECIMAL_PATTERN.match(value):
         return float(value)
     return value
 
@@ -29,4 +29,4 @@ def scalar(value: str) -> JSON:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
     constants: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None}
-    return constants[value] if value in constants else number_or_string(value)
+    return constants[value] if value in constants else parse_number(value)

@@ -3,9 +3,9 @@
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`); which it is, its content tells. Out: a document of
 format ``markdown`` a sheet, one table, whose head is the first row with anything in it; its key is that of the file, in
 a workbook of several sheets with ``/`` and the sheet's name. As rows: documents as of a CSV file
-(:func:`.tabular.row_documents`), from the first sheet or the one that the option ``sheet`` names. Formulas stand for
-the values that were saved with them; dates are ISO 8601. A file that is no workbook, is locked with a password or has
-no text is a ReaderError.
+(:func:`.tabular.build_row_documents`), from the first sheet or the one that the option ``sheet`` names. Formulas stand
+for the values that were saved with them; dates are ISO 8601. A file that is no workbook, is locked with a password or
+has no text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .markdown_blocks import document, pipe_table
+from .markdown_blocks import document, make_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
-from .tabular import row_documents
+from .tabular import build_row_documents
 
 #: The sheets of a workbook by their names, each the cells of its rows, which are made when they are asked for.
 Sheets = Mapping[str, Iterator[list[str]]]
 
 #: Cells, and characters in them, of the largest sheet: it may say that it has any number, and repeat any text.
-_MOST_CELLS = 20_000_000
-_MOST_CHARACTERS = 64 << 20
-_MOST_COLUMNS = 2_000
+_MAX_CELLS = 20_000_000
+_MAX_CHARACTERS = 64 << 20
+_MAX_COLUMNS = 2_000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a document for each sheet that has anything in it."""
     documents = []
-    with _workbook(stream, origin) as sheets:
+    with _open_workbook(stream, origin) as sheets:
         for name, sheet_rows in sheets.items():
-            rows = [cells for _, cells in _filled(sheet_rows, origin)]
+            rows = [cells for _, cells in _iter_nonblank_rows(sheet_rows, origin)]
             if rows:
-                text = document([pipe_table(rows[0], rows[1:])]) + "\n"
+                text = document([make_table(rows[0], rows[1:])]) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
                 documents.append(RawDocument(key, name, text, {"sheet": name}, "markdown"))
     if not documents:
@@ -46,19 +46,19 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each row below the header of one sheet."""
-    with _workbook(stream, origin) as sheets:
+    with _open_workbook(stream, origin) as sheets:
         sheet_name = options.sheet or next(iter(sheets), "")
         if sheet_name not in sheets:
             raise ReaderError(
                 f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
             )
-        rows = list(_filled(sheets[sheet_name], origin))
+        rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
     width = max((len(cells) for _, cells in rows), default=0)
     padded = ((line, cells + [""] * (width - len(cells))) for line, cells in rows)
-    yield from row_documents(iter(padded), origin, options)
+    yield from build_row_documents(iter(padded), origin, options)
 
 
-def _workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
+def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
     """The sheets of a workbook; whatever fails while they are read is a ReaderError."""
     if is_opendocument(stream):
         from . import ods
@@ -69,18 +69,18 @@ def _workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets
     return xlsx.workbook(stream, origin.name)
 
 
-def _filled(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
+def _iter_nonblank_rows(rows: Iterator[list[str]], origin: Origin) -> Iterator[tuple[int, list[str]]]:
     """The rows that have anything in them: their numbers, and their cells without those that are empty at the end."""
     num_cells = num_characters = 0
     for number, row in enumerate(rows, 1):
         num_cells += len(row)
-        cells = row[:_MOST_COLUMNS]
+        cells = row[:_MAX_COLUMNS]
         while cells and not cells[-1]:
             cells.pop()
         num_characters += sum(map(len, cells))
-        if num_cells > _MOST_CELLS or num_characters > _MOST_CHARACTERS:
+        if num_cells > _MAX_CELLS or num_characters > _MAX_CHARACTERS:
             raise ReaderError(
-                f"{origin.name}: a sheet has more than {_MOST_CELLS:,} cells or {_MOST_CHARACTERS:,} characters, "
+                f"{origin.name}: a sheet has more than {_MAX_CELLS:,} cells or {_MAX_CHARACTERS:,} characters, "
                 "which is the limit: divide it"
             )
         if cells:

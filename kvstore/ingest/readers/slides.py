@@ -19,21 +19,21 @@ from xml.etree.ElementTree import Element
 from ...errors import ReaderError
 from ...extras import required
 from .list_nesting import Gathered
-from .markdown_blocks import Inline, MarkdownBlock, document, heading, paragraph, pipe_table
-from .packages import Package, main_part
-from .raw_document import LeftOut, Origin, RawDocument, ReadOptions, title_of_properties
+from .markdown_blocks import Inline, MarkdownBlock, document, heading, make_table, paragraph
+from .packages import Package, open_main_part
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
 from .xml_tree import parsed
 
 #: Groups of shapes within groups, and points of a diagram within points.
 _DEEPEST = 20
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_DIAGRAM_NAMESPACE = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_FORMULA = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
-_FORMULA_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
-_DIAGRAM = "/diagramData"
+_FORMULA_TAG = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
+_FORMULA_TEXT_TAG = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_DIAGRAM_RELATION_SUFFIX = "/diagramData"
 #: What else a main part may be than that of a presentation (MS-OFFMACRO2, 2.2).
-_MAIN_PARTS = (
+_MAIN_PART_TYPES = (
     "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
     "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
 )
@@ -51,11 +51,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     package = Package(stream, origin.name, "PPTX")
     stream.seek(0)
     with package.guarded():
-        part = main_part(stream, PresentationPackage, PartFactory, PresentationPart, _MAIN_PARTS)
+        part = open_main_part(stream, PresentationPackage, PartFactory, PresentationPart, _MAIN_PART_TYPES)
         presentation = part.presentation
-        property_title = title_of_properties(presentation.core_properties.title)
+        property_title = clean_property_title(presentation.core_properties.title)
         left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
-        slides = [_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
+        slides = [_build_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
     title = property_title or next((title for title, _ in slides if title), "")
@@ -64,7 +64,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, title or None, text, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
 
 
-def _slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
+def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
     """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
     _choose(slide.shapes.element)
     title_shape = slide.shapes.title
@@ -81,7 +81,7 @@ def _slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str
         placeholder = other_shape.element.ph if other_shape.is_placeholder else None
         running_kind = None if placeholder is None or left_out is None else _RUNNING.get(placeholder.get("type", ""))
         if running_kind is None or left_out is None:
-            blocks += _shape(other_shape, 0)
+            blocks += _build_shape_blocks(other_shape, 0)
         elif text := " ".join(" ".join(_paragraphs(other_shape)).split()):
             left_out.append(LeftOut(f"slide {number}", running_kind, len(text), text[:80]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
@@ -110,21 +110,21 @@ def _choose(shapes: Any) -> None:
         parent[place : place + 1] = list(choice)
 
 
-def _shape(shape: Any, depth: int) -> list[MarkdownBlock]:
+def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
     if hasattr(shape, "shapes"):
         return (
-            [block for inner_shape in shape.shapes for block in _shape(inner_shape, depth + 1)]
+            [block for inner_shape in shape.shapes for block in _build_shape_blocks(inner_shape, depth + 1)]
             if depth < _DEEPEST
             else []
         )
     if getattr(shape, "has_table", False):
         rows = [[" ".join(cell.text.split()) for cell in row.cells] for row in shape.table.rows]
-        return [pipe_table(rows[0], rows[1:])] if any(map(any, rows)) else []
+        return [make_table(rows[0], rows[1:])] if any(map(any, rows)) else []
     if getattr(shape, "has_chart", False):
-        return _chart(shape.chart)
+        return _build_chart_blocks(shape.chart)
     if shape.has_text_frame:
         return _frame(shape)
-    return _diagram(shape)
+    return _build_diagram_blocks(shape)
 
 
 def _paragraphs(shape: Any) -> list[str]:
@@ -139,8 +139,8 @@ def _written(paragraph: Any) -> str:
             written += "".join(text_element.text or "" for text_element in part.iter(f"{_A}t"))
         elif part.tag == f"{_A}br":
             written += "\n"
-        elif part.tag == _FORMULA:
-            written += "".join(text_element.text or "" for text_element in part.iter(_FORMULA_TEXT))
+        elif part.tag == _FORMULA_TAG:
+            written += "".join(text_element.text or "" for text_element in part.iter(_FORMULA_TEXT_TAG))
     return written.replace("\v", "\n")
 
 
@@ -177,7 +177,7 @@ def _frame(shape: Any) -> list[MarkdownBlock]:
 def _lines(inline: Inline, text: str) -> None:
     for number, line in enumerate(text.split("\n")):
         if number:
-            inline.line_break()
+            inline.break_line()
         inline.text(line)
 
 
@@ -188,7 +188,7 @@ def _mark(paragraph: Any) -> str:
     return next((marks[part.tag] for part in properties if part.tag in marks), "") if properties is not None else ""
 
 
-def _chart(chart: Any) -> list[MarkdownBlock]:
+def _build_chart_blocks(chart: Any) -> list[MarkdownBlock]:
     """The title of a chart, and a table of its numbers."""
     blocks = []
     if chart.has_title and chart.chart_title.has_text_frame and chart.chart_title.text_frame.text.strip():
@@ -204,7 +204,7 @@ def _chart(chart: Any) -> list[MarkdownBlock]:
             for row, name in enumerate(names)
         ]
         if rows:
-            blocks.append(pipe_table(["", *(series_item.name or "" for series_item in series)], rows))
+            blocks.append(make_table(["", *(series_item.name or "" for series_item in series)], rows))
     return blocks
 
 
@@ -212,7 +212,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.12g}"
 
 
-def _diagram(shape: Any) -> list[MarkdownBlock]:
+def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
     """The texts of a diagram (SmartArt), which stand in a part of their own, as nested lists."""
     identifiers = {
         value for part in shape.element.iter() for name, value in part.attrib.items() if name.endswith("}dm")
@@ -220,7 +220,7 @@ def _diagram(shape: Any) -> list[MarkdownBlock]:
     blocks = []
     for identifier in sorted(identifiers):
         relation = shape.part.rels.get(identifier) if identifier in shape.part.rels else None
-        if relation is not None and relation.reltype.endswith(_DIAGRAM):
+        if relation is not None and relation.reltype.endswith(_DIAGRAM_RELATION_SUFFIX):
             blocks += _points(parsed(relation.target_part.blob))
     return blocks
 
@@ -229,7 +229,7 @@ def _points(data: Element) -> list[MarkdownBlock]:
     """The points of a diagram, each below the one it is part of (21.4.3); those that are part of none come last."""
     texts: dict[str, str] = {}
     outermost_points = []
-    for point in data.iter(f"{_DGM}pt"):
+    for point in data.iter(f"{_DIAGRAM_NAMESPACE}pt"):
         name = point.get("modelId", "")
         paragraph_texts = ["".join(text.text or "" for text in part.iter(f"{_A}t")) for part in point.iter(f"{_A}p")]
         texts[name] = "\n".join(
@@ -238,7 +238,7 @@ def _points(data: Element) -> list[MarkdownBlock]:
         if point.get("type") == "doc":
             outermost_points.append(name)
     parts: dict[str, list[tuple[int, str]]] = {}
-    for connection in data.iter(f"{_DGM}cxn"):
+    for connection in data.iter(f"{_DIAGRAM_NAMESPACE}cxn"):
         if connection.get("type", "parOf") == "parOf":
             order = connection.get("srcOrd", "0")
             position = int(order) if order.isdecimal() else 0

@@ -22,22 +22,22 @@ from typing import Any, BinaryIO
 from ...errors import ReaderError
 from ...extras import required
 from .code_languages import LANGUAGES, Language
-from .decoding import whole_text
+from .decoding import decode_text
 from .markdown_blocks import MarkdownBlock, code_block, document, heading
 from .raw_document import Origin, PassedOver, RawDocument, ReadOptions
 
 #: Definitions within definitions that have sections of their own, and characters of one that is worth cutting.
 _DEEPEST = 4
-_WORTH_CUTTING = 600
+_MIN_SPLIT_CHARACTERS = 600
 #: Characters that most of a file's text is in lines of, which nobody wrote by hand.
-_LONGEST_LINE = 2000
-_NAMED_BY = ("name", "declarator", "type")
+_MAX_LINE_CHARACTERS = 2000
+_NAME_FIELDS = ("name", "declarator", "type")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
     """Yield the file's one document."""
-    text = whole_text(stream.read(), origin.name, options.encoding)
-    if 2 * sum(len(line) for line in text.split("\n") if len(line) > _LONGEST_LINE) > len(text):
+    text = decode_text(stream.read(), origin.name, options.encoding)
+    if 2 * sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS) > len(text):
         yield PassedOver(origin.name, "generated code")
         return
     path = PurePosixPath(origin.name)
@@ -50,7 +50,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         parser = _parser(language, f"{origin.name}: reading {language.name}")
         marks = _marks(parser.parse(data).root_node, data, language, ())
     else:
-        marks = _line_marks(text, language)
+        marks = _iter_line_marks(text, language)
     blocks = list(_sections(marks, data, path.name, language))
     yield RawDocument(origin.key, path.name, document(blocks) + "\n", {"language": language.name}, "markdown")
 
@@ -67,7 +67,7 @@ def _marks(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -
     for start, definition, end in _definitions(node, language):
         inner_names = (*names, _name(definition, data))
         yield start, inner_names
-        if end - start >= _WORTH_CUTTING and len(inner_names) < _DEEPEST:
+        if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _DEEPEST:
             yield from _marks(definition, data, language, inner_names)
         yield end, names
 
@@ -94,7 +94,7 @@ def _definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]
                 yield start, definition, child.end_byte
         elif child.type in language.bodies:
             yield from _definitions(child, language)
-        elif child.type == "lexical_declaration" and (declarator := _assigned_function(child)) is not None:
+        elif child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
             yield start, declarator, child.end_byte
 
 
@@ -110,12 +110,12 @@ def _within(node: Any, language: Language) -> Any | None:
             return child
         if child.type in language.wrappers and (inner := _within(child, language)) is not None:
             return inner
-        if child.type == "lexical_declaration" and (declarator := _assigned_function(child)) is not None:
+        if child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
             return declarator
     return None
 
 
-def _assigned_function(node: Any) -> Any | None:
+def _find_assigned_function(node: Any) -> Any | None:
     """The declarator of ``const name = () => ...``, or None."""
     for child in node.named_children:
         value = child.child_by_field_name("value")
@@ -128,7 +128,7 @@ def _name(node: Any, data: bytes) -> str:
     """What a definition is called."""
     receiver = node.child_by_field_name("receiver")
     name_node = next(
-        (field_node for field in _NAMED_BY if (field_node := node.child_by_field_name(field)) is not None), None
+        (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None
     )
     for _ in range(_DEEPEST * 2):  # a declarator stands in a declarator: int (*name(void))(int)
         if name_node is None or "declarator" not in name_node.type:
@@ -147,7 +147,7 @@ def _name(node: Any, data: bytes) -> str:
     return name or node.type
 
 
-def _line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The same of a language without a grammar: a definition ends where the next begins."""
     opening = re.compile(language.opening, re.I) if language.opening else None
     offset = 0

@@ -16,33 +16,33 @@ from html import unescape
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .decoding import whole_text
+from .decoding import decode_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
-_TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
-_TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
-_VOICE = re.compile(r"<v(?:\.[^ >]{0,200})?[ \t]+([^>]{1,200})>")
+_TIME_REGEX = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
+_TIMES = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")
+_VOICE_PATTERN = re.compile(r"<v(?:\.[^ >]{0,200})?[ \t]+([^>]{1,200})>")
 _STYLE = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
 #: Seconds of silence that end a paragraph, and characters of one that a sentence ends.
-_PAUSE = 4.0
+_MIN_PAUSE_SECONDS = 4.0
 _LONG = 400
 _SENTENCE_END = (".", "!", "?", "…", "。")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = whole_text(stream.read(), origin.name, options.encoding)
+    text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
     previous_line = previous_speaker = last_line = ""
     end_time = 0.0
-    for begin, end, speaker, lines in _cues(text):
+    for begin, end, speaker, lines in _iter_cues(text):
         new_lines = [line for line in lines if line != last_line]
         if not new_lines:
             end_time = max(end_time, end)
             continue
         last_line = new_lines[-1]
         is_complete = paragraphs and len(paragraphs[-1]) >= _LONG and previous_line.endswith(_SENTENCE_END)
-        if not paragraphs or begin - end_time > _PAUSE or is_complete or speaker != previous_speaker:
+        if not paragraphs or begin - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != previous_speaker:
             speaker_label = f"{speaker}: " if speaker else ""
             paragraphs.append(f"[{_shown(begin)}] {speaker_label}{' '.join(new_lines)}")
         else:
@@ -53,7 +53,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")
 
 
-def _cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
+def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
     """Of each cue its times, who speaks, and its lines; what stands outside cues is left out."""
     lines = text.split("\n")
     times = [(number, time_match) for number, line in enumerate(lines) if (time_match := _TIMES.fullmatch(line))]
@@ -63,9 +63,9 @@ def _cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
         for line in lines[number + 1 :]:
             if not line.strip() or "-->" in line:
                 break
-            voice = _VOICE.search(line)
+            voice = _VOICE_PATTERN.search(line)
             speaker = " ".join(unescape(voice[1]).split()) if voice is not None else speaker
-            plain = " ".join(unescape(_STYLE.sub("", _VOICE.sub("", line))).split())
+            plain = " ".join(unescape(_STYLE.sub("", _VOICE_PATTERN.sub("", line))).split())
             if plain:
                 texts.append(plain)
         yield _seconds(*time_match.groups()[:4]), _seconds(*time_match.groups()[4:]), speaker, texts

@@ -19,9 +19,9 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .decoding import clean, decoded_lines, refuse_nul
-from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, other_key_of_row
-from .scalars import number_or_string
+from .decoding import check_nul, clean, iter_decoded_lines
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
+from .scalars import parse_number
 
 _TEXT = ("text", "content", "body")
 _TITLE = ("title",)
@@ -35,10 +35,10 @@ def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tu
     """Yield (first line of the row, its cells), or a reason in place of the cells; blank lines are left out."""
     # The limit is one of the process; raising it lets longer cells through everywhere and breaks nothing.
     csv.field_size_limit(sys.maxsize)
-    lines = decoded_lines(stream, origin.name, options.encoding)
+    lines = iter_decoded_lines(stream, origin.name, options.encoding)
     first_line = next(lines, "")
-    refuse_nul(first_line, origin.name)
-    delimiter = options.delimiter or _delimiter(first_line, origin)
+    check_nul(first_line, origin.name)
+    delimiter = options.delimiter or _detect_delimiter(first_line, origin)
     reader = csv.reader(chain([first_line], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
     while True:
         line = reader.line_num + 1
@@ -55,7 +55,7 @@ def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tu
             yield line, [clean(cell).strip() for cell in cells]
 
 
-def _delimiter(header: str, origin: Origin) -> str:
+def _detect_delimiter(header: str, origin: Origin) -> str:
     if PurePosixPath(origin.name).suffix.lower() == ".tsv":
         return "\t"
     if "," not in header:
@@ -76,10 +76,12 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     the line. The text is its ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other
     column that is not empty; columns that are neither key, title nor text become metadata, plain numbers as numbers.
     """
-    yield from row_documents(_rows(stream, origin, options), origin, options)
+    yield from build_row_documents(_rows(stream, origin, options), origin, options)
 
 
-def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions) -> Iterator[Item]:
+def build_row_documents(
+    rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
+) -> Iterator[Item]:
     """The documents of rows, of which the first is the header: numbered, with their cells or why they have none."""
     header = _header(rows, origin)
     key = _column(header, origin, options.key, "key", _KEY)
@@ -103,10 +105,10 @@ def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, o
         if not body and not name:
             yield ReadFailure(place, "has no text; fill the cell or name another column WITH (text = ...)")
             continue
-        meta: dict[str, JSON] = {column: number_or_string(value) for column, value in nonblank_cells}
+        meta: dict[str, JSON] = {column: parse_number(value) for column, value in nonblank_cells}
         default_key = f"{origin.key}:{line}"
         own_key = (cells[key] if key is not None else "") or default_key
-        other_key = other_key_of_row(own_key, default_key, used_keys)
+        other_key = choose_other_key(own_key, default_key, used_keys)
         yield RawDocument(own_key, name or None, body or name, meta, "text", other_key=other_key)
     if is_empty:
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
@@ -161,7 +163,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         if isinstance(cells, str):
             raise ReaderError(f"{place}: {cells}")
         if columns is None:
-            columns = _pair_columns(cells, origin, options)
+            columns = _find_pair_columns(cells, origin, options)
             width = len(cells) if options.child or options.parent else 2
             if options.child or options.parent or sorted(map(str.lower, cells)) == ["child", "parent"]:
                 continue
@@ -181,7 +183,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     yield RawDocument(origin.key, None, lines.getvalue(), {"tree": tree}, "pairs")
 
 
-def _pair_columns(first: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
+def _find_pair_columns(first: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
     if options.child or options.parent:
         child = _column(first, origin, options.child or "child", "child")
         parent = _column(first, origin, options.parent or "parent", "parent")

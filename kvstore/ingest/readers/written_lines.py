@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
-from ...systems import written_facts
+from ...systems import get_written_facts
 from ...systems.written_passages import GIVEN, WrittenFact
 from .json_lines import BadLineError, read_lines, take
 from .raw_document import JSON, FormatReader, Item, Origin, RawFact, ReadOptions
@@ -21,7 +21,7 @@ _KEY = ("document", "id", "key")
 
 def reader_of(kind: str) -> FormatReader:
     """What reads the texts of this kind, which there is."""
-    return partial(_read, written_facts()[kind])
+    return partial(_read, get_written_facts()[kind])
 
 
 def _read(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:

@@ -20,49 +20,49 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
-from .decoding import WEB_ENCODING, decode
+from .decoding import WEB_ENCODING_PATTERN, decode
 from .markdown_blocks import (
     Inline,
     MarkdownBlock,
     code_block,
     document,
     heading,
-    item_list,
-    one_line,
+    make_list,
+    make_table,
     paragraph,
-    pipe_table,
     quote,
+    render_one_line,
 )
 from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
-from .scalars import number_or_string
-from .xml_tree import XmlError, parsed_with_entities
+from .scalars import parse_number
+from .xml_tree import XmlError, parse_xml_with_entities
 
 #: Characters of data that are read, as of JSON; beyond that it is nothing that anybody reads.
-_LARGEST_DATA = 1_000_000
+_MAX_DATA_CHARACTERS = 1_000_000
 #: Characters of a field that is metadata as well.
-_LONGEST_META = 200
+_MAX_META_CHARACTERS = 200
 #: Lists within lists that are indented.
 _DEEPEST = 12
 
-_DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""")
+_ENCODING_DECLARATION_PATTERN = re.compile(rb"""\s*<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""")
 #: What expat reads by itself.
-_OF_EXPAT = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-?1|latin-?1")
+_EXPAT_ENCODING_PATTERN = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-?1|latin-?1")
 
-_FEEDS = frozenset("rss feed RDF".split())
+_FEED_NAMES = frozenset("rss feed RDF".split())
 _PARAGRAPHS = frozenset(
     "para simpara paragraph p ab lg l sp stage speaker formalpara bridgehead subtitle v stanza".split()
 )
 #: Names that only prose has for its elements.
 _PROSE = frozenset("para simpara paragraph p ab lg formalpara".split())
-_ITEM_LISTS = frozenset(
+_ITEM_LIST_NAMES = frozenset(
     "itemizedlist orderedlist procedure substeps simplelist list ul ol steps steps-unordered segmentedlist calloutlist "
     "bullet_list enumerated_list".split()
 )
 _ITEMS = frozenset("listitem item list-item list_item li step member callout seglistitem sli".split())
-_TERM_LISTS = frozenset("variablelist glosslist def-list dl glossary terms".split())
+_TERM_LIST_NAMES = frozenset("variablelist glosslist def-list dl glossary terms".split())
 _ENTRIES = frozenset("varlistentry glossentry def-item dlentry".split())
 _TERMS = frozenset("term glossterm dt".split())
-_CODE_BLOCKS = frozenset(
+_CODE_BLOCK_NAMES = frozenset(
     "programlisting screen literallayout synopsis cmdsynopsis funcsynopsis preformat codeblock pre msgblock screenco "
     "literal_block".split()
 )
@@ -71,22 +71,22 @@ _ADMONITIONS = frozenset("note tip warning caution important danger".split())
 _TABLES = frozenset("table informaltable table-wrap simpletable".split())
 _ROWS = frozenset("row tr sthead strow".split())
 _CELLS = frozenset("entry cell td th stentry".split())
-_ABSTRACTS = frozenset("abstract shortdesc".split())
-_NOTES = frozenset("footnote fn".split())
-_TITLES = frozenset("title head".split())
-_ALWAYS_BLOCKS = (
-    _PARAGRAPHS | _ITEM_LISTS | _TERM_LISTS | _CODE_BLOCKS | _QUOTES | _ADMONITIONS | _TABLES
+_ABSTRACT_NAMES = frozenset("abstract shortdesc".split())
+_FOOTNOTE_NAMES = frozenset("footnote fn".split())
+_TITLE_NAMES = frozenset("title head".split())
+_BLOCK_NAMES = (
+    _PARAGRAPHS | _ITEM_LIST_NAMES | _TERM_LIST_NAMES | _CODE_BLOCK_NAMES | _QUOTES | _ADMONITIONS | _TABLES
     | frozenset("section sect1 sect2 sect3 sect4 sect5 sec chapter appendix preface part div div1 div2 div3 div4 div5 "
                 "refsect1 refsect2 refsect3 refsection figure informalfigure example informalexample fig boxed-text "
                 "sidebar abstract ref-list ack app body front back text body group shortdesc conbody taskbody".split())
 )  # fmt: skip
 #: What has a title that is no heading.
-_CAPTIONED = (
-    _ADMONITIONS | _TABLES | _ITEM_LISTS | _TERM_LISTS
+_CAPTIONED_NAMES = (
+    _ADMONITIONS | _TABLES | _ITEM_LIST_NAMES | _TERM_LIST_NAMES
     | frozenset("figure informalfigure example fig caption formalpara sidebar procedure list".split())
 )  # fmt: skip
 #: The head of a document, of which title, authors, date and abstract are read.
-_HEADS = frozenset(
+_HEAD_NAMES = frozenset(
     "info articleinfo bookinfo chapterinfo sectioninfo refentryinfo setinfo appendixinfo prefaceinfo front teiHeader "
     "prolog docinfo".split()
 )
@@ -98,8 +98,8 @@ _CODE = frozenset(
 )
 _EMPHASIS = frozenset("emphasis bold italic b i em strong hi emph".split())
 _WITHIN_WORDS = _EMPHASIS | _CODE | frozenset("sub sup subscript superscript sc tt".split())
-_IN_QUOTES = frozenset("quote q".split())
-_LINE_BREAKS = frozenset("br lb break sbr".split())
+_INLINE_QUOTE_NAMES = frozenset("quote q".split())
+_LINE_BREAK_NAMES = frozenset("br lb break sbr".split())
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
@@ -111,7 +111,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not data.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     try:
-        root, missing_entities = parsed_with_entities(data, "utf-8" if encoding else None)
+        root, missing_entities = parse_xml_with_entities(data, "utf-8" if encoding else None)
     except XmlError as error:
         raise ReaderError(f"{origin.name}: {error}; mend it, or ingest it AS text") from None
     name = _local(root)
@@ -126,7 +126,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if name == "svg":
         yield PassedOver(origin.name, "drawings")
         return
-    if name in _FEEDS and (entries := [element for element in root.iter() if _local(element) in ("item", "entry")]):
+    if name in _FEED_NAMES and (
+        entries := [element for element in root.iter() if _local(element) in ("item", "entry")]
+    ):
         yield from _entries(root, entries, origin, options)
     elif any(_local(element) in _PROSE for element in root.iter()):
         yield _prose(root, origin)
@@ -140,9 +142,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 def _declared(data: bytes) -> str | None:
     """The encoding that a file declares, where it is one of the web that expat may not know."""
-    declaration = _DECLARED.match(data.lstrip(b"\xef\xbb\xbf"))
+    declaration = _ENCODING_DECLARATION_PATTERN.match(data.lstrip(b"\xef\xbb\xbf"))
     label = declaration[1].decode("ascii").lower() if declaration else ""
-    return label if WEB_ENCODING.fullmatch(label) and not _OF_EXPAT.fullmatch(label) else None
+    return label if WEB_ENCODING_PATTERN.fullmatch(label) and not _EXPAT_ENCODING_PATTERN.fullmatch(label) else None
 
 
 # --- prose ------------------------------------------------------------------------------------------------------------
@@ -167,9 +169,9 @@ class _XmlProse:
         self._blocks: set[Element] = set()
         parents = {child: parent for parent in root.iter() for child in parent}
         for element in root.iter():
-            if _local(element) in _ALWAYS_BLOCKS and _local(element) not in _NOTES:
+            if _local(element) in _BLOCK_NAMES and _local(element) not in _FOOTNOTE_NAMES:
                 holder: Element | None = element
-                while holder is not None and holder not in self._blocks and _local(holder) not in _NOTES:
+                while holder is not None and holder not in self._blocks and _local(holder) not in _FOOTNOTE_NAMES:
                     self._blocks.add(holder)
                     holder = parents.get(holder)
         self.title = self._read_head()
@@ -183,13 +185,15 @@ class _XmlProse:
 
     def _read_head(self) -> str:
         """The title of the whole; metadata are noted."""
-        head = next((child for child in self._root if _local(child) in _HEADS), None)
+        head = next((child for child in self._root if _local(child) in _HEAD_NAMES), None)
         titles = ("article-title", "title", "book-title", "title-main") if head is not None else ()
         found = None
         if head is not None:
             found = next((element for name in titles for element in head.iter() if _local(element) == name), None)
             authors = [
-                _person(element) for element in head.iter() if _local(element) in ("author", "contrib", "personname")
+                _format_person(element)
+                for element in head.iter()
+                if _local(element) in ("author", "contrib", "personname")
             ]
             authors = [element for element in dict.fromkeys(authors) if element]
             if authors:
@@ -216,14 +220,18 @@ class _XmlProse:
             if doi is not None and (text := _text(doi)):
                 self.meta["doi"] = text
         if found is None:
-            found = next((child for child in self._root if _local(child) in _TITLES), None)
+            found = next((child for child in self._root if _local(child) in _TITLE_NAMES), None)
         return _text(found) if found is not None else ""
 
     def _section(self, element: Element, level: int) -> list[MarkdownBlock]:
         """The blocks of an element, behind its title as a heading."""
-        title = next((child for child in element if _local(child) in _TITLES), None)
+        title = next((child for child in element if _local(child) in _TITLE_NAMES), None)
         head = next(
-            (child for child in element if _local(child) in _HEADS and (_local(child) != "front" or _is_head(child))),
+            (
+                child
+                for child in element
+                if _local(child) in _HEAD_NAMES and (_local(child) != "front" or _is_head(child))
+            ),
             None,
         )
         if title is None and head is not None:
@@ -240,7 +248,7 @@ class _XmlProse:
             blocks.append(heading(min(level, 6), "Abstract"))
             level += 1
         if head is not None:
-            for abstract in _outermost(head, _ABSTRACTS):
+            for abstract in _iter_outermost(head, _ABSTRACT_NAMES):
                 blocks += self._section(abstract, level)
         return blocks + self._children(
             element, level, frozenset(candidate for candidate in (title, head, label) if candidate is not None)
@@ -268,7 +276,7 @@ class _XmlProse:
                 pass
             elif (
                 child in self._blocks
-                or name in _TITLES
+                or name in _TITLE_NAMES
                 or (name == "code" and "\n" in "".join(child.itertext()).strip())
             ):
                 flush()
@@ -286,13 +294,13 @@ class _XmlProse:
         return blocks
 
     def _block(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
-        if name in _ITEM_LISTS:
+        if name in _ITEM_LIST_NAMES:
             return self._list(element, name, level)
-        if name in _TERM_LISTS and any(_local(child) in _ENTRIES or _local(child) in _TERMS for child in element):
+        if name in _TERM_LIST_NAMES and any(_local(child) in _ENTRIES or _local(child) in _TERMS for child in element):
             return self._terms(element, level)
         if name in _TABLES:
             return self._table(element, level)
-        if name in _CODE_BLOCKS:
+        if name in _CODE_BLOCK_NAMES:
             code = "".join(element.itertext())
             return [code_block(code, _language(element))] if code.strip() else []
         if name in _QUOTES:
@@ -307,9 +315,9 @@ class _XmlProse:
         if name == "lg":  # a stanza: each line is one
             lines = [self._line(child) for child in element]
             return [paragraph("\n".join(filter(None, lines)))] if any(lines) else []
-        if name in _TITLES:
+        if name in _TITLE_NAMES:
             return [paragraph(text)] if (text := self._line(element)) else []
-        if name in _PARAGRAPHS or name in _CAPTIONED or name in _ITEMS:
+        if name in _PARAGRAPHS or name in _CAPTIONED_NAMES or name in _ITEMS:
             return self._children(element, level)
         return self._section(element, level)
 
@@ -341,7 +349,7 @@ class _XmlProse:
                 term = ""
             if blocks:
                 items.append((f"{len(items) + 1}." if is_numbered else "-", blocks))
-        return [*leading_blocks, *([item_list(items)] if items else [])]
+        return [*leading_blocks, *([make_list(items)] if items else [])]
 
     def _terms(self, element: Element, level: int) -> list[MarkdownBlock]:
         leading_blocks: list[MarkdownBlock] = []
@@ -362,49 +370,49 @@ class _XmlProse:
             if name in _ENTRIES or name not in _TERMS:
                 items.append(("-", _told_of(", ".join(filter(None, terms)), definition)))
                 terms = []
-        return [*leading_blocks, *([item_list([item for item in items if item[1]])] if items else [])]
+        return [*leading_blocks, *([make_list([item for item in items if item[1]])] if items else [])]
 
     def _table(self, element: Element, level: int) -> list[MarkdownBlock]:
         blocks: list[MarkdownBlock] = []
         for child in element:
-            if _local(child) in _TITLES or _local(child) in ("caption", "label"):
+            if _local(child) in _TITLE_NAMES or _local(child) in ("caption", "label"):
                 blocks += self._children(child, level)
-        blocks = [paragraph(" ".join(one_line([block]) for block in blocks))] if blocks else []
+        blocks = [paragraph(" ".join(render_one_line([block]) for block in blocks))] if blocks else []
         rows: list[list[str]] = []
-        for row in _outermost(element, _ROWS):
+        for row in _iter_outermost(element, _ROWS):
             cells = [child for child in row if _local(child) in _CELLS]
-            rows.append([one_line(self._children(cell, level)) for cell in cells])
-        return [*blocks, *([pipe_table(rows[0], rows[1:])] if rows else [])]
+            rows.append([render_one_line(self._children(cell, level)) for cell in cells])
+        return [*blocks, *([make_table(rows[0], rows[1:])] if rows else [])]
 
     def _inline(self, element: Element, inline: Inline) -> None:
         name = _local(element)
         if name in _LEFT_OUT:
             return
-        if name in _NOTES:
+        if name in _FOOTNOTE_NAMES:
             number = len(self._notes)
             self._notes.append("")
-            self._notes[number] = one_line(self._children(element, 9))
+            self._notes[number] = render_one_line(self._children(element, 9))
             inline.text(f"[{number + 1}]")
-        elif name in _LINE_BREAKS:
-            inline.line_break()
+        elif name in _LINE_BREAK_NAMES:
+            inline.break_line()
         elif name in _CODE:
             inline.code("".join(element.itertext()))
         elif name in _EMPHASIS:
             started = inline.start_emphasis()
-            self._inline_children(element, inline)
+            self._add_inline_children(element, inline)
             inline.end_emphasis(started)
-        elif name in _IN_QUOTES:
+        elif name in _INLINE_QUOTE_NAMES:
             inline.text("“")
-            self._inline_children(element, inline)
+            self._add_inline_children(element, inline)
             inline.text("”")
         elif name in ("ulink", "link", "ext-link", "xref") and not "".join(element.itertext()).strip():
             inline.text(
                 element.get("url") or element.get("{http://www.w3.org/1999/xlink}href") or element.get("linkend") or ""
             )
         else:
-            self._inline_children(element, inline)
+            self._add_inline_children(element, inline)
 
-    def _inline_children(self, element: Element, inline: Inline) -> None:
+    def _add_inline_children(self, element: Element, inline: Inline) -> None:
         inline.text(element.text or "")
         follows_element = False
         for child in element:
@@ -417,11 +425,11 @@ class _XmlProse:
     def _line(self, element: Element) -> str:
         """An element as a line of running text."""
         inline = Inline(plain=True)
-        self._inline_children(element, inline)
+        self._add_inline_children(element, inline)
         return " ".join(" ".join(inline.take()).split())
 
 
-def _outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
+def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element]:
     """The elements of these names below one, without those that stand within others of them."""
     stack = [iter(element)]
     while stack:
@@ -450,7 +458,7 @@ def _language(element: Element) -> str:
     return language.lower() if language.replace("+", "").replace("-", "").replace("#", "").isalnum() else ""
 
 
-def _person(element: Element) -> str:
+def _format_person(element: Element) -> str:
     """The name of a person, given names first."""
     parts = {_local(part): _text(part) for part in element.iter()}
     given_names = next((parts[name] for name in ("firstname", "given-names", "forename") if parts.get(name)), "")
@@ -481,7 +489,7 @@ def _entries(root: Element, entries: Sequence[Element], origin: Origin, options:
         title = " ".join(_as_text(fields.get("title"), origin, options).split())
         body = next(
             (blocks for name in ("encoded", "content", "description", "summary")
-             if name in fields and (blocks := _markup(fields[name], origin, options))),
+             if name in fields and (blocks := _parse_markup(fields[name], origin, options))),
             [],
         )  # fmt: skip
         if not body and not title:
@@ -524,7 +532,7 @@ def _entries(root: Element, entries: Sequence[Element], origin: Origin, options:
         )
 
 
-def _markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
+def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
     """What an element of a feed says: text, markup that is escaped, or elements of a page."""
     if len(element):
         from xml.etree.ElementTree import tostring
@@ -538,13 +546,13 @@ def _markup(element: Element, origin: Origin, options: ReadOptions) -> list[Mark
             return [paragraph(" ".join(part.split())) for part in written.split("\n\n") if part.strip()]
     if not written.strip():
         return []
-    from .html import markup_blocks
+    from .html import convert_markup
 
-    return markup_blocks(written, origin.name, options)
+    return convert_markup(written, origin.name, options)
 
 
 def _as_text(element: Element | None, origin: Origin, options: ReadOptions) -> str:
-    return "" if element is None else one_line(_markup(element, origin, options)).replace("\\", "")
+    return "" if element is None else render_one_line(_parse_markup(element, origin, options)).replace("\\", "")
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
@@ -559,7 +567,7 @@ def _data(root: Element, origin: Origin) -> Iterator[RawDocument | PassedOver]:
             if any((element.text or "").strip() or element.attrib for element in record.iter()):
                 yield _record(record, f"{origin.key}:{number}")
         return
-    if size > _LARGEST_DATA:
+    if size > _MAX_DATA_CHARACTERS:
         yield PassedOver(origin.name, "data of over a million characters")
         return
     blocks = _fields(root, 2)
@@ -579,9 +587,9 @@ def _record(record: Element, default: str) -> RawDocument:
     identifier = next((leaves[name] for name in ("id", "key") if leaves.get(name)), "")
     title = next((leaves[name] for name in ("title", "name") if leaves.get(name)), "")
     meta: dict[str, JSON] = {
-        name.rpartition("}")[2]: number_or_string(value)
+        name.rpartition("}")[2]: parse_number(value)
         for name, value in leaves.items()
-        if value and len(value) <= _LONGEST_META
+        if value and len(value) <= _MAX_META_CHARACTERS
     }
     blocks = _fields(record, 2)
     text = document([*([heading(1, title)] if title else []), *blocks]) + "\n"
@@ -594,24 +602,26 @@ def _fields(element: Element, level: int) -> list[MarkdownBlock]:
     """The blocks of data: leaves as a list of names and values, what holds others as a section or an inner list."""
     blocks: list[MarkdownBlock] = []
     items: list[tuple[str, list[MarkdownBlock]]] = [
-        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {_one_line(value)}")])
+        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {_join_whitespace(value)}")])
         for name, value in element.attrib.items()
         if value.strip() and not name.endswith(("}schemaLocation", "}space"))
     ]
 
     def flush() -> None:
         if items:
-            blocks.append(item_list(list(items)))
+            blocks.append(make_list(list(items)))
             items.clear()
 
     if (element.text or "").strip():
-        blocks.append(paragraph(_one_line(element.text or "")))
+        blocks.append(paragraph(_join_whitespace(element.text or "")))
     for child in element:
         name = _local(child)
         is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
         if not len(child) or is_mixed:
             attributes = ", ".join(
-                f"{key.rpartition('}')[2]} {_one_line(value)}" for key, value in child.attrib.items() if value.strip()
+                f"{key.rpartition('}')[2]} {_join_whitespace(value)}"
+                for key, value in child.attrib.items()
+                if value.strip()
             )
             value = _text(child)
             if value or attributes:
@@ -632,7 +642,7 @@ def _fields(element: Element, level: int) -> list[MarkdownBlock]:
                 blocks += inner_blocks
         if (child.tail or "").strip():
             flush()
-            blocks.append(paragraph(_one_line(child.tail or "")))
+            blocks.append(paragraph(_join_whitespace(child.tail or "")))
     flush()
     return blocks
 
@@ -643,7 +653,7 @@ def _label(element: Element) -> str:
         found = element.get(name) or next(
             (_text(child) for child in element if _local(child) == name and not len(child)), ""
         )
-        if found and len(found) <= _LONGEST_META:
+        if found and len(found) <= _MAX_META_CHARACTERS:
             return found
     return element.get("id", "")
 
@@ -653,8 +663,8 @@ def _local(element: Element) -> str:
 
 
 def _text(element: Element) -> str:
-    return _one_line("".join(element.itertext()))
+    return _join_whitespace("".join(element.itertext()))
 
 
-def _one_line(text: str) -> str:
+def _join_whitespace(text: str) -> str:
     return " ".join(text.split())

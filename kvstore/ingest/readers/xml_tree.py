@@ -17,7 +17,7 @@ _DEEPEST = 200
 
 
 #: Characters that entities may add to a file.
-_MOST_EXPANDED = 8 << 20
+_MAX_EXPANDED_CHARACTERS = 8 << 20
 
 
 class XmlError(ValueError):
@@ -26,7 +26,7 @@ class XmlError(ValueError):
 
 def parsed(data: bytes) -> Element:
     """The root element of an XML document that declares no entities; raises XmlError."""
-    tree = _ParsedTree()
+    tree = _TreeParser()
 
     def refuse(*declared: object) -> NoReturn:
         raise XmlError("declares entities of its own, which are not expanded; save it anew")
@@ -35,14 +35,14 @@ def parsed(data: bytes) -> Element:
     return tree.read(data)
 
 
-def parsed_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
+def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
     """The root element of an XML document whose entities are put in, and what of it lies in other files.
 
-    An entity that is not declared here stands for the letter that it means in HTML, or for its name. ``encoding`` is
-    in place of what the document declares. Raises XmlError, also where entities add more than ``_MOST_EXPANDED``
+    An entity that is not declared here stands for the letter that it means in HTML, or for its name. ``encoding`` is in
+    place of what the document declares. Raises XmlError, also where entities add more than ``_MAX_EXPANDED_CHARACTERS``
     characters.
     """
-    tree = _ParsedTree(encoding, limit=len(data) + _MOST_EXPANDED)
+    tree = _TreeParser(encoding, limit=len(data) + _MAX_EXPANDED_CHARACTERS)
     external_names: list[str] = []
 
     def skipped(name: str, is_parameter: bool) -> None:
@@ -62,7 +62,7 @@ def parsed_with_entities(data: bytes, encoding: str | None = None) -> tuple[Elem
     return root, list(filter(None, external_names))
 
 
-class _ParsedTree:
+class _TreeParser:
     """A tree that is built: its ``parser``, with the handlers of elements and of text."""
 
     def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
@@ -108,7 +108,7 @@ class _ParsedTree:
         if self._left is not None:
             self._left -= size
             if self._left < 0:
-                raise XmlError(f"has entities that add more than {_MOST_EXPANDED:,} characters to it")
+                raise XmlError(f"has entities that add more than {_MAX_EXPANDED_CHARACTERS:,} characters to it")
 
 
 def _named(name: str) -> str:

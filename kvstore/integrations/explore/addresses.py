@@ -34,7 +34,7 @@ def document_address(key: str, start: int | None = None, end: int | None = None)
 def places_address(key: str, places: Iterable[tuple[int, int]]) -> str:
     """The page of a document where some places are marked."""
     arguments = [pair for start, end in places for pair in (("start", str(start)), ("end", str(end)))]
-    return with_query(path_of("/doc/", key), arguments) + "#mark"
+    return add_query(path_of("/doc/", key), arguments) + "#mark"
 
 
 def entity_address(name: str) -> str:
@@ -48,9 +48,9 @@ def page_address(address: str, **arguments: str | int | None) -> str:
     >>> page_address("/ask", q="What is tea?", using=None)
     '/ask?q=What+is+tea%3F'
     """
-    return with_query(address, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])
+    return add_query(address, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])
 
 
-def with_query(address: str, arguments: Sequence[tuple[str, str]]) -> str:
+def add_query(address: str, arguments: Sequence[tuple[str, str]]) -> str:
     """An address with arguments behind those that it has."""
     return f"{address}{'&' if '?' in address else '?'}{urlencode(arguments)}" if arguments else address

@@ -16,11 +16,11 @@ import kvstore
 
 _CITED = re.compile(r"\s*\[(\d{1,3}(?:, ?\d{1,3})*)\]")
 _SENTENCE = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
-_LETTER = re.compile(r"\w")
+_LETTER_PATTERN = re.compile(r"\w")
 #: Letters of a sentence that has a place of its own.
 _LEAST = 12
 #: Places of a citation that are looked through for a sentence.
-_SPANS = 20
+_MAX_SPANS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Quoted:
         return self._texts[document][start:end].decode(errors="replace")
 
 
-def paragraphs_of(text: str, citations: Sequence[kvstore.Citation], quoted: Quoted) -> list[list[AnswerRun]]:
+def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], quoted: Quoted) -> list[list[AnswerRun]]:
     """The paragraphs of an answer, in runs."""
     citations_by_number = {citation.number: citation for citation in citations}
     return [
@@ -94,12 +94,12 @@ def _placed(
 
 def _place(sentence: str, citation: kvstore.Citation, quoted: Quoted) -> tuple[str, tuple[tuple[int, int], ...]] | None:
     """Where a sentence stands in a place that a citation is of; marks and spaces may differ, letters not."""
-    sentence_letters = "".join(_LETTER.findall(sentence))
+    sentence_letters = "".join(_LETTER_PATTERN.findall(sentence))
     if len(sentence_letters) < _LEAST:
         return None
-    for span in citation.spans[:_SPANS]:
+    for span in citation.spans[:_MAX_SPANS]:
         text = quoted.text(span.document, span.start, span.end)
-        letters = list(_LETTER.finditer(text))
+        letters = list(_LETTER_PATTERN.finditer(text))
         position = "".join(letter[0] for letter in letters).find(sentence_letters)
         if position >= 0:
             first, last = letters[position].start(), letters[position + len(sentence_letters) - 1].end()

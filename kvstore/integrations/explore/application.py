@@ -45,7 +45,7 @@ from . import (  # noqa: E402
     overview_page,
     sql_page,
 )
-from .addresses import path_of, with_query  # noqa: E402
+from .addresses import add_query, path_of  # noqa: E402
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
@@ -63,8 +63,8 @@ PAGES: tuple[ExplorerPage, ...] = (
     sql_page.PAGE,
 )
 
-_JSON = "application/json"
-_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
+_JSON_TYPE = "application/json"
+_ERROR_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
     (DocumentNotFoundError, 404),
     (EntityNotFoundError, 404),
     (InputError, 400),
@@ -87,7 +87,7 @@ def explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
             routes.append(Route(page.address + "{name:path}", _endpoint(store, page, None)))
 
     async def missing(request: Request, _: Exception) -> Response:
-        return _shown_error(store, request, 404, "There is no page at this address.")
+        return _render_error(store, request, 404, "There is no page at this address.")
 
     application = Starlette(routes=routes, exception_handlers={404: missing})
     return Guard(application, token, port)
@@ -110,24 +110,26 @@ def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, requ
             name = request.path_params.get("name", "")
             if suffix is None:
                 name, suffix = _parted(page, session, name, request)
-            if suffix == "" and request.headers.get("accept", "").startswith(_JSON):
+            if suffix == "" and request.headers.get("accept", "").startswith(_JSON_TYPE):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
             page_request = PageRequest(session, name, arguments, whole=suffix != "", calls=store.calls)
             if suffix in page.forms:
-                return _in_form(page.forms[suffix], page_request, stack)
+                return _render_form(page.forms[suffix], page_request, stack)
             content = page.content(page_request)
             if suffix == ".json":
-                return Response(as_json(content), media_type=_JSON)
-            html_parts = template(page.template).generate(_variables(store, session, page, request, name, content))
+                return Response(as_json(content), media_type=_JSON_TYPE)
+            html_parts = template(page.template).generate(
+                _build_variables(store, session, page, request, name, content)
+            )
             if not any(isinstance(value, Iterator) for value in content.values()):
                 return Response("".join(html_parts), media_type="text/html")
             return StreamingResponse(
                 iterate_in_threadpool(_closing(html_parts, stack.pop_all())), media_type="text/html"
             )
         except KvstoreError as error:
-            status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
-            return _shown_error(store, request, status, str(error), as_data=suffix not in ("", None))
+            status = next((status for kind, status in _ERROR_STATUSES if isinstance(error, kind)), 500)
+            return _render_error(store, request, status, str(error), as_data=suffix not in ("", None))
 
 
 def _parted(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
@@ -141,7 +143,7 @@ def _parted(page: ExplorerPage, session: kvstore.Store, name: str, request: Requ
     return name, ""
 
 
-def _in_form(form: PageForm, asked: PageRequest, opened: ExitStack) -> Response:
+def _render_form(form: PageForm, asked: PageRequest, opened: ExitStack) -> Response:
     body = form.make(asked)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
     if isinstance(body, str | bytes):
@@ -155,13 +157,13 @@ def _closing(pieces: Iterable[str], opened: ExitStack) -> Iterator[str]:
         yield from pieces
 
 
-def _shown_error(
+def _render_error(
     store: FollowedStore, request: Request, status: int, sentence: str, *, as_data: bool = False
 ) -> Response:
-    if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON):
-        return Response(as_json({"error": sentence}), status, media_type=_JSON)
+    if as_data or request.url.path.endswith(".json") or request.headers.get("accept", "").startswith(_JSON_TYPE):
+        return Response(as_json({"error": sentence}), status, media_type=_JSON_TYPE)
     page = ExplorerPage("", lambda asked: {}, "error.html")
-    variables = _variables(store, None, page, request, "", {"status": status, "sentence": sentence})
+    variables = _build_variables(store, None, page, request, "", {"status": status, "sentence": sentence})
     return Response(template(page.template).render(variables), status, media_type="text/html")
 
 
@@ -170,7 +172,7 @@ def as_json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, default=lambda value: value.hex())
 
 
-def _variables(
+def _build_variables(
     store: FollowedStore,
     session: kvstore.Store | None,
     page: ExplorerPage,
@@ -187,16 +189,16 @@ def _variables(
     def in_form(suffix: str) -> str:
         """The address of this page in another form."""
         if not page.named:
-            return with_query(("/index" if here == "/" else here) + suffix, asked)
+            return add_query(("/index" if here == "/" else here) + suffix, asked)
         if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):
-            return with_query(page.address, [("name", name), ("form", suffix), *asked])
-        return with_query(path_of(page.address, name + suffix), asked)
+            return add_query(page.address, [("name", name), ("form", suffix), *asked])
+        return add_query(path_of(page.address, name + suffix), asked)
 
     def with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """The address of this page with some arguments changed, one facet more, or one less."""
         pairs = [pair for pair in asked if pair[0] not in changed and pair != ("facet", without) and pair[1]]
         pairs += [(argument, str(value)) for argument, value in changed.items() if value is not None]
-        return with_query(here, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
+        return add_query(here, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
 
     return {
         "page": page,

@@ -9,8 +9,8 @@ from typing import Any
 import kvstore
 
 from ...errors import KvstoreError
-from ..store_facts import default_strategy
-from .answer_runs import Quoted, paragraphs_of
+from ..store_facts import get_default_strategy
+from .answer_runs import Quoted, split_paragraphs
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Passages of evidence that may be asked for.
@@ -30,7 +30,7 @@ def ask(asked: PageRequest) -> PageContent:
         "where": asked.text("where"),
         "top": asked.number("top", 0, most=_MOST),
         "strategies": [{"name": one.name, "description": one.description} for one in store.strategies()],
-        "strategy": default_strategy(store),
+        "strategy": get_default_strategy(store),
         "model": None,
         "answer": None,
         "is_empty": len(store) == 0,
@@ -42,7 +42,7 @@ def ask(asked: PageRequest) -> PageContent:
     content["model"] = None if model is None else model.name
     pieces = asked.within(lambda: store.ask_pieces(question, **clauses))
     if model is None or asked.whole:
-        return content | {"answer": answer_data(store, pieces.answer)}
+        return content | {"answer": build_answer_data(store, pieces.answer)}
     return content | {"pieces": _shown(pieces), "answered": lambda: _answered(store, pieces)}
 
 
@@ -55,18 +55,18 @@ def _shown(pieces: kvstore.AnswerPieces) -> Iterator[str]:
 
 def _answered(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
     try:
-        return answer_data(store, pieces.answer)
+        return build_answer_data(store, pieces.answer)
     except KvstoreError as error:
         return {"error": str(error)}
 
 
-def answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
+def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """An answer as JSON holds it."""
     cited_spans = {span for citation in answer.citations for span in _places(citation.spans)}
     return {
         "text": answer.text,
         "paragraphs": [
-            [run.as_data() for run in runs] for runs in paragraphs_of(answer.text, answer.citations, Quoted(store))
+            [run.as_data() for run in runs] for runs in split_paragraphs(answer.text, answer.citations, Quoted(store))
         ],
         "extractive": answer.extractive,
         "model": answer.model,
@@ -85,8 +85,8 @@ def answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
         ],
         "strategy": answer.evidence.strategy,
         "pool": answer.evidence.pool,
-        "hits": [hit_data(hit, cited_spans) for hit in answer.evidence.hits],
-        "steps": steps_data(answer.evidence.steps),
+        "hits": [build_hit_data(hit, cited_spans) for hit in answer.evidence.hits],
+        "steps": build_steps_data(answer.evidence.steps),
         "milliseconds": sum(step.milliseconds or 0.0 for step in answer.evidence.steps),
     }
 
@@ -103,7 +103,7 @@ def _by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     return [{"document": document, "places": places} for document, places in places_by_document.items()]
 
 
-def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, Any]:
+def build_hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, Any]:
     """A hit as JSON holds it; ``marks`` are the bytes of its text that are cited."""
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
     inside = sorted(
@@ -129,7 +129,7 @@ def hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, An
     }
 
 
-def steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
+def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
     """Steps as JSON holds them, each with the share of the time before it and in it."""
     total = sum(step.milliseconds or 0.0 for step in steps) or 1.0
     rows, elapsed = [], 0.0

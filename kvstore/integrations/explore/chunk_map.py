@@ -20,11 +20,11 @@ import numpy.typing as npt
 import kvstore
 
 #: Chunks whose vectors say how the axes lie: more would not turn them by an angle that is seen.
-_SAMPLED = 20_000
+_MAX_SAMPLED = 20_000
 #: Vectors read at a time.
 _READ = 8192
 #: Groups of a colour of their own; what belongs to none of them is the last group.
-MOST_GROUPS = 11
+MAX_GROUPS = 11
 #: Places of an axis.
 STEPS = 65535
 
@@ -60,7 +60,7 @@ class ChunkMap:
         self._axes, self._mean, self.explained = _axes(store, ids)
         points = np.zeros((len(ids), 2), np.float32)
         for start in range(0, len(ids), _READ):
-            points[start : start + _READ] = self._projected(store.vectors(ids[start : start + _READ]))
+            points[start : start + _READ] = self._project(store.vectors(ids[start : start + _READ]))
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes: what is far apart on the map is far apart in its plane.
         self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
@@ -70,19 +70,19 @@ class ChunkMap:
     def __len__(self) -> int:
         return len(self.owners)
 
-    def _projected(self, vectors: npt.NDArray[np.float32]) -> _Points:
+    def _project(self, vectors: npt.NDArray[np.float32]) -> _Points:
         return np.asarray((vectors - self._mean) @ self._axes, np.float32)
 
     def place_of(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Where a vector lies among the chunks, as shares of the map's span; it may lie beside it."""
-        x, y = ((self._projected(vector[None]) - self._low) / self._span)[0].tolist()
+        x, y = ((self._project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 
     def chunk(self, document: str, ordinal: int) -> int | None:
         """The place in the list of a chunk, or None where there is no such chunk."""
         return self._places.get((document, ordinal))
 
-    def chunk_of_id(self, chunk: int) -> int | None:
+    def find_chunk_by_id(self, chunk: int) -> int | None:
         """The place in the list of the chunk with an id of SELECT, or None where there is no such chunk."""
         return self._by_id.get(chunk)
 
@@ -90,9 +90,9 @@ class ChunkMap:
         """The groups of the chunks by ``document``, ``topic``, ``community``, or by a field of the metadata."""
         found = self._groups.get(colour)
         if found is None:
-            label_chunks = _COLOURS.get(colour)
-            labels = _by_field(store, self, colour) if label_chunks is None else label_chunks(store, self)
-            found = self._groups[colour] = _grouped(labels)
+            label_chunks = _LABELERS.get(colour)
+            labels = _label_by_field(store, self, colour) if label_chunks is None else label_chunks(store, self)
+            found = self._groups[colour] = _group_labels(labels)
         return found
 
 
@@ -101,7 +101,7 @@ def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, t
 
     An axis points to where its largest coordinate is above zero, so that the map is not turned by chance.
     """
-    sample = store.vectors(ids[:: -(-len(ids) // _SAMPLED) or 1])
+    sample = store.vectors(ids[:: -(-len(ids) // _MAX_SAMPLED) or 1])
     if len(sample) < 2:
         dimension = sample.shape[1]
         return np.zeros((dimension, 2), np.float32), np.zeros(dimension, np.float32), (0.0, 0.0)
@@ -118,11 +118,11 @@ def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, t
     return axes.astype(np.float32), mean.astype(np.float32), (shares[0], shares[1])
 
 
-def _grouped(labels: Sequence[str | None]) -> Groups:
+def _group_labels(labels: Sequence[str | None]) -> Groups:
     """The largest groups by number of chunks and name; chunks of the rest, and those of none, are of the last one."""
     counts = Counter(labels)
     num_unlabelled = counts.pop(None, 0)
-    largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MOST_GROUPS]
+    largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MAX_GROUPS]
     numbers = {label: number for number, (label, _) in enumerate(largest)}
     num_rest = len(labels) - sum(count for _, count in largest)
     names = [(str(label), count) for label, count in largest]
@@ -139,16 +139,16 @@ def _by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     return [names[owner] for owner in chunks.owners.tolist()]
 
 
-def _by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
+def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
     rows = _rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values = {key: None if value is None else str(value) for key, value in rows}
     document_values = [values.get(key) for key in chunks.documents]
     return [document_values[owner] for owner in chunks.owners.tolist()]
 
 
-def _by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     titles: dict[Any, str] = dict(_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
-    parents = _coarse(store)
+    parents = _find_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)
     for topic, document, ordinal in _rows(
         store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
@@ -159,7 +159,7 @@ def _by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     return labels
 
 
-def _coarse(store: kvstore.Store) -> dict[int, str]:
+def _find_coarse_titles(store: kvstore.Store) -> dict[int, str]:
     """For each topic the title of the coarsest above it, of a level that has several."""
     rows = _rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
@@ -174,7 +174,7 @@ def _coarse(store: kvstore.Store) -> dict[int, str]:
     return coarse_titles
 
 
-def _by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     """The coarsest community of most of the names in each chunk; of several with as many the first by its key."""
     titles: dict[Any, str] = dict(_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}
@@ -185,7 +185,7 @@ def _by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     votes: dict[int, Counter[str]] = {}
     for name, community in communities_by_name.items():
         for (chunk,) in _rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
-            position = chunks.chunk_of_id(chunk)
+            position = chunks.find_chunk_by_id(chunk)
             if position is not None:
                 votes.setdefault(position, Counter())[community] += 1
     labels: list[str | None] = [None] * len(chunks)
@@ -194,10 +194,10 @@ def _by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     return labels
 
 
-_COLOURS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
+_LABELERS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
     "document": _by_document,
-    "topic": _by_topic,
-    "community": _by_community,
+    "topic": _label_by_topic,
+    "community": _label_by_community,
 }
 _KEPT: dict[tuple[str, int, int], ChunkMap] = {}
 _LOCK = threading.Lock()

@@ -11,16 +11,16 @@ from typing import Any
 from markupsafe import Markup
 
 from ...errors import InputError, KvstoreError
-from ..store_facts import default_strategy
-from .ask_page import hit_data
+from ..store_facts import get_default_strategy
+from .ask_page import build_hit_data
 from .guard import hash_of
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 from .rendering import STATIC, template
 
 #: Passages of a strategy, and colours of the stylesheet.
-_TOP = 8
+_DEFAULT_TOP = 8
 _MOST = 30
-_HUES = 12
+_NUM_HUES = 12
 #: Letters of a passage that are shown.
 _SHOWN = 420
 
@@ -31,7 +31,7 @@ def compare(asked: PageRequest) -> PageContent:
     The columns of a page that may come in pieces come as the strategies are done.
     """
     store, question = asked.store, asked.text("q")
-    default = default_strategy(store)
+    default = get_default_strategy(store)
     strategy_names = [one.name for one in store.strategies()]
     chosen_names = [name for name in asked.texts("using") if name]
     unknown = [name for name in chosen_names if name not in strategy_names]
@@ -39,7 +39,7 @@ def compare(asked: PageRequest) -> PageContent:
         raise InputError(f"there is no strategy {unknown[0][:40]!r}; there are {', '.join(strategy_names)}")
     # The default comes first: the others are compared with it.
     wanted = sorted(chosen_names or strategy_names, key=lambda name: (name != default, strategy_names.index(name)))
-    top = asked.number("top", _TOP, least=1, most=_MOST)
+    top = asked.number("top", _DEFAULT_TOP, least=1, most=_MOST)
     where = asked.text("where")
     columns: Iterator[dict[str, Any]] = iter(())
     is_empty = len(store) == 0
@@ -79,8 +79,8 @@ def _columns(
             same = hit.document, hit.start, hit.end, hit.kind
             number = passage_numbers.setdefault(same, len(passage_numbers))
             found.append(
-                hit_data(hit, set())
-                | {"letter": _letter(number), "hue": number % _HUES + 1, "shown": hit.text[:_SHOWN]}
+                build_hit_data(hit, set())
+                | {"letter": _format_letter(number), "hue": number % _NUM_HUES + 1, "shown": hit.text[:_SHOWN]}
                 | {"rank_change": None if first_ranks is None else _change(hit.rank, first_ranks.get(same))}
             )
         if first_ranks is None:
@@ -93,10 +93,10 @@ def _change(rank: int, before: int | None) -> int | str:
     return "new" if before is None else before - rank
 
 
-def _letter(number: int) -> str:
+def _format_letter(number: int) -> str:
     """A, B, … Z, AA, AB, …
 
-    >>> _letter(0), _letter(25), _letter(26)
+    >>> _format_letter(0), _format_letter(25), _format_letter(26)
     ('A', 'Z', 'AA')
     """
     letters = ""
@@ -107,7 +107,7 @@ def _letter(number: int) -> str:
     return letters
 
 
-def _as_file(asked: PageRequest) -> str:
+def _render_file(asked: PageRequest) -> str:
     """The comparison as one file that needs nothing else."""
     content = compare(asked)
     if not content["question"]:
@@ -124,5 +124,5 @@ PAGE = ExplorerPage(
     compare,
     "compare.html",
     label="Compare",
-    forms={".html": PageForm("text/html", _as_file, "comparison.html")},
+    forms={".html": PageForm("text/html", _render_file, "comparison.html")},
 )

@@ -10,22 +10,22 @@ from typing import Any
 import kvstore
 
 from ...errors import DocumentNotFoundError, InputError
-from ..store_facts import named_rows
-from .document_text import Place, apart, marked_text
+from ..store_facts import fetch_named_rows
+from .document_text import Place, apart, render_marked_text
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Bytes of a text that a page gives at once, at least, where there are more.
-_PART = 60_000
+_PART_BYTES = 60_000
 #: Headings, edges and names that are listed, and abstracts that are drawn.
 _LISTED = 400
-_NAMES = 24
+_MAX_NAMES = 24
 #: How often a document is read again that is changed meanwhile.
-_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 
 
 def document(asked: PageRequest) -> PageContent:
     """A document of one state of the store; ``start`` and ``end``, as often as there are places, are marked."""
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         change_before = _change(asked.store)
         content = _read(asked)
         if _change(asked.store) == change_before:
@@ -78,19 +78,21 @@ def _read(asked: PageRequest) -> PageContent:
         "notice": notice,
         "headings": _headings(chunks, parts)[:_LISTED],
         "abstracts": _tree(store, key, chunks),
-        "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_NAMES)],
+        "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_MAX_NAMES)],
         "places": [
             {"entity": name, "start": first, "end": last} for name, first, last in names if first < end and last > start
         ],
         "edges": edges[:_LISTED],
         "shown": None
         if asked.whole
-        else marked_text(text, (start, end), marks=marks, names=names, anchors=[chunk["start"] for chunk in chunks]),
+        else render_marked_text(
+            text, (start, end), marks=marks, names=names, anchors=[chunk["start"] for chunk in chunks]
+        ),
     }
 
 
 def _rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
-    return named_rows(store.query(sql, (key,), max_rows=None))
+    return fetch_named_rows(store.query(sql, (key,), max_rows=None))
 
 
 def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
@@ -99,7 +101,7 @@ def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
     if len(starts) != len(ends):
         raise InputError(f"every start has an end, and there are {len(starts)} and {len(ends)}")
     spans = list(zip(starts, ends, strict=True))
-    valid = [span for span in spans if _is_place(text, span)]
+    valid = [span for span in spans if _is_valid_place(text, span)]
     if len(valid) == len(spans):
         return valid, None
     first, last = next(span for span in spans if span not in valid)
@@ -108,7 +110,7 @@ def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
     )
 
 
-def _is_place(text: bytes, place: Place) -> bool:
+def _is_valid_place(text: bytes, place: Place) -> bool:
     """Whether a place is within a text and cuts no character."""
     start, end = place
     in_bounds = 0 <= start < end <= len(text)
@@ -119,7 +121,7 @@ def _parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[Place]:
     """A long text in parts that begin where a chunk does."""
     bounds = [0]
     for chunk in chunks:
-        if chunk["start"] - bounds[-1] >= _PART and size - chunk["start"] >= _PART // 4:
+        if chunk["start"] - bounds[-1] >= _PART_BYTES and size - chunk["start"] >= _PART_BYTES // 4:
             bounds.append(chunk["start"])
     return list(zip(bounds, [*bounds[1:], size], strict=True))
 
@@ -127,10 +129,10 @@ def _parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[Place]:
 def _part(asked: PageRequest, parts: Sequence[Place], marks: Sequence[Place]) -> int:
     if asked.text("part"):
         return asked.number("part", 0, most=len(parts) - 1)
-    return _part_of(min(mark[0] for mark in marks), parts) if marks else 0
+    return _find_part(min(mark[0] for mark in marks), parts) if marks else 0
 
 
-def _part_of(byte: int, parts: Sequence[Place]) -> int:
+def _find_part(byte: int, parts: Sequence[Place]) -> int:
     return next((number for number, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
 
 
@@ -146,7 +148,7 @@ def _headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[Place]) -> li
         )
         for level in range(num_same, len(path)):
             place = chunk["start"]
-            found.append({"title": path[level], "level": level, "start": place, "part": _part_of(place, parts)})
+            found.append({"title": path[level], "level": level, "start": place, "part": _find_part(place, parts)})
         previous = path
     return found
 

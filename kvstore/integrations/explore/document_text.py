@@ -20,13 +20,13 @@ from .addresses import entity_address
 #: Start and end of a place, in bytes.
 Place = tuple[int, int]
 #: Code between fences, and headings, as Markdown has them: what documents are stored as that have a layout.
-_SET_OFF = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
+_BLOCK_PATTERN = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
 
 
 #: What of Markdown only says how the text around it is shown: groups of these, or all of them. Marks of headings and
 #: quotations, fences and rules of tables; of emphasis; of links; of links between notes; strokes before signs that mean
 #: themselves.
-_SIGNS = tuple(
+_SIGN_PATTERNS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         rb"^(?:#{1,6} +|(?:> ?)+|```[^\n]*\n?|\|(?: *:?-+:? *\|)+\n?)",
@@ -36,7 +36,7 @@ _SIGNS = tuple(
         rb"\\(?=[!-/:-@\[-`{-~])",
     )
 )
-_CODE_SPAN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
+_CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Element:
     closing: str
 
 
-def marked_text(
+def render_marked_text(
     text: bytes, part: Place, *, marks: Sequence[Place], names: Iterable[tuple[str, int, int]], anchors: Sequence[int]
 ) -> Markup:
     """A part of a text, in HTML that is inline throughout.
@@ -63,7 +63,7 @@ def marked_text(
             _Element(start, end, f'<mark id="mark{"" if not number else f"-{number + 1}"}">', "</mark>")
             for number, (start, end) in enumerate(apart(marks))
         ],
-        _set_off(text, part),
+        _find_blocks(text, part),
         _links(text, names),
     ]
     layers = [[element for element in layer if element.start < part[1] and element.end > part[0]] for layer in layers]
@@ -85,8 +85,8 @@ def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
     data = text.encode()
     layers = [
         [_Element(start, end, "<mark>", "</mark>") for start, end in apart(marks)],
-        _set_off(data, (0, len(data))),
-        [_Element(start, end, '<span class="sign">', "</span>") for start, end in _signs(data)],
+        _find_blocks(data, (0, len(data))),
+        [_Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(data)],
     ]
     boundaries = sorted(
         {
@@ -106,22 +106,22 @@ def without_signs(text: str) -> str:
     """
     data = text.encode()
     stripped, position = bytearray(), 0
-    for start, end in _signs(data):
+    for start, end in _find_signs(data):
         stripped += data[position:start]
         position = end
     return (stripped + data[position:]).decode(errors="replace")
 
 
-def _signs(text: bytes) -> list[Place]:
+def _find_signs(text: bytes) -> list[Place]:
     """The places of the signs of Markdown, in order; within code nothing is one."""
-    spans = list(_CODE_SPAN.finditer(text))
+    spans = list(_CODE_SPAN_PATTERN.finditer(text))
     code = [span.span(2) for span in spans]
-    for block in _SET_OFF.finditer(text):
+    for block in _BLOCK_PATTERN.finditer(text):
         if block[0].startswith(b"`"):
             code.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
     code = apart(code)
     found = [span.span(group) for span in spans for group in (1, 3)]
-    for pattern in _SIGNS:
+    for pattern in _SIGN_PATTERNS:
         for sign in pattern.finditer(text):
             found += [sign.span(group) for group in range(1, pattern.groups + 1)] or [sign.span()]
     ends = [end for _, end in code]
@@ -144,11 +144,11 @@ def apart(places: Iterable[Place]) -> list[Place]:
     return merged
 
 
-def _set_off(text: bytes, part: Place) -> list[_Element]:
+def _find_blocks(text: bytes, part: Place) -> list[_Element]:
     """Headings and blocks of code."""
     return [
         _Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
-        for match in _SET_OFF.finditer(text, *part)
+        for match in _BLOCK_PATTERN.finditer(text, *part)
     ]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from ... import language
 from ...errors import InputError
-from ..store_facts import named_rows
+from ..store_facts import fetch_named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Documents on a page, documents whose metadata is counted, and values of a field that are shown.
 _PAGE = 50
 _COUNTED = 20_000
-_VALUES = 8
+_MAX_VALUES = 8
 _FIELDS = 12
 _ORDERS = {
     "key": "key",
@@ -34,7 +34,7 @@ def documents(asked: PageRequest) -> PageContent:
     if order not in _ORDERS:
         raise InputError(f"order is one of {', '.join(_ORDERS)}, not {order[:40]!r}")
     search_text, where = asked.text("q"), asked.text("where")
-    facets = [_facet(text) for text in asked.texts("facet") if text]
+    facets = [_parse_facet(text) for text in asked.texts("facet") if text]
     conditions, values = [], []
     if where:
         language.check_condition(where)
@@ -52,7 +52,7 @@ def documents(asked: PageRequest) -> PageContent:
         [*values, _PAGE + 1, (page - 1) * _PAGE],
         timeout=asked.seconds,
     )
-    rows = named_rows(cursor)
+    rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
     counted = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=asked.seconds)
@@ -72,7 +72,7 @@ def documents(asked: PageRequest) -> PageContent:
     }
 
 
-def _facet(text: str) -> tuple[str, Any]:
+def _parse_facet(text: str) -> tuple[str, Any]:
     try:
         name, value = json.loads(text)
     except ValueError:
@@ -104,7 +104,7 @@ def _fields(asked: PageRequest, which: str, values: list[Any]) -> list[dict[str,
             FROM fields WHERE value IS NOT NULL GROUP BY name, value
         )
         SELECT name, value, documents, different FROM counted
-        WHERE place <= {_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
+        WHERE place <= {_MAX_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
         values,
         timeout=asked.seconds,
     ).fetchall()

@@ -8,14 +8,14 @@ from typing import Any
 import kvstore
 
 from ...errors import EntityNotFoundError
-from ..entity_network import LOOKED_THROUGH, around
-from ..store_facts import built_indexes
+from ..entity_network import MAX_SCANNED_NEIGHBOURS, around
+from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Neighbours that are given at first, and documents.
 _NEIGHBOURS, _PLACES = 24, 12
 #: Names that a picture holds.
-MOST_NAMES = 150
+MAX_NAMES = 150
 
 
 def entity(asked: PageRequest) -> PageContent:
@@ -28,9 +28,9 @@ def entity(asked: PageRequest) -> PageContent:
         raise EntityNotFoundError(
             "which name? /entity/NAME shows what stands around one; the question field finds some"
         )
-    limit = asked.number("limit", _NEIGHBOURS, least=1, most=MOST_NAMES)
+    limit = asked.number("limit", _NEIGHBOURS, least=1, most=MAX_NAMES)
     properties = store.describe_entity(asked.name)
-    near = store.neighbours(asked.name, max(limit, LOOKED_THROUGH))
+    near = store.neighbours(asked.name, max(limit, MAX_SCANNED_NEIGHBOURS))
     network = around(store, asked.name, depth=1, limit=limit + 1, breadth=limit, near=near)
     return {
         "name": network.names[0].name,
@@ -38,9 +38,9 @@ def entity(asked: PageRequest) -> PageContent:
         "neighbours": [asdict(neighbour) for neighbour in near[:limit]],
         "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.joins],
         "places": _places(store, asked.name),
-        "communities": [_community(store, key) for key in properties.get("communities", ())],
+        "communities": [_load_community(store, key) for key in properties.get("communities", ())],
         "topics": _topics(store, asked.name),
-        "most_names": MOST_NAMES,
+        "most_names": MAX_NAMES,
     }
 
 
@@ -62,14 +62,14 @@ def _places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     return entries
 
 
-def _community(store: kvstore.Store, key: str) -> dict[str, Any]:
+def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
     description = store.describe("community", key)
     return {"key": key, **{name: description[name] for name in ("level", "title", "entities", "strongest", "text")}}
 
 
 def _topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """The finest topics of the chunks that mention a name, those with the most of them first."""
-    if "topics" not in built_indexes(store):
+    if "topics" not in list_built_indexes(store):
         return []
     counts = store.query(
         "WITH named AS (SELECT DISTINCT document, chunk FROM mentions WHERE entity = ?), "
@@ -83,7 +83,7 @@ def _topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     return [{"topic": topic, "title": title, "chunks": chunks} for topic, title, chunks in counts]
 
 
-def _exists(store: kvstore.Store, name: str) -> bool:
+def _has_entity(store: kvstore.Store, name: str) -> bool:
     try:
         store.neighbours(name, 1)
     except EntityNotFoundError:
@@ -91,4 +91,4 @@ def _exists(store: kvstore.Store, name: str) -> bool:
     return True
 
 
-PAGE = ExplorerPage("/entity/", entity, "entity.html", named=True, exists=_exists)
+PAGE = ExplorerPage("/entity/", entity, "entity.html", named=True, exists=_has_entity)

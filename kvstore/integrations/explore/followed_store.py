@@ -53,12 +53,12 @@ class FollowedStore:
 
     def _current(self) -> kvstore.Store:
         with self._lock:
-            if self._store is not None and (self._store.closed or _file_at(self.path) != self._file):
+            if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file):
                 self._store.close()  # whoever reads it still comes to an end first, or is told
                 self._store = None
             if self._store is None:
                 self._store = kvstore.open(self.path, readonly=True)
-                self._file = _file_at(self.path)
+                self._file = _identify_file(self.path)
             return self._store
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class FollowedStore:
                 self._store.close()
 
 
-def _file_at(path: Path) -> tuple[int, int]:
+def _identify_file(path: Path) -> tuple[int, int]:
     try:
         status = os.stat(path / "data.mdb")
     except FileNotFoundError:

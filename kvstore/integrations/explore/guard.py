@@ -25,14 +25,14 @@ from urllib.parse import parse_qsl
 #: Where a token is given.
 ENTRANCE = "/enter"
 #: Bytes of a token that is given by POST.
-_LONGEST_FORM = 4096
+_MAX_FORM_BYTES = 4096
 _STYLE = (
     ":root{color-scheme:light dark}body{font:1rem/1.6 system-ui,sans-serif;max-width:34rem;margin:15vh auto;"
     "padding:0 1.2rem}h1{font-size:1.2rem}input,button{font:inherit;padding:.3rem .6rem}code{word-break:break-all}"
 )
 
 
-def content_security_policy(style: str = "'self'") -> str:
+def build_content_policy(style: str = "'self'") -> str:
     """What a page may load: from here, and no more."""
     return (
         f"default-src 'none'; script-src 'self'; style-src {style}; img-src 'self' data:; connect-src 'self'; "
@@ -46,7 +46,7 @@ def hash_of(text: str) -> str:
 
 
 HEADERS = {
-    "content-security-policy": content_security_policy(),
+    "content-security-policy": build_content_policy(),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
@@ -79,7 +79,7 @@ class Guard:
         if scope["type"] != "http":  # a web socket is closed before it is one
             await send({"type": "websocket.close", "code": 1008})
             return
-        refusal = self._refused(scope)
+        refusal = self._find_refusal(scope)
         if refusal is not None:
             await _answer(scope, send, refusal[0], _page("Not here", f"<p>{escape(refusal[1])}</p>"))
         elif scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"]):
@@ -87,9 +87,9 @@ class Guard:
         elif not self._is_known(scope):
             await _answer(scope, send, 403, _page("This explorer asks for its token", _ASKING))
         else:
-            await self._application(scope, receive, _with_headers(send))
+            await self._application(scope, receive, _add_headers(send))
 
-    def _refused(self, scope: Any) -> tuple[int, str] | None:
+    def _find_refusal(self, scope: Any) -> tuple[int, str] | None:
         """The status and the reason where a request is not one of the person who started the explorer."""
         hosts, origins, sites = (_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
@@ -148,7 +148,7 @@ def _values(scope: Any, name: bytes) -> list[str]:
 async def _body(receive: Any) -> bytes:
     """The body of a request, as far as a token can be in it."""
     body = b""
-    while len(body) <= _LONGEST_FORM:
+    while len(body) <= _MAX_FORM_BYTES:
         message: dict[str, Any] = await receive()
         body += bytes(message.get("body", b""))
         if not message.get("more_body"):
@@ -158,7 +158,7 @@ async def _body(receive: Any) -> bytes:
 
 async def _answer(scope: Any, send: Any, status: int, page: str, headers: Iterable[tuple[str, str]] = ()) -> None:
     page_headers = HEADERS | {
-        "content-security-policy": content_security_policy(hash_of(_STYLE)),
+        "content-security-policy": build_content_policy(hash_of(_STYLE)),
         "content-type": "text/html; charset=utf-8",
     }
     raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in [*page_headers.items(), *headers]]
@@ -166,7 +166,7 @@ async def _answer(scope: Any, send: Any, status: int, page: str, headers: Iterab
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page.encode()})
 
 
-def _with_headers(send: Any) -> Any:
+def _add_headers(send: Any) -> Any:
     """What the application sends, with the headers that every response has."""
 
     async def sending(message: Any) -> None:

@@ -15,24 +15,24 @@ import numpy as np
 import kvstore
 
 from ...errors import EmbedderError, InputError
-from ..store_facts import built_indexes
+from ..store_facts import list_built_indexes
 from .chunk_map import STEPS, ChunkMap, chunk_map
 from .document_text import without_signs
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
 #: Pieces of evidence of a question.
-_EVIDENCE = 10
+_MAX_EVIDENCE = 10
 #: Fields of the metadata that are offered to colour by, and documents that are looked at for them.
 _FIELDS, _LOOKED_AT = 12, 1000
 #: Characters of a chunk that are shown beside the map.
 _SHOWN = 600
 
 
-def chunks_on_map(asked: PageRequest) -> PageContent:
+def build_content(asked: PageRequest) -> PageContent:
     """The groups of a way of colouring, and where a question and its evidence lie; as JSON the points as well."""
     chunks = chunk_map(asked.store)
     colourings = _ways(asked.store)
-    colour = _colour(asked, colourings)
+    colour = _parse_colour(asked, colourings)
     groups = chunks.groups(asked.store, colour)
     question = asked.text("q")
     content: PageContent = {
@@ -50,7 +50,7 @@ def chunks_on_map(asked: PageRequest) -> PageContent:
         "trouble": None,
     }
     if question:
-        content |= asked.within(lambda: _asked_for(asked.store, chunks, question))
+        content |= asked.within(lambda: _locate_question(asked.store, chunks, question))
     if asked.whole:
         content["points"] = {
             "x": (chunks.points[:, 0] / STEPS).round(4).tolist(),
@@ -66,7 +66,7 @@ def chunks_on_map(asked: PageRequest) -> PageContent:
 def _ways(store: kvstore.Store) -> list[str]:
     """What the points may be coloured by."""
     colourings = ["document"]
-    kinds = built_indexes(store)
+    kinds = list_built_indexes(store)
     colourings += [
         colouring for colouring, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds
     ]
@@ -81,15 +81,15 @@ def _ways(store: kvstore.Store) -> list[str]:
     return [*colourings, *islice(fields, _FIELDS)]
 
 
-def _colour(asked: PageRequest, ways: list[str]) -> str:
+def _parse_colour(asked: PageRequest, ways: list[str]) -> str:
     colour = asked.text("colour", "document")
     if colour not in ways:
         raise InputError(f"chunks are not coloured by {colour!r}, but by {', '.join(ways)}")
     return colour
 
 
-def _asked_for(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
-    retrieved = store.retrieve(question, top=_EVIDENCE)
+def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
+    retrieved = store.retrieve(question, top=_MAX_EVIDENCE)
     evidence = []
     for hit in retrieved.hits:
         span = hit.spans[0]
@@ -116,12 +116,12 @@ def _asked_for(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[st
 
 def _points(asked: PageRequest) -> bytes:
     chunks = chunk_map(asked.store)
-    groups = chunks.groups(asked.store, _colour(asked, _ways(asked.store)))
+    groups = chunks.groups(asked.store, _parse_colour(asked, _ways(asked.store)))
     points = chunks.points.astype("<u2")
     return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.numbers.tobytes()
 
 
-def _point(asked: PageRequest) -> str:
+def _describe_point(asked: PageRequest) -> str:
     """What stands at a point."""
     chunks = chunk_map(asked.store)
     if not len(chunks):
@@ -153,11 +153,11 @@ def _point(asked: PageRequest) -> str:
 
 PAGE = ExplorerPage(
     "/map",
-    chunks_on_map,
+    build_content,
     "map.html",
     label="Map",
     forms={
         ".points": PageForm("application/octet-stream", _points),
-        ".point": PageForm("application/json", _point),
+        ".point": PageForm("application/json", _describe_point),
     },
 )

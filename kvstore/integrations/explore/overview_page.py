@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from ..store_facts import named_rows
+from ..store_facts import fetch_named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Documents that are listed.
-_RECENT = 8
+_NUM_RECENT = 8
 
 
 def overview(asked: PageRequest) -> PageContent:
@@ -16,7 +16,7 @@ def overview(asked: PageRequest) -> PageContent:
     store = asked.store
     loads = [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()]
     recent = store.query(
-        "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_RECENT,)
+        "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_NUM_RECENT,)
     )
     return {
         "path": str(store.path),
@@ -24,7 +24,7 @@ def overview(asked: PageRequest) -> PageContent:
         "settings": {name: value for name, value, fixed in store.settings_table() if fixed},
         "indexes": [asdict(index) for index in store.indexes()],
         "filter_loads": loads,
-        "recent": named_rows(recent),
+        "recent": fetch_named_rows(recent),
     }
 
 

@@ -19,7 +19,7 @@ from ...language.bounded_query import BoundedQueries
 #: What is on a page.
 PageContent = dict[str, Any]
 #: Characters of an argument.
-LONGEST_ARGUMENT = 20_000
+MAX_ARGUMENT_CHARS = 20_000
 #: Seconds that a page may take to read what a user's text asks for.
 SECONDS = 20.0
 #: Seconds of the shortest call, for a page whose time is over.
@@ -64,8 +64,10 @@ class PageRequest:
         """Every value of an argument, in order, as it was given; raises InputError for one that is too long."""
         values = [value for given, value in self.arguments if given == name]
         for value in values:
-            if len(value) > LONGEST_ARGUMENT:
-                raise InputError(f"{name} has {len(value):,} characters, and may have {LONGEST_ARGUMENT:,}; give less")
+            if len(value) > MAX_ARGUMENT_CHARS:
+                raise InputError(
+                    f"{name} has {len(value):,} characters, and may have {MAX_ARGUMENT_CHARS:,}; give less"
+                )
         return values
 
     def text(self, name: str, default: str = "") -> str:

@@ -28,11 +28,11 @@ STATIC = Path(__file__).parent / "static"
 @cache
 def template(name: str) -> Any:
     """A template, with all that templates may use."""
-    return _templates().get_template(name)
+    return _make_environment().get_template(name)
 
 
 @cache
-def _templates() -> Any:
+def _make_environment() -> Any:
     environment = Environment(
         loader=PackageLoader(__package__ or "", "templates"),
         autoescape=True,
@@ -46,20 +46,20 @@ def _templates() -> Any:
         "entity_address": entity_address,
         "page_address": page_address,
         "places_address": places_address,
-        "static": _static_address,
+        "static": _build_static_address,
     }
     environment.filters |= {
         "without_signs": without_signs,
         "number": _number,
         "size": _size,
-        "when": _when,
-        "percent": _percent,
+        "when": _format_time,
+        "percent": _format_percent,
     }
     return environment
 
 
 @cache
-def _static_address(name: str) -> str:
+def _build_static_address(name: str) -> str:
     """The address of a file of ours, another one when the file is another."""
     return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 
@@ -81,11 +81,11 @@ def _size(count: int) -> str:
     return f"{count} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _when(moment: str, now: datetime | None = None) -> str:
+def _format_time(moment: str, now: datetime | None = None) -> str:
     """A moment in ISO 8601, UTC, as people say it."""
     try:
         time = datetime.fromisoformat(moment)

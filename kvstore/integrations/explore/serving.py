@@ -32,7 +32,7 @@ from .connections import LOGGING, MAX_ACCEPTED, connection_factory  # noqa: E402
 
 _HOST = "127.0.0.1"
 #: Bytes of the head of a request: a statement of SQL stands in its address.
-_LONGEST_HEAD = 1 << 18
+_MAX_HEAD_BYTES = 1 << 18
 #: Seconds that a response under way is waited for when the server is stopped; seconds for the server to end then, and
 #: for the store to be closed.
 _PATIENCE = 1
@@ -48,7 +48,7 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
     """
     store = FollowedStore(path)
     try:
-        with _listening(port) as listener:
+        with _open_listener(port) as listener:
             port = listener.getsockname()[1]
             token = secrets.token_urlsafe(24)
             server = uvicorn.Server(
@@ -61,7 +61,7 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
                     log_level="warning",
                     access_log=False,
                     server_header=False,
-                    h11_max_incomplete_event_size=_LONGEST_HEAD,
+                    h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
                     timeout_graceful_shutdown=_PATIENCE,
                 )
             )
@@ -106,7 +106,7 @@ def _run(server: uvicorn.Server, listener: socket.socket, store: FollowedStore) 
         raise failures[0]
 
 
-def _listening(port: int) -> socket.socket:
+def _open_listener(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

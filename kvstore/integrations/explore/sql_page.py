@@ -21,7 +21,7 @@ _MOST = 100_000
 #: Characters of a value that a table shows.
 _LONGEST = 600
 #: Completions that are offered at once, and the words that a statement may begin with.
-_OFFERED = 12
+_MAX_COMPLETIONS = 12
 _READING = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
 _EXAMPLES = (
     "SELECT name, mentions FROM entities ORDER BY mentions DESC LIMIT 20",
@@ -125,7 +125,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def _as_csv(asked: PageRequest) -> Iterator[str]:
+def _render_csv(asked: PageRequest) -> Iterator[str]:
     content = sql(asked)
     if not content["sql"]:
         raise InputError("there is no statement; give one with sql=")
@@ -143,7 +143,7 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[st
         line.truncate()
 
 
-def _completions(asked: PageRequest) -> str:
+def _list_completions(asked: PageRequest) -> str:
     """What may stand at the end of the text ``before``, as JSON: the shell's completions of statements that read."""
     text_before = (asked.texts("before") or [""])[-1]
     found = complete_statement(text_before, StoreCatalog(lambda: asked.store))
@@ -153,7 +153,7 @@ def _completions(asked: PageRequest) -> str:
     return json.dumps(
         [
             {"text": completion.text, "start": completion.start, "kind": completion.kind}
-            for completion in offered[:_OFFERED]
+            for completion in offered[:_MAX_COMPLETIONS]
         ]
     )
 
@@ -164,7 +164,7 @@ PAGE = ExplorerPage(
     "sql.html",
     label="SQL",
     forms={
-        ".csv": PageForm("text/csv", _as_csv, "rows.csv"),
-        "/completions.json": PageForm("application/json", _completions),
+        ".csv": PageForm("text/csv", _render_csv, "rows.csv"),
+        "/completions.json": PageForm("application/json", _list_completions),
     },
 )

@@ -26,7 +26,7 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
         """Put documents, in place of those with the same ids, in one commit; those without a text fail."""
-        keys = stored_documents.keys_for(items)
+        keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
         stored = stored_documents.add(self._opened.store, items, keys, origin, kwargs.get("batch_size"))
         failed = set(keys).difference(stored)
@@ -42,4 +42,4 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """The documents of some ids, in their order; those that are not there are left out."""
-        return stored_documents.of_keys(self._opened.store, ids)
+        return stored_documents.load_documents(self._opened.store, ids)

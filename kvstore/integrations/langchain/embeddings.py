@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_core.embeddings import Embeddings
 
 from ... import Store
-from ..framework_embedder import FrameworkEmbedder, embedding_name
+from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 
 
 class KvstoreEmbeddings(Embeddings):
@@ -25,8 +25,10 @@ class KvstoreEmbeddings(Embeddings):
         return vector
 
 
-def embedder_of(embedding: Embeddings | str | None) -> FrameworkEmbedder | str | None:
+def make_embedder(embedding: Embeddings | str | None) -> FrameworkEmbedder | str | None:
     """LangChain's embedding as the embedder of a store; the name of one of kvstore's own as it is."""
     if embedding is None or isinstance(embedding, str):
         return embedding
-    return FrameworkEmbedder(embedding_name("langchain", embedding), embedding.embed_documents, embedding.embed_query)
+    return FrameworkEmbedder(
+        build_embedding_name("langchain", embedding), embedding.embed_documents, embedding.embed_query
+    )

@@ -20,7 +20,7 @@ from langchain_core.runnables import run_in_executor
 
 from ... import Store
 from ..opened import opened
-from .embeddings import embedder_of
+from .embeddings import make_embedder
 from .stored_documents import ORIGIN, DocumentOrigin
 
 #: Documents that are asked about at once.
@@ -46,12 +46,14 @@ class KvstoreRecordManager(RecordManager):
         source_id_key: str | Callable[[Document], Any] = "source",
     ) -> None:
         super().__init__(namespace)
-        self.store, self._owned = opened("KvstoreRecordManager", path, store, embedder_of(embedding), create=False)
+        self.store, self._owns_store = opened(
+            "KvstoreRecordManager", path, store, make_embedder(embedding), create=False
+        )
         self._source_id_key = source_id_key
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._owned:
+        if self._owns_store:
             self.store.close()
 
     def __enter__(self) -> Self:
@@ -106,7 +108,8 @@ class KvstoreRecordManager(RecordManager):
         for key, actual_group in self._groups(list(groups)):
             if actual_group != groups[key]:
                 raise ValueError(
-                    f"document {key!r} is of group {groups[key]!r}, and its metadata say {actual_group!r}: give the record "
+                    f"document {key!r} is of group {groups[key]!r}, and its metadata say {actual_group!r}: give "
+                    "the record "
                     f"manager the source_id_key of index(), in place of {self._source_id_key!r}"
                 )
 
@@ -125,7 +128,7 @@ class KvstoreRecordManager(RecordManager):
     ) -> list[str]:
         """Keys of documents of the namespace, in order: confirmed before, after, and of some groups."""
         matching_keys: list[str] = []
-        for key, origin, _ in self._rows(None if not group_ids else self._of_groups(group_ids)):
+        for key, origin, _ in self._rows(None if not group_ids else self._list_group_keys(group_ids)):
             parsed = DocumentOrigin.read(origin)
             if parsed is None or parsed.namespace != self.namespace:
                 continue
@@ -140,7 +143,7 @@ class KvstoreRecordManager(RecordManager):
         """Does what is left to do: with a document its record has gone, and with a record its document goes."""
         self.store.delete_many(list(keys))
 
-    def _of_groups(self, groups: Sequence[Any]) -> list[str]:
+    def _list_group_keys(self, groups: Sequence[Any]) -> list[str]:
         """Keys of the documents of some groups."""
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):

@@ -11,9 +11,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
-from ..opened import OpenedToAsk
+from ..opened import QuestionStore
 from . import stored_documents
-from .embeddings import embedder_of
+from .embeddings import make_embedder
 
 
 class KvstoreRetriever(BaseRetriever):
@@ -41,12 +41,12 @@ class KvstoreRetriever(BaseRetriever):
 
     #: Whether a store is made where there is none.
     _makes_store: ClassVar[bool] = False
-    _opened: OpenedToAsk = PrivateAttr()
+    _opened: QuestionStore = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._opened = OpenedToAsk(
-            type(self).__name__, self.path, self.store, embedder_of(self.embedding), create=self._makes_store
+        self._opened = QuestionStore(
+            type(self).__name__, self.path, self.store, make_embedder(self.embedding), create=self._makes_store
         )
 
     def close(self) -> None:

@@ -19,13 +19,13 @@ from langchain_core.documents import Document
 
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
-from ..blank_texts import warn_of_blank
+from ..blank_texts import warn_blank_texts
 from ..hit_metadata import documents_of, evidence_of
 
 #: How the origin of a document begins that came through here.
 ORIGIN = "langchain:"
-_MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
-_MOMENT_LENGTH = len("2026-01-01T00:00:00.000000Z")
+_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
+_TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class DocumentOrigin:
     def __str__(self) -> str:
         # Rounded up, so that what is read again is not before what was written.
         moment = datetime.fromtimestamp(math.ceil(self.confirmed * 1e6) / 1e6, UTC)
-        return f"{ORIGIN}{moment.strftime(_MOMENT)}:{self.namespace}"
+        return f"{ORIGIN}{moment.strftime(_TIME_FORMAT)}:{self.namespace}"
 
     @classmethod
     def read(cls, origin: str | None) -> DocumentOrigin | None:
@@ -49,9 +49,9 @@ class DocumentOrigin:
         """
         if origin is None or not origin.startswith(ORIGIN):
             return None
-        moment, namespace = origin[len(ORIGIN) :][:_MOMENT_LENGTH], origin[len(ORIGIN) + _MOMENT_LENGTH + 1 :]
+        moment, namespace = origin[len(ORIGIN) :][:_TIME_LENGTH], origin[len(ORIGIN) + _TIME_LENGTH + 1 :]
         try:
-            return cls(namespace, datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp())
+            return cls(namespace, datetime.strptime(moment, _TIME_FORMAT).replace(tzinfo=UTC).timestamp())
         except ValueError:
             return None
 
@@ -69,7 +69,7 @@ def add(
     ``batch_size`` documents.
     """
     document_list = list(documents)
-    keys = keys_for(document_list, ids)
+    keys = assign_keys(document_list, ids)
     rows = [
         {
             "key": key,
@@ -83,14 +83,14 @@ def add(
         for key, document in zip(keys, document_list, strict=True)
     ]
     blank_keys = [row["key"] for row in rows if not row["text"].strip()]
-    warn_of_blank(blank_keys, len(rows), "documents")
+    warn_blank_texts(blank_keys, len(rows), "documents")
     remaining = iter([row for row in rows if row["text"].strip()])
     while batch := list(islice(remaining, batch_size)):
         store.put_many(batch)
     return [key for key in keys if key not in set(blank_keys)]
 
 
-def keys_for(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
+def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
     """The keys that documents are put under: their ids, or those given in their place, and random ones for the rest."""
     document_ids = [document.id for document in documents] if ids is None else list(ids)
     if len(document_ids) != len(documents):
@@ -106,7 +106,7 @@ def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def of_keys(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
+def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
     """The documents of some keys, in their order; what is not there is left out."""
     found = store.get_many(list(dict.fromkeys(keys)))
     return [

@@ -13,10 +13,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ... import Hit, Snapshot, Store
-from ..marginal_relevance import marginally_relevant
+from ..marginal_relevance import select_by_mmr
 from ..opened import opened
 from . import stored_documents
-from .embeddings import KvstoreEmbeddings, embedder_of
+from .embeddings import KvstoreEmbeddings, make_embedder
 from .stored_documents import DocumentOrigin
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class KvstoreVectorStore(VectorStore):
         namespace: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.store, self._owned = opened("KvstoreVectorStore", path, store, embedder_of(embedding), settings)
+        self.store, self._owns_store = opened("KvstoreVectorStore", path, store, make_embedder(embedding), settings)
         self.namespace = namespace
         self._embedding = embedding if isinstance(embedding, Embeddings) else KvstoreEmbeddings(self.store)
 
@@ -56,7 +56,7 @@ class KvstoreVectorStore(VectorStore):
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._owned:
+        if self._owns_store:
             self.store.close()
 
     def __enter__(self) -> Self:
@@ -85,7 +85,7 @@ class KvstoreVectorStore(VectorStore):
         One commit, or one for each ``batch_size`` texts. A text of metadata ``title`` or ``source`` is that of the
         document too. Raises ValueError where there is not one metadata and one id for each text, or none.
         """
-        _check_no_more("add_texts", kwargs)
+        _reject_arguments("add_texts", kwargs)
         text_list = list(texts)
         metadata_list: Sequence[Mapping[str, Any]] = [{}] * len(text_list) if metadatas is None else metadatas
         if len(metadata_list) != len(text_list):
@@ -104,7 +104,7 @@ class KvstoreVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Put documents, in place of those with the same ids; see :meth:`add_texts`."""
-        _check_no_more("add_documents", kwargs)
+        _reject_arguments("add_documents", kwargs)
         return self._add(documents, ids, batch_size)
 
     def _add(self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None) -> list[str]:
@@ -113,14 +113,14 @@ class KvstoreVectorStore(VectorStore):
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete the documents of some ids, in one commit; None: all of the namespace that came through LangChain."""
-        _check_no_more("delete", kwargs)
+        _reject_arguments("delete", kwargs)
         keys = self.record_manager().list_keys() if ids is None else ids
         self.store.delete_many(keys)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The documents of some ids, in their order; those that are not there are left out."""
-        return stored_documents.of_keys(self.store, ids)
+        return stored_documents.load_documents(self.store, ids)
 
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
@@ -133,7 +133,7 @@ class KvstoreVectorStore(VectorStore):
         self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """As :meth:`similarity_search`, with scores: cosines for ``vector``, and more is nearer in any case."""
-        _check_no_more("similarity_search", kwargs)
+        _reject_arguments("similarity_search", kwargs)
         if using == "vector":
             return self._nearest(self.embeddings.embed_query(query), k, filter)
         with self.store.snapshot() as state:
@@ -144,7 +144,7 @@ class KvstoreVectorStore(VectorStore):
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
         """The ``k`` documents nearest to a vector."""
-        _check_no_more("similarity_search_by_vector", kwargs)
+        _reject_arguments("similarity_search_by_vector", kwargs)
         return [document for document, _ in self._nearest(embedding, k, filter)]
 
     def max_marginal_relevance_search(
@@ -173,20 +173,20 @@ class KvstoreVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """As :meth:`max_marginal_relevance_search`, for a vector; vectors are read as they are stored."""
-        _check_no_more("max_marginal_relevance_search", kwargs)
+        _reject_arguments("max_marginal_relevance_search", kwargs)
         with self.store.snapshot() as state:
-            hits = self._hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
+            hits = self._search_hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
             vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
             question = np.asarray(embedding, np.float32)
-            selected = marginally_relevant(question / np.linalg.norm(question), vectors, k, lambda_mult)
+            selected = select_by_mmr(question / np.linalg.norm(question), vectors, k, lambda_mult)
             return stored_documents.of_hits(state, [hits[row] for row, _ in selected], evidence=False)
 
     def _nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         with self.store.snapshot() as state:
-            return self._scored(state, self._hits(state, vector, k, filter) if k > 0 else [])
+            return self._scored(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
 
     @staticmethod
-    def _hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
+    def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
         return state.search("", using="vector", top=k, where=filter, vector=vector)
 
     @staticmethod
@@ -217,7 +217,7 @@ class KvstoreVectorStore(VectorStore):
         return vector_store
 
 
-def _check_no_more(method: str, arguments: Mapping[str, Any]) -> None:
+def _reject_arguments(method: str, arguments: Mapping[str, Any]) -> None:
     """Raise TypeError for arguments that a method does not know: one that is passed over would change the answer."""
     if arguments:
         raise TypeError(f"{method}() takes no argument {', '.join(map(repr, arguments))}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from ..framework_embedder import FrameworkEmbedder, embedding_name
+from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 
 
-def embedder_of(embed_model: BaseEmbedding | str | None) -> FrameworkEmbedder | str | None:
+def make_embedder(embed_model: BaseEmbedding | str | None) -> FrameworkEmbedder | str | None:
     """LlamaIndex's embedding as the embedder of a store; the name of one of kvstore's own as it is."""
     if embed_model is None or isinstance(embed_model, str):
         return embed_model
     return FrameworkEmbedder(
-        embedding_name("llamaindex", embed_model),
+        build_embedding_name("llamaindex", embed_model),
         embed_model.get_text_embedding_batch,
         embed_model.get_query_embedding,
     )

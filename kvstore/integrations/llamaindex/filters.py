@@ -37,7 +37,8 @@ def condition_of(filters: MetadataFilters | None) -> FilterMapping | None:
     if filters is None or not filters.filters:
         return None
     parts = [
-        (condition_of(part) or {}) if isinstance(part, MetadataFilters) else _of_one(part) for part in filters.filters
+        (condition_of(part) or {}) if isinstance(part, MetadataFilters) else _build_comparison(part)
+        for part in filters.filters
     ]
     if filters.condition == FilterCondition.OR:
         return {"$or": parts}
@@ -46,7 +47,7 @@ def condition_of(filters: MetadataFilters | None) -> FilterMapping | None:
     return {"$and": parts}
 
 
-def _of_one(one: MetadataFilter) -> FilterMapping:
+def _build_comparison(one: MetadataFilter) -> FilterMapping:
     if one.operator == FilterOperator.IS_EMPTY:
         return {one.key: {"$empty": True}}
     if one.operator == FilterOperator.ALL:

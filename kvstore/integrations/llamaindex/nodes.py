@@ -14,7 +14,7 @@ from ..hit_metadata import documents_of, evidence_of
 #: What a node has beside its own metadata, in those of its document.
 CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
 #: What of the metadata is no text for a model.
-_UNREAD = ["evidence"]
+_HIDDEN_FIELDS = ["evidence"]
 
 
 def to_document(node: BaseNode) -> dict[str, Any]:
@@ -53,6 +53,6 @@ def _of_hit(hit: Hit, document: Document, evidence: bool) -> BaseNode:
         node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=hit.document)
     if evidence:
         node.metadata["evidence"] = evidence_of(hit)
-        node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *_UNREAD]
-        node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *_UNREAD]
+        node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *_HIDDEN_FIELDS]
+        node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *_HIDDEN_FIELDS]
     return node

@@ -13,8 +13,8 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ... import Store
 from ...errors import InputError
-from ..opened import OpenedToAsk
-from .embed_model import embedder_of
+from ..opened import QuestionStore
+from .embed_model import make_embedder
 from .filters import condition_of
 from .nodes import of_hits
 
@@ -51,7 +51,7 @@ class KvstoreRetriever(BaseRetriever):
         super().__init__(**kwargs)
         if filters is not None and where is not None:
             raise InputError("KvstoreRetriever takes filters or where, not both; say all of it in one of them")
-        self._opened = OpenedToAsk("KvstoreRetriever", path, store, embedder_of(embed_model))
+        self._opened = QuestionStore("KvstoreRetriever", path, store, make_embedder(embed_model))
         self._filters, self._where = filters, where
         self._fill, self._options = fill, dict(options or {})
         self._clauses: dict[str, Any] = {

@@ -20,18 +20,18 @@ from llama_index.core.vector_stores.types import (
 
 from ... import Hit, Snapshot, Store
 from ...errors import InputError, StoreNotFoundError
-from ..blank_texts import warn_of_blank
+from ..blank_texts import warn_blank_texts
 from ..framework_embedder import FrameworkEmbedder
-from ..marginal_relevance import marginally_relevant
+from ..marginal_relevance import select_by_mmr
 from ..opened import opened
-from .embed_model import embedder_of
+from .embed_model import make_embedder
 from .filters import FilterMapping, condition_of, joined
 from .nodes import CONTENT, SOURCE, of_document, of_hits, to_document
 
 _WORDS = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
-_BOTH = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
+_HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
 #: Nodes that are looked at for each that marginal relevance is to give, and at least, unless that is said.
-_LOOKED_AT, _LEAST_LOOKED_AT = 4, 20
+_LOOKED_AT, _MIN_PREFETCH = 4, 20
 
 
 class KvstoreVectorStore(BasePydanticVectorStore):
@@ -51,7 +51,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     _path: str | os.PathLike[str] | None = PrivateAttr()
     _store: Store | None = PrivateAttr(default=None)
-    _owned: bool = PrivateAttr(default=False)
+    _owns_store: bool = PrivateAttr(default=False)
     _settings: dict[str, Any] = PrivateAttr()
 
     def __init__(
@@ -70,7 +70,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             except StoreNotFoundError:
                 return  # made for the first vectors
         else:
-            self._open(embedder_of(embed_model), store=store)
+            self._open(make_embedder(embed_model), store=store)
 
     @classmethod
     def class_name(cls) -> str:
@@ -80,7 +80,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _open(
         self, embedder: FrameworkEmbedder | str | None, *, store: Store | None = None, create: bool = True
     ) -> Store:
-        self._store, self._owned = opened(
+        self._store, self._owns_store = opened(
             "KvstoreVectorStore", self._path, store, embedder, self._settings, create=create
         )
         return self._store
@@ -92,7 +92,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        if self._store is not None and self._owned:
+        if self._store is not None and self._owns_store:
             self._store.close()
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         """Put nodes, in place of those with the same ids, in one commit; returns the ids of those that are stored."""
         rows = [to_document(node) for node in nodes]
         blank_keys = [row["key"] for row in rows if not row["text"].strip()]
-        warn_of_blank(blank_keys, len(rows), "nodes")
+        warn_blank_texts(blank_keys, len(rows), "nodes")
         rows = [row for row in rows if row["text"].strip()]
         if not rows:
             return []
@@ -126,7 +126,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """Delete the nodes of some ids that fulfil filters, in one commit; raises InputError where neither is given."""
-        where = joined(_of_ids("$key", node_ids), condition_of(filters))
+        where = joined(_build_id_condition("$key", node_ids), condition_of(filters))
         if where is None:
             raise InputError("delete_nodes() takes ids, filters, or both; clear() deletes all nodes")
         self._delete(where)
@@ -150,7 +150,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         """The nodes of some ids, in their order, or all; those that fulfil filters."""
         if self._store is None:
             return []
-        where = joined(_of_ids("$key", node_ids), condition_of(filters))
+        where = joined(_build_id_condition("$key", node_ids), condition_of(filters))
         with self._store.snapshot() as state:
             keys = state.keys(where=where) if where is not None else state.keys()
             if node_ids is not None:
@@ -163,8 +163,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         if self._store is None:
             return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
         # A retriever of an index that leaves the nodes to this store hands over no ids, as an empty list.
-        id_condition = _of_ids("$key", query.node_ids or None)
-        where = joined(id_condition, _of_ids(SOURCE, query.doc_ids), condition_of(query.filters))
+        id_condition = _build_id_condition("$key", query.node_ids or None)
+        where = joined(id_condition, _build_id_condition(SOURCE, query.doc_ids), condition_of(query.filters))
         with self._store.snapshot() as state:
             hits, scores = self._found(state, query, where, kwargs)
             found = of_hits(state, hits, evidence=False)
@@ -175,12 +175,12 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     ) -> tuple[list[Hit], list[float]]:
         top, mode = query.similarity_top_k, query.mode
         if mode == VectorStoreQueryMode.MMR:
-            return self._unlike(state, query, where, said)
+            return self._search_mmr(state, query, where, said)
         if mode == VectorStoreQueryMode.DEFAULT:
             hits = state.search("", using="vector", vector=_vector(query), top=top, where=where)
         elif mode in _WORDS:
             hits = state.search(_question(query), using="lexical", top=query.sparse_top_k or top, where=where)
-        elif mode in _BOTH:
+        elif mode in _HYBRID_MODES:
             hits = state.retrieve(
                 _question(query),
                 using="hybrid",
@@ -197,20 +197,20 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         return hits, [hit.score for hit in hits]
 
     @staticmethod
-    def _unlike(
+    def _search_mmr(
         state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, said: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
         """By maximal marginal relevance; what is said in the call goes before what the query says."""
         top, vector = query.similarity_top_k, np.asarray(_vector(query), np.float32)
         weight = said.get("mmr_threshold", query.mmr_threshold)
-        num_candidates = said.get("mmr_prefetch_k") or max(_LEAST_LOOKED_AT, _LOOKED_AT * top)
+        num_candidates = said.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _LOOKED_AT * top)
         hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
         vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
-        selected = marginally_relevant(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
+        selected = select_by_mmr(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
         return [hits[row] for row, _ in selected], [score for _, score in selected]
 
 
-def _of_ids(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
+def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
     return None if ids is None else {name: {"$in": list(ids)}}
 
 

@@ -37,17 +37,17 @@ class Edges(NamedTuple):
     weights: Partition
 
 
-def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Partition]:
+def cluster_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Partition]:
     """Partitions of ``count`` nodes, the finest first: the cluster of each node, shape (count,) each.
 
     The strength of two clusters is the sum of the weights between them, over a power of what each has in all. At most
     ``size`` clusters join in one round; there are ``levels`` rounds, or fewer where nothing joins.
     """
     partitions: list[Partition] = []
-    volumes = _volumes(count, edges)
+    volumes = _compute_volumes(count, edges)
     cluster_of_node: Partition = np.arange(count)
     while len(partitions) < levels and len(edges.weights):
-        joined = _round(len(volumes), _strengths(edges, volumes), size)
+        joined = _run_round(len(volumes), _compute_strengths(edges, volumes), size)
         if joined.max(initial=-1) + 1 == len(volumes):
             break
         volumes = np.bincount(joined, volumes).astype(np.int64)
@@ -57,7 +57,7 @@ def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int =
     return partitions
 
 
-def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
+def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
     """Partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each, shape (n,).
 
     A cluster is as near to another as the cosine of their centroids, which are summed in fixed point, is great. At most
@@ -80,7 +80,7 @@ def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> 
         yield cluster_of_node
 
 
-def strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
+def select_strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
     """The ``most`` strongest edges of each node, of either of its ends; equals by the order of the other end."""
     is_selected = np.zeros(len(edges.weights), np.bool_)
     numbers = np.arange(len(edges.weights))
@@ -106,14 +106,14 @@ def _added(joined: Partition, rows: npt.NDArray[Any], most: int) -> npt.NDArray[
     return sums
 
 
-def _volumes(count: int, edges: Edges) -> Partition:
+def _compute_volumes(count: int, edges: Edges) -> Partition:
     volumes: Partition = np.zeros(count, np.int64)
     np.add.at(volumes, edges.first, edges.weights)
     np.add.at(volumes, edges.second, edges.weights)
     return volumes
 
 
-def _strengths(edges: Edges, volumes: Partition) -> Edges:
+def _compute_strengths(edges: Edges, volumes: Partition) -> Edges:
     """The edges by how strong they are for their ends: the weight over the product of the volumes to the 3/16.
 
     On the names of MuSiQue the sum alone gives the highest modularity (0.662) and a last level of which one cluster is
@@ -125,7 +125,7 @@ def _strengths(edges: Edges, volumes: Partition) -> Edges:
     return edges._replace(weights=np.rint(shares).astype(np.int64))
 
 
-def _round(count: int, edges: Edges, size: int) -> Partition:
+def _run_round(count: int, edges: Edges, size: int) -> Partition:
     ends = np.concatenate([edges.first, edges.second])
     others = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)

@@ -29,7 +29,7 @@ class Children:
         first, last = self._bounds[node : node + 2]
         return self._by_parent[first:last]
 
-    def of_all(self, nodes: Partition) -> Partition:
+    def get_children_of_all(self, nodes: Partition) -> Partition:
         """Those of some nodes, one after the other."""
         starts, sizes = self._bounds[nodes], self._bounds[nodes + 1] - self._bounds[nodes]
         offsets = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -27,7 +27,7 @@ _COMPARED = 20_000
 _CELL, _CELLS = 256, 3
 #: Rows compared at once, products at once (a cell may have a large part of all rows), and how many of those proposed
 #: are multiplied again.
-_AT_ONCE, _PRODUCTS, _PROPOSED = 1024, 1 << 25, 4
+_AT_ONCE, _PRODUCTS, _NUM_PROPOSED = 1024, 1 << 25, 4
 #: Components are whole numbers of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
 
@@ -49,7 +49,7 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
     for members in cells:
         units = _units(rows, members)
         for part in _portions(len(members)):
-            _take_nearest(units, members, part, nearest, cosines)
+            _update_nearest(units, members, part, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal = np.flatnonzero(group_of_row == group)
         nearest[equal[0]], nearest[equal[1:]] = equal[1], equal[:-1]
@@ -57,7 +57,7 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
     return nearest, cosines
 
 
-def near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
+def find_near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
     """About the ``most`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), most), -1, np.int64)
@@ -65,7 +65,7 @@ def near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
     for members in [all_rows] if len(all_rows) <= _COMPARED else _cells(rows, all_rows, _drawn(rows)):
         units = _units(rows, members)
         for part in _portions(len(members)):
-            _take_near(units, members, part, neighbors, cosines)
+            _update_near(units, members, part, neighbors, cosines)
     return neighbors
 
 
@@ -75,13 +75,13 @@ def _portions(count: int) -> Iterator[slice]:
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def _take_near(units: Matrix, among: RowPlaces, part: slice, found: RowPlaces, cosines: Matrix) -> None:
+def _update_near(units: Matrix, among: RowPlaces, part: slice, found: RowPlaces, cosines: Matrix) -> None:
     """Take note of the rows of ``among`` (ascending, each with its unit vector) that are nearer to a ``part`` of them
     than some of those found."""
     if len(among) < 2:
         return
     queries = among[part]
-    products = _products(units, part)
+    products = _compute_products(units, part)
     # Itself, and what another cell has brought, is not found again.
     for column in (queries, *found[queries].T):
         positions = np.minimum(np.searchsorted(among, column), len(among) - 1)
@@ -135,21 +135,21 @@ def _cells(rows: npt.NDArray[Any], places: RowPlaces, drawn: npt.NDArray[np.uint
     centres = _units(rows, cell_rows).T
     for start in range(0, len(places), _AT_ONCE):
         products = _units(rows, places[start : start + _AT_ONCE]) @ centres
-        cells[start : start + _AT_ONCE] = _largest(products, _CELLS)
+        cells[start : start + _AT_ONCE] = _take_largest(products, _CELLS)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))
     return np.split(places[order // _CELLS], bounds)
 
 
-def _take_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPlaces, cosines: RowPlaces) -> None:
+def _update_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPlaces, cosines: RowPlaces) -> None:
     """Take note of the nearest of ``among`` (ascending, each with its unit vector) to each of a ``part`` of them, where
     it is nearer than what was met before."""
     if len(among) < 2:
         return
     queries = among[part]
-    products = _products(units, part)
+    products = _compute_products(units, part)
     products[np.arange(len(queries)), part.start + np.arange(len(queries))] = -np.inf
-    candidates = _largest(products, min(_PROPOSED, len(among) - 1))
+    candidates = _take_largest(products, min(_NUM_PROPOSED, len(among) - 1))
     rows = units[part].astype(np.float64)
     for positions in candidates.T:
         column = among[positions]
@@ -160,14 +160,14 @@ def _take_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPlac
         nearest[queries[is_better]], cosines[queries[is_better]] = column[is_better], int_cosines[is_better]
 
 
-def _products(units: Matrix, part: slice) -> Matrix:
+def _compute_products(units: Matrix, part: slice) -> Matrix:
     """The products of a part of the rows with all."""
     # Of a copy: a matrix times itself is added up in another order, and equals would be told apart by that.
     found: Matrix = units[part].copy() @ units.T
     return found
 
 
-def _largest(products: Matrix, count: int) -> RowPlaces:
+def _take_largest(products: Matrix, count: int) -> RowPlaces:
     """The places of the few largest of each row, of equals the first, shape (rows, count); they are taken out.
 
     Looking through all for each is several times as quick as parting them (``argpartition``).

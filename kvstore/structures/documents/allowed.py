@@ -20,7 +20,7 @@ from .documents import DocumentRecord
 Ids = npt.NDArray[np.uint64]
 
 
-class ListedChunks:
+class ChunkList:
     """Chunks by their ids, ascending."""
 
     def __init__(self, ids: Ids) -> None:
@@ -51,7 +51,7 @@ class Allowed:
         self.count = count
 
     @classmethod
-    def of_records(cls, records: Iterable[DocumentRecord]) -> Allowed:
+    def from_records(cls, records: Iterable[DocumentRecord]) -> Allowed:
         """The documents of some records."""
         rows = sorted((record.id, record.first_group, len(record.groups), record.chunk_count) for record in records)
         columns = np.array(rows, np.uint64).reshape(-1, 4)
@@ -83,7 +83,7 @@ class Allowed:
         group = chunk // GROUP
         return group < len(self.groups) and bool(self.groups[group])
 
-    def mask_of_documents(self, documents: Ids) -> npt.NDArray[np.bool_]:
+    def get_document_mask(self, documents: Ids) -> npt.NDArray[np.bool_]:
         """Which of some documents may answer, in their order."""
         return np.isin(documents, self.documents)
 
@@ -105,4 +105,4 @@ class Allowed:
 
 
 #: Some chunks, for whoever compares their vectors or scores their words: how many, and which of others are among them.
-ChunkSet: TypeAlias = Allowed | ListedChunks
+ChunkSet: TypeAlias = Allowed | ChunkList

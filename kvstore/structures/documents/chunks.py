@@ -17,11 +17,11 @@ from ...errors import CorruptionError
 from ...storage import number_records, records
 from ...storage.environment import View, WriteView
 from .. import tables
-from .documents import Documents, heading_path
+from .documents import Documents, build_heading_path
 
 GROUP = 5
 #: Upper abstracts are numbered from here, so that one number says which kind it is.
-FIRST_UPPER = 1 << 40
+FIRST_UPPER_ABSTRACT = 1 << 40
 
 
 class ChunkRecord(NamedTuple):
@@ -76,7 +76,7 @@ class Chunks:
 
     def vector_places(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Block and row of the vector of each of some chunks that must exist, shape (n, 2)."""
-        return self._rows(chunks)[:, _VECTOR_PLACE]
+        return self._rows(chunks)[:, _LOCATION_COLUMNS]
 
     def _rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """The records of chunks that must exist, a row each."""
@@ -91,7 +91,7 @@ class Chunks:
 
 
 #: The columns of block and row.
-_VECTOR_PLACE = [ChunkRecord._fields.index("block"), ChunkRecord._fields.index("row")]
+_LOCATION_COLUMNS = [ChunkRecord._fields.index("block"), ChunkRecord._fields.index("row")]
 
 
 def _decoded(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
@@ -171,19 +171,19 @@ class Abstracts:
         """
         if record.section < 0:
             return self._documents.get(record.document).title
-        path = heading_path(self._documents.outline(record.document), record.section)
+        path = build_heading_path(self._documents.outline(record.document), record.section)
         return path[-1]
 
     def text(self, record: AbstractRecord) -> str:
         """The summary: its sentences in plain words."""
-        from ...text.blocks import summary_sentence
+        from ...text.blocks import format_summary_sentence
 
         pieces = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
-        return " ".join(map(summary_sentence, pieces))
+        return " ".join(map(format_summary_sentence, pieces))
 
     def chunk_ids(self, abstract: int) -> range:
         """Ids that the abstract's chunks lie in; holes included."""
-        if abstract < FIRST_UPPER:
+        if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP * abstract, GROUP * abstract + GROUP)
         record = self.get(abstract)
         return range(record.first_chunk, record.last_chunk + 1)

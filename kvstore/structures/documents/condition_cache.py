@@ -17,10 +17,10 @@ import numpy.typing as npt
 from .allowed import Allowed
 
 #: Conditions, and documents of all of them, that are kept.
-_MOST_CONDITIONS = 256
+_MAX_CONDITIONS = 256
 _MOST_DOCUMENTS = 2_000_000
 #: Numbers of all columns that are kept: 32 MiB.
-_MOST_NUMBERS = 1 << 22
+_MAX_NUMBERS = 1 << 22
 
 #: Columns of documents by name, a row a document.
 NumberColumns = dict[str, npt.NDArray[np.int64]]
@@ -40,9 +40,9 @@ class ConditionCache:
         entry = self._columns
         return None if entry is None or entry[0] != change else entry[1]
 
-    def keep_columns(self, change: int, columns: NumberColumns) -> None:
+    def put_columns(self, change: int, columns: NumberColumns) -> None:
         """Keep the columns of all documents in place of those of another change, unless they are many."""
-        if sum(len(column) for column in columns.values()) <= _MOST_NUMBERS:
+        if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 
     def get(self, key: Hashable) -> Allowed | None:
@@ -59,6 +59,6 @@ class ConditionCache:
             previous = self._kept.pop(key, None)
             self._documents += len(allowed) - (0 if previous is None else len(previous))
             self._kept[key] = allowed
-            while self._kept and (self._documents > _MOST_DOCUMENTS or len(self._kept) > _MOST_CONDITIONS):
+            while self._kept and (self._documents > _MOST_DOCUMENTS or len(self._kept) > _MAX_CONDITIONS):
                 _, oldest = self._kept.popitem(last=False)
                 self._documents -= len(oldest)

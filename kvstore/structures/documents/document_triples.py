@@ -15,8 +15,8 @@ from ...arguments import shown
 from ...errors import InputError
 from ...storage import records
 from ...storage.environment import View
-from ...text.normalize import entity_key
-from ...text.stated_names import stated_name, stated_relation
+from ...text.normalize import to_entity_key
+from ...text.stated_names import clean_name, clean_relation
 from .. import tables
 from ..filter.entity_filter import EntityFilter
 
@@ -48,12 +48,12 @@ class DocumentTriples:
     def pairs(self) -> list[tuple[str, str]]:
         """The normal forms that belong together: a triple's two, or a name with itself."""
         name_pairs = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
-        return [(entity_key(left), entity_key(right)) for left, right in name_pairs]
+        return [(to_entity_key(left), to_entity_key(right)) for left, right in name_pairs]
 
     def introductions(self) -> dict[str, str]:
         """Every name by its normal form, as it was written first."""
         forms = [*self.names, *(form for t in self.triples for form in (t.subject, t.object))]
-        return {entity_key(form): form for form in reversed(forms)}
+        return {to_entity_key(form): form for form in reversed(forms)}
 
     def joined(self, other: DocumentTriples) -> DocumentTriples:
         """These and those of another, each once."""
@@ -62,7 +62,7 @@ class DocumentTriples:
         )
 
 
-def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
+def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
     """Triples and names as somebody found them in a document, each once and its white space single.
 
     Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
@@ -71,8 +71,8 @@ def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Do
     for row in triples:
         if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
             raise InputError(f"a triple is a subject, a relation and an object, not {shown(row)}")
-        rows[Triple(stated_name(row[0]), stated_relation(row[1]), stated_name(row[2]))] = None
-    return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
+        rows[Triple(clean_name(row[0]), clean_relation(row[1]), clean_name(row[2]))] = None
+    return DocumentTriples(tuple(dict.fromkeys(map(clean_name, names))), tuple(rows))
 
 
 def joined(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:

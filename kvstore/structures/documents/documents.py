@@ -20,16 +20,16 @@ from ...storage.environment import View, WriteView
 from .. import tables
 
 #: LMDB takes keys of up to 511 bytes.
-LONGEST_PLAIN_KEY = 480
+MAX_PLAIN_KEY = 480
 
 #: Bytes of the longest text that is compressed: of a longer one, slices are served without reading the whole.
-LONGEST_COMPRESSED = 1 << 16
+MAX_COMPRESSED_TEXT = 1 << 16
 #: Texts that one view keeps; a longer one than is compressed it keeps alone.
-_TEXTS_KEPT = 16
+_MAX_CACHED_TEXTS = 16
 #: How a text is stored: its first byte.
 PLAIN, ZLIB, DEFLATED = b"\x00", b"\x01", b"\x02"
 #: A stream without head and checksum, since what is stored is sealed.
-_RAW = -zlib.MAX_WBITS
+_RAW_WINDOW = -zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class DocumentRecord:
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
 
-    def abstract_ordinal(self, abstract: int) -> int:
+    def get_abstract_ordinal(self, abstract: int) -> int:
         """The place of one of the document's abstracts among them: leaves first, in order of the text, then the upper
         ones."""
         leaf = abstract - self.first_group
@@ -110,31 +110,31 @@ class Section:
     abstract: int = 0
 
 
-def key_bytes(key: str) -> bytes:
+def encode_key(key: str) -> bytes:
     """The bytes under which a document key stands in ``document_keys``."""
     plain = key.encode()
-    if len(plain) <= LONGEST_PLAIN_KEY:
+    if len(plain) <= MAX_PLAIN_KEY:
         return plain
     import hashlib  # which loads all of OpenSSL, for keys that hardly anybody has
 
     return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
-def encoded_text(text: bytes) -> bytes:
+def encode_text(text: bytes) -> bytes:
     """A text as it is stored, without its checksum: compressed where that makes it shorter, unless it is long."""
-    packed = zlib.compress(text, wbits=_RAW) if len(text) <= LONGEST_COMPRESSED else text
+    packed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
     return DEFLATED + packed if len(packed) < len(text) else PLAIN + text
 
 
-def decoded_text(stored: memoryview, key: bytes, most: int | None = None) -> bytes:
-    """The text that :func:`encoded_text` stored under ``key``, or at least its first ``most`` bytes; raises
+def decode_text(stored: memoryview, key: bytes, most: int | None = None) -> bytes:
+    """The text that :func:`encode_text` stored under ``key``, or at least its first ``most`` bytes; raises
     CorruptionError for anything else."""
     encoding, body = bytes(stored[:1]), bytes(stored[1:])
     if encoding == PLAIN:
         return body
     try:
         if encoding in (ZLIB, DEFLATED):
-            window = zlib.MAX_WBITS if encoding == ZLIB else _RAW
+            window = zlib.MAX_WBITS if encoding == ZLIB else _RAW_WINDOW
             if most is not None:
                 return zlib.decompressobj(window).decompress(body, max(1, most))
             return zlib.decompress(body, window)
@@ -149,14 +149,14 @@ def _present(document: int, value: memoryview | None) -> memoryview:
     return value
 
 
-def _long_text(value: memoryview) -> memoryview | None:
+def _get_long_text(value: memoryview) -> memoryview | None:
     """The text in a record of one that is so long that slices are served without reading the whole, which CHECK
     verifies; None for others."""
     stored = value[len(PLAIN) : -records.CHECKSUM.size]
-    return stored if len(stored) > LONGEST_COMPRESSED else None
+    return stored if len(stored) > MAX_COMPRESSED_TEXT else None
 
 
-def _slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
+def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
     if not 0 <= start <= end <= len(text):
         raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
     try:
@@ -210,7 +210,7 @@ class Documents:
             key = self._keys[document] = self.get(document).key
         return key
 
-    def keys_of(self, documents: Iterable[int]) -> Mapping[int, str]:
+    def get_keys(self, documents: Iterable[int]) -> Mapping[int, str]:
         """The keys of document ids that must exist, by id, and perhaps of others; raises CorruptionError."""
         missing = [document for document in documents if document not in self._keys]
         if missing:
@@ -219,7 +219,7 @@ class Documents:
 
     def find(self, key: str) -> DocumentRecord | None:
         """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""
-        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key)) if key else None
+        value = self._view.get(tables.DOCUMENT_KEYS, encode_key(key)) if key else None
         if value is None:
             return None
         record = self.get(int(records.U64.unpack(value)[0]))
@@ -232,7 +232,7 @@ class Documents:
         for key, value in self._view.scan(tables.DOCUMENTS):
             yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 
-    def of_origin(self, origin: str) -> Iterator[DocumentRecord]:
+    def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
         """The documents that were found in a folder last, in order of their ids."""
         encoded_origin = origin.encode(errors="surrogatepass")
         for key, value in self._view.scan(tables.DOCUMENTS):
@@ -260,8 +260,8 @@ class Documents:
     def text_slice(self, document: int, start: int, end: int) -> str:
         """Bytes ``start`` to ``end`` of the stored text, decoded."""
         value = self._stored(document)
-        text = _long_text(value)
-        return _slice(document, self._text(document, value) if text is None else text, start, end)
+        text = _get_long_text(value)
+        return _decode_slice(document, self._text(document, value) if text is None else text, start, end)
 
     def text_slices(self, places: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
         """By document, pieces of the stored texts of many, each from one byte to another; no text is kept at hand."""
@@ -269,11 +269,11 @@ class Documents:
         keys = list(map(records.u64, places))
         for document, key, value in zip(places, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
             value = _present(document, value)
-            text: bytes | memoryview | None = _long_text(value)
+            text: bytes | memoryview | None = _get_long_text(value)
             if text is None:
                 max_end = max((end for _, end in places[document]), default=0)
-                text = decoded_text(records.unseal(value, tables.TEXTS, key), key, max_end)
-            slices[document] = [_slice(document, text, start, end) for start, end in places[document]]
+                text = decode_text(records.unseal(value, tables.TEXTS, key), key, max_end)
+            slices[document] = [_decode_slice(document, text, start, end) for start, end in places[document]]
         return slices
 
     def _text(self, document: int, value: memoryview) -> bytes:
@@ -281,8 +281,8 @@ class Documents:
         text = self._read.get(document)
         if text is None:
             key = records.u64(document)
-            text = decoded_text(records.unseal(value, tables.TEXTS, key), key)
-            if len(self._read) == _TEXTS_KEPT or len(text) > LONGEST_COMPRESSED:
+            text = decode_text(records.unseal(value, tables.TEXTS, key), key)
+            if len(self._read) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
                 self._read.clear()
             self._read[document] = text
         return text
@@ -316,8 +316,8 @@ class DocumentWriter(Documents):
         """Store a document under an id that is not in use."""
         key = records.u64(record.id)
         self._put_record(record)
-        self._write.put(tables.DOCUMENT_KEYS, key_bytes(record.key), key)
-        self._write.put(tables.TEXTS, key, records.seal(encoded_text(text)))
+        self._write.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
+        self._write.put(tables.TEXTS, key, records.seal(encode_text(text)))
         if outline:
             rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
             self._write.put(tables.OUTLINES, key, records.pack(rows))
@@ -339,7 +339,7 @@ class DocumentWriter(Documents):
         gone: dict[bytes, None] = dict.fromkeys(records.u64(record.id) for record in documents)
         for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):
             self._write.change_many(table, gone)
-        self._write.change_many(tables.DOCUMENT_KEYS, dict.fromkeys(key_bytes(record.key) for record in documents))
+        self._write.change_many(tables.DOCUMENT_KEYS, dict.fromkeys(encode_key(record.key) for record in documents))
 
 
 class Titled(Protocol):
@@ -354,7 +354,7 @@ class Titled(Protocol):
         ...
 
 
-def heading_path(outline: Sequence[Titled], section: int) -> list[str]:
+def build_heading_path(outline: Sequence[Titled], section: int) -> list[str]:
     """Titles from the outermost section down to ``section``; empty for -1.
 
     Raises CorruptionError where the outline has no such section, or a section stands below a later one.

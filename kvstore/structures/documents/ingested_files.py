@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
-from .documents import Documents, key_bytes
+from .documents import Documents, encode_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class IngestedFiles:
 
     def get(self, source: str) -> IngestedFile | None:
         """The file whose documents have this source, or None."""
-        value = self._view.get(tables.INGESTED_FILES, key_bytes(source)) if source else None
+        value = self._view.get(tables.INGESTED_FILES, encode_key(source)) if source else None
         if value is None:
             return None
-        found = IngestedFile(**records.unpack(value, tables.INGESTED_FILES, key_bytes(source)))
+        found = IngestedFile(**records.unpack(value, tables.INGESTED_FILES, encode_key(source)))
         return found if found.source == source else None
 
     def scan(self) -> Iterator[IngestedFile]:
@@ -65,9 +65,9 @@ class IngestedFileWriter(IngestedFiles):
         """Record a file, unless a document of it is no longer what the file made: another may have changed it since."""
         stored = map(self._documents.find, file.documents)
         if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
-            self._write.put(tables.INGESTED_FILES, key_bytes(file.source), records.pack(asdict(file)))
+            self._write.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 
     def remove(self, sources: Iterable[str | None]) -> None:
         """Forget the files of some sources, where there are such."""
-        keys = dict.fromkeys(key_bytes(source) for source in sources if source)
+        keys = dict.fromkeys(encode_key(source) for source in sources if source)
         self._write.change_many(tables.INGESTED_FILES, keys)

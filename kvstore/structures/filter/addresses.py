@@ -17,17 +17,17 @@ TITLE_WHOLE = 0x10
 TITLE_PART = 0x18
 HEADING_WHOLE = 0x20
 HEADING_PART = 0x28
-#: Body ranks run from this (sixteen occurrences or more) to BODY_LAST (one).
-BODY_FIRST = 0x30
-BODY_LAST = 0x3F
+#: Body ranks run from this (sixteen occurrences or more) to MAX_BODY_RANK (one).
+MIN_BODY_RANK = 0x30
+MAX_BODY_RANK = 0x3F
 
 SHIFT = 56
 ID = (1 << SHIFT) - 1
 
 
-def body_rank(occurrences: int) -> int:
+def compute_body_rank(occurrences: int) -> int:
     """The rank of an abstract whose chunks mention the entity this often (>= 1): dense before passing."""
-    return BODY_LAST + 1 - occurrences if occurrences <= BODY_LAST - BODY_FIRST else BODY_FIRST
+    return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
 
 
 def address(rank: int, place: int) -> int:
@@ -40,13 +40,13 @@ def split(value: int) -> tuple[int, int]:
     return value >> SHIFT, value & ID
 
 
-def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
+def build_addresses(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
     """Addresses, ascending, of (place, rank) pairs: one for each node, one for each abstract with its best rank."""
     return np.array(best(places), np.uint64)
 
 
 def best(places: Collection[tuple[int, int]]) -> list[int]:
-    """As :func:`of_places`, as a list."""
+    """As :func:`build_addresses`, as a list."""
     if len(places) == 1 or len(dict(places)) == len(places):  # as mostly
         return sorted([rank << SHIFT | target for target, rank in places])
     ranks: dict[tuple[bool, int], int] = {}

@@ -31,7 +31,7 @@ BLOCK = 124
 _SMALL = 31
 _JOINED = 93
 
-_LAST = (1 << 64) - 1
+_MAX_NUMBER = (1 << 64) - 1
 
 _KEY = struct.Struct(">IQ")
 
@@ -50,14 +50,14 @@ class BlockLists:
         self._view = view
         self._table = table
 
-    def continue_in(self, view: View) -> None:
+    def switch_view(self, view: View) -> None:
         """Go on in another view."""
         self._view = view
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
         """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []
-        remaining = _LAST if limit is None else limit
+        remaining = _MAX_NUMBER if limit is None else limit
         key_range = records.u32(entity), _key(entity, start) + b"\x00"
         first_block = self._view.last_many(self._table, [key_range])[0] if start else None
         for _, block in self._blocks(entity, start if first_block is None else _first(first_block[0])):
@@ -70,7 +70,7 @@ class BlockLists:
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
         """All blocks of some entities, entity by entity in the order given: the entity, and numbers of its own."""
-        block_records = self._view.get_below(self._table, list(map(records.u32, entities)))
+        block_records = self._view.scan_prefixes(self._table, list(map(records.u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
     def first(self, entity: int) -> int:

@@ -1,6 +1,6 @@
 """The entity filter: which names a store knows, and where each of them is found.
 
-In: keys, that is names already in normal form (``entity_key``), and addresses (u64). On disk: a directory of
+In: keys, that is names already in normal form (``to_entity_key``), and addresses (u64). On disk: a directory of
 cuckoo-filter pages whose slots lead to block lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities,
 addresses, and the places of known names in a text. A hit is confirmed against the stored key, so an answer is never
 another name's. Bad input gets InputError or EntityNotFoundError, damage CorruptionError.
@@ -62,12 +62,12 @@ __all__ = [
 Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 _ALL = (1 << 32) - 1
-_LAST_ADDRESS = (1 << 64) - 1
+_MAX_ADDRESS = (1 << 64) - 1
 #: Addresses that are read at once of a list that is read as far as is needed.
 _LISTED = 256
 #: Depth, entries, prefix, kicks and splits in the header of a bucket page, and where they begin.
 _BUCKET_HEADER = Struct("<BxHQII")
-_BUCKET_FIGURES = 12
+_BUCKET_FIGURES_OFFSET = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class FilterStatistics:
 
 
 @lru_cache(maxsize=8)
-def _hasher(seed: int) -> NameHash:
+def _get_hasher(seed: int) -> NameHash:
     return NameHash(seed)
 
 
@@ -151,10 +151,10 @@ class EntityFilter:
         self._temperature_sort = temperature_sort
         # A snapshot's transaction serves one thread at a time.
         self._lock = Lock()
-        self._pages = FilterPages(view, _hasher(hash_seed & (1 << 64) - 1), self._lock)
+        self._pages = FilterPages(view, _get_hasher(hash_seed & (1 << 64) - 1), self._lock)
         self._lists = BlockLists(view)
         self._index = EntityIndex(
-            _hasher(hash_seed & (1 << 64) - 1),
+            _get_hasher(hash_seed & (1 << 64) - 1),
             self._pages.directory,
             self._pages.blocks,
             self._lists,
@@ -162,15 +162,15 @@ class EntityFilter:
             self._pages.counts,
         )
 
-    def continue_in(self, view: WriteView, *, temperature_sort: bool) -> None:
+    def switch_view(self, view: WriteView, *, temperature_sort: bool) -> None:
         """Go on in another write transaction, which begins with the pages that this filter has put into the last."""
         self._view = view
         self._temperature_sort = temperature_sort
-        self._pages.continue_in(view)
-        self._lists.continue_in(view)
+        self._pages.switch_view(view)
+        self._lists.switch_view(view)
 
     @property
-    def held_pages(self) -> int:
+    def cached_page_count(self) -> int:
         """How many pages are in memory."""
         return self._pages.held
 
@@ -185,7 +185,7 @@ class EntityFilter:
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         """The entities of many names, 0 for those that are absent."""
         found = np.empty(len(keys), np.uint32)
-        with self._pin():
+        with self._pin_snapshot():
             find_many(self._index, keys, found)
         return found
 
@@ -196,7 +196,7 @@ class EntityFilter:
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """The entities of many names and the first address of each; 0 and 0 where there is none."""
         found, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
-        with self._pin():
+        with self._pin_snapshot():
             for position in find_many(self._index, keys, found, first_addresses):
                 with self._lock:
                     first_addresses[position] = self._lists.first(int(found[position]))
@@ -205,19 +205,19 @@ class EntityFilter:
     def addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
         """The addresses of a name, ascending: at most ``limit``, those above ``after``; empty when it is absent."""
         start = 0 if after is None else max(0, after + 1)
-        entry_addresses = self._look_up(key, limit, start) if start <= _LAST_ADDRESS else None
+        entry_addresses = self._look_up(key, limit, start) if start <= _MAX_ADDRESS else None
         return np.empty(0, np.uint64) if entry_addresses is None else entry_addresses[1]
 
     def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """The addresses below ``stop`` of many names, ascending; none of a name that is absent."""
-        with self._pin():
+        with self._pin_snapshot():
             address_tuples = addresses_below(self._index, keys, stop)
         return [
-            self._listed_below(key, stop) if places is None else places
+            self._read_addresses_below(key, stop) if places is None else places
             for key, places in zip(keys, address_tuples, strict=True)
         ]
 
-    def _listed_below(self, key: str, stop: int) -> tuple[int, ...]:
+    def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
         """The addresses below ``stop`` of a name with a list of its own, which is read no further than that."""
         below: list[int] = []
         while True:
@@ -231,7 +231,7 @@ class EntityFilter:
 
         A name of more than 16 punctuation tokens is not recognised.
         """
-        with self._pin():
+        with self._pin_snapshot():
             starts, ends, entities = recognise(self._index, folded.data, max_words)
         return Matches(
             np.frombuffer(starts, np.int64), np.frombuffer(ends, np.int64), np.frombuffer(entities, np.uint32)
@@ -243,7 +243,7 @@ class EntityFilter:
 
         The normal forms of entities that ``keys`` does not know are put into it.
         """
-        with self._pin():
+        with self._pin_snapshot():
             return mentions(self._index, folded.data, folded.offsets, max_words, kind, keys)
 
     def keys(self) -> Iterator[tuple[str, FilterEntry]]:
@@ -342,11 +342,11 @@ class EntityFilter:
             bytes=sum(table.live for table in tables) * records.PAGE,
         )
 
-    def page_rows(self) -> Iterator[FilterPage]:
+    def iter_pages(self) -> Iterator[FilterPage]:
         """Every bucket page, in order of the page numbers."""
         for number in self._pages.bucket_numbers():
             page = self._pages.buckets.page(number)
-            depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES)
+            depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
             yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE)
 
     def check(self) -> Iterator[str]:
@@ -373,7 +373,7 @@ class EntityFilter:
             raise ReadOnlyError("names and addresses can be changed in a write transaction only")
         return cast(WriteView, self._view)
 
-    def _pin(self) -> AbstractContextManager[object]:
+    def _pin_snapshot(self) -> AbstractContextManager[object]:
         return nullcontext() if self._snapshot is None else self._snapshot.pin()
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .entity_filter import EntityFilter
 
 #: Pages of 4 KiB that are kept at most.
-MOST_PAGES = 4096
+MAX_PAGES = 4096
 
 
 class FilterCache:
@@ -30,10 +30,10 @@ class FilterCache:
         cached, self._kept = self._kept, None
         if cached is None or view.change != cached[1] + 1:
             return EntityFilter(view, hash_seed=hash_seed, temperature_sort=temperature_sort)
-        cached[0].continue_in(view, temperature_sort=temperature_sort)
+        cached[0].switch_view(view, temperature_sort=temperature_sort)
         return cached[0]
 
     def keep(self, entity_filter: EntityFilter, change: int) -> None:
         """Keep a filter whose changes have been committed as change number ``change``."""
-        if entity_filter.held_pages <= MOST_PAGES:
+        if entity_filter.cached_page_count <= MAX_PAGES:
             self._kept = entity_filter, change

@@ -26,13 +26,13 @@ def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> I
     except CorruptionError as error:
         yield str(error)
         return
-    yield from _page_lists(pages, bucket_numbers, block_numbers, roomy)
+    yield from _check_page_lists(pages, bucket_numbers, block_numbers, roomy)
     check = PageCheck(index, bucket_numbers, block_numbers)
     yield from check.faults
-    yield from _long_lists(lists, check.long_lists)
+    yield from _check_long_lists(lists, check.long_lists)
 
 
-def _page_lists(
+def _check_page_lists(
     pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], roomy: set[int]
 ) -> Iterator[str]:
     for table, numbers, page_table in (
@@ -58,7 +58,7 @@ def _page_lists(
         yield f"block-list page {number} is on the list of pages with room, but not in use"
 
 
-def _long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
+def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
     counts: dict[int, int] = {}
     last_addresses: dict[int, int] = {}
     try:

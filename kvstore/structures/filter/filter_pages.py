@@ -52,11 +52,11 @@ ROOMY_BLOCKS = b"r"
 #: What a page begins with: encoding, checksum, number; where its checksum is, and where the bytes begin that it covers.
 _PAGE = struct.Struct("<4sII")
 _CHECKSUM = slice(4, 8)
-_COVERED = 8
+_COVERED_START = 8
 _LISTED = records.seal(b"")
 #: Numbers read from a list of pages at a time.
-_LIST_STEP = 64
-_SAMPLE = "kvstore"
+_LIST_BATCH = 64
+_SAMPLE_NAME = "kvstore"
 #: Entries of one directory page.
 DIRECTORY_ENTRIES = 1024
 
@@ -115,7 +115,7 @@ class PageReader:
             fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
         elif (head := _PAGE.unpack_from(page))[0] != encoding:
             fault = f"is not of the encoding {encoding.decode()}"
-        elif zlib.crc32(page[_COVERED:]) != head[1]:
+        elif zlib.crc32(page[_COVERED_START:]) != head[1]:
             fault = "fails its checksum"
         elif head[2] != number:
             fault = "carries another page's number"
@@ -133,7 +133,7 @@ class PageReader:
         Raises CorruptionError if one is the number of a page in the table ``unused_in``.
         """
         stored = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.u32(after + 1), _after(prefix))
-        keys = [key[1:] for key, _ in islice(stored, _LIST_STEP)]
+        keys = [key[1:] for key, _ in islice(stored, _LIST_BATCH)]
         for key in keys:
             if unused_in is not None and self.view.get(unused_in, key) is not None:
                 number = records.U32.unpack(key)[0]
@@ -150,7 +150,7 @@ class FilterPages:
     """The page tables of one view, and the kernels that stand on them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
-        self._sample = hasher(_SAMPLE)
+        self._sample = hasher(_SAMPLE_NAME)
         self._reader = PageReader(view, lock)
         head = self._read_head()
         self._reader.is_stored = head is not None
@@ -173,7 +173,7 @@ class FilterPages:
         """The view that the pages are read from."""
         return self._reader.view
 
-    def continue_in(self, view: WriteView) -> None:
+    def switch_view(self, view: WriteView) -> None:
         """Go on in another write transaction, which begins with the pages that are here, all flushed."""
         self._reader.view = view
 
@@ -189,7 +189,7 @@ class FilterPages:
             self.table.touch(0)
             self._reader.is_stored = True
         for page_kind in self._parts:
-            self._flush_part(view, page_kind)
+            self._flush_kind(view, page_kind)
         self.blocks.forget()
         head = _Head(
             encoding=ENCODING,
@@ -222,7 +222,7 @@ class FilterPages:
         """Raise ClosedError when the view is over, whose pages may be gone."""
         self._reader.require_open()
 
-    def _flush_part(self, view: WriteView, part: _PageKind) -> None:
+    def _flush_kind(self, view: WriteView, part: _PageKind) -> None:
         released, reused = part.pages.freed()
         has_room_list = part.pages is self.block_pages
         roomy = self._reader.roomy if has_room_list else {}
@@ -239,7 +239,7 @@ class FilterPages:
         page_changes: dict[bytes, bytes | None] = {}
         for number, page in part.pages.changed():
             key = records.u32(number)
-            page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED:]))
+            page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED_START:]))
             page_changes[part.prefix + key] = bytes(page)
             if has_room_list and page[ROOMY_OFFSET] != roomy.get(number):
                 roomy[number] = page[ROOMY_OFFSET]

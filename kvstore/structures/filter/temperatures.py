@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 #: Counts folded in with one commit, at most.
-_HITS_A_COMMIT = 10_000
+_MAX_HITS_PER_COMMIT = 10_000
 
 
 class HitCounts:
@@ -46,7 +46,7 @@ class HitCounts:
         Each count is in one hand at a time, so that it is folded in once, whatever other threads commit meanwhile.
         """
         with self._lock:
-            counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _HITS_A_COMMIT))}
+            counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_HITS_PER_COMMIT))}
         try:
             yield counts
         except BaseException:

@@ -58,7 +58,7 @@ def judge(edges: Iterable[Edge], looped: Sequence[Edge]) -> dict[Edge, int]:
     return verdicts
 
 
-def on_cycles(edges: Iterable[Edge]) -> set[Edge]:
+def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
     """The edges both of whose ends are in one strongly connected component (Tarjan 1972)."""
     parents = _parents(edges)
     component: dict[int, int] = {}
@@ -111,10 +111,10 @@ def acyclic(edges: Sequence[Edge]) -> list[Edge]:
         lowest, highest = order[parent], order[child]
         if lowest < highest:
             affected_range = range(lowest, highest + 1)
-            ancestors = _reach(parent, upper_nodes, order, affected_range)
+            ancestors = _find_reachable(parent, upper_nodes, order, affected_range)
             if child in ancestors:
                 continue
-            descendants = _reach(child, lower_nodes, order, affected_range)
+            descendants = _find_reachable(child, lower_nodes, order, affected_range)
             reordered_nodes = sorted(descendants, key=order.__getitem__) + sorted(ancestors, key=order.__getitem__)
             order.update(zip(reordered_nodes, sorted(order[node] for node in reordered_nodes), strict=True))
         upper_nodes[child].append(parent)
@@ -132,7 +132,7 @@ def redundant(edges: Iterable[Edge]) -> list[Edge]:
     parents = _parents(edges)
     branching_nodes = [child for child, direct_parents in parents.items() if len(direct_parents) > 1]
     targets = list(dict.fromkeys(parent for child in branching_nodes for parent in parents[child]))
-    ordered_nodes = _parents_first(parents)
+    ordered_nodes = _sort_parents_first(parents)
     redundant_edges = []
     for first in range(0, len(targets), _BITS):
         masks = {node: 1 << position for position, node in enumerate(targets[first : first + _BITS])}
@@ -158,7 +158,7 @@ def _parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
     return parents
 
 
-def _parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
+def _sort_parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
     """The nodes of a graph without cycles, each after all of its parents."""
     visited: dict[int, None] = {}
     for start in parents:
@@ -174,7 +174,9 @@ def _parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
     return list(visited)
 
 
-def _reach(start: int, onward: Mapping[int, Sequence[int]], order: Mapping[int, int], between: range) -> set[int]:
+def _find_reachable(
+    start: int, onward: Mapping[int, Sequence[int]], order: Mapping[int, int], between: range
+) -> set[int]:
     """The nodes reached from one over nodes whose place in the order is ``between`` two others."""
     seen = {start}
     stack = [start]

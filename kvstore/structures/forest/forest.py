@@ -23,7 +23,7 @@ import numpy as np
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View
-from ...text.normalize import entity_key
+from ...text.normalize import to_entity_key
 from .. import tables
 from ..names.entities import Entities
 from .edge_filter import ACCEPTED, Edge, Strength
@@ -31,7 +31,7 @@ from .edge_filter import ACCEPTED, Edge, Strength
 NODE = struct.Struct("<II")
 STRENGTH = struct.Struct("<qII")
 
-EDGE_ARRAY = np.dtype([("child", "<u8"), ("parent", "<u8")])
+EDGE_DTYPE = np.dtype([("child", "<u8"), ("parent", "<u8")])
 
 #: Stands for the user among those who state an edge; documents are numbered from 1.
 USER = 0
@@ -64,7 +64,7 @@ class StatedEdge:
 
     @property
     def key(self) -> EdgeKey:
-        return self.tree, entity_key(self.child), entity_key(self.parent)
+        return self.tree, to_entity_key(self.child), to_entity_key(self.parent)
 
 
 class Assertion(NamedTuple):
@@ -78,7 +78,7 @@ class Assertion(NamedTuple):
 
 
 #: Names that are kept at most, of nodes that were put in order.
-_MOST_KEYS = 1 << 17
+_MAX_KEYS = 1 << 17
 
 #: The one assertion of an edge that the user makes.
 USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
@@ -118,9 +118,9 @@ class Forest:
     def tree(self, name: str) -> int | None:
         """The id of the tree of this name, or None."""
         value = self._view.get(tables.TREE_NAMES, name.encode())
-        return None if value is None else self._confirmed_tree(value, name)
+        return None if value is None else self._get_checked_tree(value, name)
 
-    def _confirmed_tree(self, value: memoryview, name: str) -> int:
+    def _get_checked_tree(self, value: memoryview, name: str) -> int:
         """The id stored under a tree's name, which must be that tree's."""
         tree = int(records.U32.unpack(value)[0])
         if self.tree_name(tree) != name:
@@ -138,7 +138,7 @@ class Forest:
     def trees(self) -> Iterator[tuple[int, str]]:
         """All trees in order of their names; raises CorruptionError where a name leads to another tree."""
         for key, value in self._view.scan(tables.TREE_NAMES):
-            yield self._confirmed_tree(value, bytes(key).decode()), bytes(key).decode()
+            yield self._get_checked_tree(value, bytes(key).decode()), bytes(key).decode()
 
     def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
         """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
@@ -162,23 +162,23 @@ class Forest:
         """The node's accepted children, in order of their ids."""
         return self._neighbours(tables.EDGES_DOWN, node)
 
-    def excluded_parents(self, node: int) -> Iterator[int]:
+    def iter_refused_parents(self, node: int) -> Iterator[int]:
         """The parents that are stated and not accepted."""
         return self._neighbours(tables.REFUSED_UP, node)
 
-    def excluded_children(self, node: int) -> Iterator[int]:
+    def iter_refused_children(self, node: int) -> Iterator[int]:
         """The children that are stated and not accepted."""
         return self._neighbours(tables.REFUSED_DOWN, node)
 
-    def stated_parents(self, node: int) -> Iterator[int]:
+    def iter_stated_parents(self, node: int) -> Iterator[int]:
         """All parents that are stated, accepted or not."""
-        return chain(self.parents(node), self.excluded_parents(node))
+        return chain(self.parents(node), self.iter_refused_parents(node))
 
-    def stated_children(self, node: int) -> Iterator[int]:
+    def iter_stated_children(self, node: int) -> Iterator[int]:
         """All children that are stated, accepted or not."""
-        return chain(self.children(node), self.excluded_children(node))
+        return chain(self.children(node), self.iter_refused_children(node))
 
-    def looped_parents(self, node: int) -> Iterator[int]:
+    def iter_looped_parents(self, node: int) -> Iterator[int]:
         """The parents by edges that lie on a cycle of stated edges: those of the same strongly connected component."""
         return self._neighbours(tables.LOOPED_EDGES, node)
 
@@ -191,7 +191,7 @@ class Forest:
                 previous = edge
                 yield edge
 
-    def tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
+    def read_tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
         """The verdicts on all edges that are stated in one tree, and those of them that lie on cycles.
 
         Reads the whole forest: for a tree that is most of it.
@@ -217,7 +217,7 @@ class Forest:
         value = self._view.get(tables.REFUSED_UP, key)
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
-    def stated_strength(self, child: int, parent: int) -> Strength:
+    def compute_strength(self, child: int, parent: int) -> Strength:
         """How firmly an edge is stated, from its assertions."""
         assertions = list(self.assertions(child, parent))
         return Strength(
@@ -238,7 +238,7 @@ class Forest:
             raise CorruptionError(f"edge {child} under {parent} is said to lie on a cycle and does not; run CHECK")
         return Strength(*STRENGTH.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
-    def strongest_first(self, edges: Collection[Edge]) -> list[Edge]:
+    def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
         """Edges that lie on cycles in order of their strength; equals in order of their names."""
         strengths = {edge: self.strength(*edge) for edge in edges}
         ordered: list[Edge] = []
@@ -253,20 +253,20 @@ class Forest:
 
     def key(self, node: int) -> str:
         """The normal form of a node's name."""
-        return self.keys_of([node])[node]
+        return self.get_keys([node])[node]
 
     def by_name(self, nodes: Iterable[int]) -> list[int]:
         """Nodes of one tree in order of the normal forms of their names."""
         node_list = list(nodes)
-        return node_list if len(node_list) < 2 else sorted(node_list, key=self.keys_of(node_list).__getitem__)
+        return node_list if len(node_list) < 2 else sorted(node_list, key=self.get_keys(node_list).__getitem__)
 
-    def keys_of(self, nodes: Collection[int]) -> dict[int, str]:
+    def get_keys(self, nodes: Collection[int]) -> dict[int, str]:
         """The normal forms of the names of nodes, those not kept read together."""
         keys = {node: key for node in nodes if (key := self._keys.get(node)) is not None}
         if len(keys) < len(nodes):
             missing = [node for node in nodes if node not in keys]
             missing_keys = dict(zip(missing, self._read_keys(missing), strict=True))
-            if len(self._keys) + len(missing_keys) > _MOST_KEYS:
+            if len(self._keys) + len(missing_keys) > _MAX_KEYS:
                 self._keys.clear()
             self._keys.update(missing_keys)
             keys.update(missing_keys)
@@ -284,19 +284,19 @@ class Forest:
 
     def assertions(self, child: int, parent: int) -> Iterator[Assertion]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
-        return iter(self.assertions_of([(child, parent)])[child, parent])
+        return iter(self.get_assertions([(child, parent)])[child, parent])
 
-    def assertions_of(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
+    def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
         """Who states each of some edges and where; see :meth:`assertions`."""
         found: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
         size = records.U64_PAIR.size
-        for key, value in self._view.get_below(tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in found]):
+        for key, value in self._view.scan_prefixes(tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in found]):
             document = records.U64.unpack(key[size:])[0]
             rows = records.unpack(value, tables.STATEMENTS, key)
             found[records.U64_PAIR.unpack(key[:size])] += (Assertion(document, *row) for row in rows)
         return found
 
-    def stated_by(self, child: int, parent: int) -> list[int]:
+    def list_stating_documents(self, child: int, parent: int) -> list[int]:
         """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
         return list(dict.fromkeys(assertion.document for assertion in self.assertions(child, parent)))
 
@@ -306,7 +306,7 @@ class Forest:
         value = self._view.get(tables.DOCUMENT_EDGES, key)
         if value is None:
             return []
-        return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_ARRAY).tolist()))
+        return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_DTYPE).tolist()))
 
     def pair(self, tree: str, child: int, parent: int) -> Edge | None:
         """The nodes of two entities in the tree of this name, or None where one of them has none."""
@@ -316,7 +316,7 @@ class Forest:
         child_node, parent_node = self.find(tree_id, child), self.find(tree_id, parent)
         return None if child_node is None or parent_node is None else (child_node, parent_node)
 
-    def stated_edge(self, child: int, parent: int) -> StatedEdge | None:
+    def find_stated_edge(self, child: int, parent: int) -> StatedEdge | None:
         """The edge between two nodes as the user stated it, or None."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.STATED_EDGES, key)

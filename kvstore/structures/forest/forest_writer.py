@@ -15,7 +15,7 @@ from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .forest import EDGE_ARRAY, NODE, USER, USER_ASSERTION, Assertion, Forest
+from .forest import EDGE_DTYPE, NODE, USER, USER_ASSERTION, Assertion, Forest
 from .transitive_reduction import TransitiveReduction
 
 #: Nodes with their entities.
@@ -31,18 +31,18 @@ class ForestWriter(Forest):
         self._counters = counters
         self._reduction = TransitiveReduction(view, counters)
 
-    def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
+    def add_document_edges(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
         """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
         new_nodes: NodePairs = []
         pairs = []
         for (tree, child, parent), assertions in edges.items():
             pairs.append(self._state(tree, child, parent, assertions, new_nodes))
         if pairs:
-            rows = np.array(sorted(pairs), EDGE_ARRAY)
+            rows = np.array(sorted(pairs), EDGE_DTYPE)
             self._write.put(tables.DOCUMENT_EDGES, records.u64(document), records.seal(rows.tobytes()))
         return new_nodes
 
-    def withdraw_document(self, document: int) -> NodePairs:
+    def remove_document_edges(self, document: int) -> NodePairs:
         """Take back all that a document states; returns the nodes that went with it."""
         removed_nodes: NodePairs = []
         for child, parent in self.document_edges(document):
@@ -75,8 +75,8 @@ class ForestWriter(Forest):
         self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], made: NodePairs
     ) -> tuple[int, int]:
         """Write what one document (or the user) states of an edge; returns its nodes."""
-        tree_id = self._tree_for(tree)
-        child_node, parent_node = (self._node_for(tree_id, entity, made) for entity in (child, parent))
+        tree_id = self._get_or_add_tree(tree)
+        child_node, parent_node = (self._get_or_add_node(tree_id, entity, made) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
         rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
         is_known = self.verdict(child_node, parent_node) is not None
@@ -97,7 +97,7 @@ class ForestWriter(Forest):
         self._counters.edges -= 1
         self._reduction.remove(child, parent)
         for node in (child, parent):
-            if next(chain(self.stated_parents(node), self.stated_children(node)), None) is None:
+            if next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is None:
                 gone.append((node, self._remove_node(node)))
 
     def _remove_node(self, node: int) -> int:
@@ -110,7 +110,7 @@ class ForestWriter(Forest):
             self._write.delete(tables.TREES, records.u32(tree))
         return entity
 
-    def _tree_for(self, name: str) -> int:
+    def _get_or_add_tree(self, name: str) -> int:
         tree_id = self.tree(name)
         if tree_id is None:
             tree_id = self._counters.next_tree
@@ -119,7 +119,7 @@ class ForestWriter(Forest):
             self._write.put(tables.TREE_NAMES, name.encode(), records.u32(tree_id))
         return tree_id
 
-    def _node_for(self, tree: int, entity: int, made: NodePairs) -> int:
+    def _get_or_add_node(self, tree: int, entity: int, made: NodePairs) -> int:
         node = self.find(tree, entity)
         if node is None:
             node = self._counters.next_node

@@ -10,7 +10,7 @@ from threading import Lock
 from kvstore_cext.hierarchy import Places
 
 #: Nodes kept decoded; when there are more, all are forgotten.
-_MOST_KEPT = 1 << 17
+_MAX_NODES = 1 << 17
 
 
 class PlaceCache:
@@ -25,18 +25,18 @@ class PlaceCache:
     def keys(self, change: int) -> dict[int, str]:
         """Normal forms of the names of nodes as of commit number ``change``, for all to read and to fill."""
         with self._lock:
-            self._see(change)
+            self._switch_change(change)
             return self._keys
 
     def places(self, change: int, relatives: int) -> Places:
         """The nodes decoded as of commit number ``change``, each to be told with so many relatives."""
         with self._lock:
-            self._see(change)
+            self._switch_change(change)
             if relatives not in self._places:
-                self._places[relatives] = Places(relatives, _MOST_KEPT)
+                self._places[relatives] = Places(relatives, _MAX_NODES)
             return self._places[relatives]
 
-    def _see(self, change: int) -> None:
+    def _switch_change(self, change: int) -> None:
         """Forget what is of another state."""
         if change != self._change:
             self._change, self._places, self._keys = change, {}, {}

@@ -31,10 +31,10 @@ from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, acyclic, judge, on_cycles
+from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, acyclic, find_cycle_edges, judge
 from .forest import STRENGTH, Forest
 
-_StepsFrom = Callable[[int], Iterable[int]]
+_GetNeighbors = Callable[[int], Iterable[int]]
 
 #: Work that a transaction may always do edge by edge in a tree, and how much more of it per stated edge.
 _LEAST_WORK = 4096
@@ -78,7 +78,7 @@ class TransitiveReduction:
         self._forest = _CachedForest(view)
         self._counters = counters
         self._work: Counter[int] = Counter()
-        self._deferred: set[int] = set()
+        self._deferred_trees: set[int] = set()
         self._tree = 0
         #: How many more (or fewer) accepted edges lead from an entity to another, since :meth:`settle` told it.
         self._joined: Counter[tuple[int, int]] = Counter()
@@ -86,14 +86,14 @@ class TransitiveReduction:
     def add(self, child: int, parent: int) -> None:
         """Judge an edge that has just been stated for the first time."""
         forest = self._forest
-        if self._defers(child):
+        if self._is_deferred(child):
             self._put(child, parent, ACCEPTED)
-        elif self._leads(parent, child, forest.stated_parents, forest.stated_children):
+        elif self._leads(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
             component_nodes = self._between(child, parent)
             edges = {
                 (node, upper_node)
                 for node in component_nodes
-                for upper_node in forest.stated_parents(node)
+                for upper_node in forest.iter_stated_parents(node)
                 if upper_node in component_nodes
             }
             self._break({*edges, (child, parent)})
@@ -102,16 +102,16 @@ class TransitiveReduction:
 
     def strengthen(self, child: int, parent: int) -> None:
         """Judge anew after an edge has won or lost one of several assertions."""
-        if not self._defers(child) and self._forest.looped(child, parent):
+        if not self._is_deferred(child) and self._forest.looped(child, parent):
             self._put_looped(child, parent)
-            self._break(self._component(child))
+            self._break(self._find_component_edges(child))
 
     def remove(self, child: int, parent: int) -> None:
         """Judge the others after an edge has lost its last assertion."""
         verdict = self._forest.verdict(child, parent)
         is_looped = self._forest.looped(child, parent)
-        is_deferred = self._defers(child)
-        component = self._component(child) - {(child, parent)} if is_looped and not is_deferred else set()
+        is_deferred = self._is_deferred(child)
+        component = self._find_component_edges(child) - {(child, parent)} if is_looped and not is_deferred else set()
         if is_looped:
             self._forest.delete(tables.LOOPED_EDGES, child, parent)
         if is_deferred:
@@ -126,28 +126,28 @@ class TransitiveReduction:
         Returns how many more (or fewer) accepted edges lead from an entity to another than when it was called last.
         """
         forest = self._forest
-        for tree in sorted(self._deferred):
-            verdicts, old_looped_edges = forest.tree_verdicts(tree)
-            looped_edges = on_cycles(verdicts)
+        for tree in sorted(self._deferred_trees):
+            verdicts, old_looped_edges = forest.read_tree_verdicts(tree)
+            looped_edges = find_cycle_edges(verdicts)
             for edge in sorted(old_looped_edges - looped_edges):
                 forest.delete(tables.LOOPED_EDGES, *edge)
             for edge in sorted(looped_edges):
                 self._put_looped(*edge)
-            for edge, verdict in judge(verdicts, forest.strongest_first(looped_edges)).items():
+            for edge, verdict in judge(verdicts, forest.sort_by_strength(looped_edges)).items():
                 if verdict != verdicts[edge]:
                     self._forget(*edge, verdicts[edge])
                     self._put(*edge, verdict)
         self._work.clear()
-        self._deferred.clear()
+        self._deferred_trees.clear()
         pair_counts, self._joined = self._joined, Counter()
         return pair_counts
 
-    def _defers(self, node: int) -> bool:
+    def _is_deferred(self, node: int) -> bool:
         """Whether the tree of a node is judged as a whole; what is done next is counted as work in it."""
         self._tree = tree = self._forest.node(node).tree
         if self._work[tree] > _LEAST_WORK + _WORK_PER_EDGE * self._counters.edges:
-            self._deferred.add(tree)
-        return tree in self._deferred
+            self._deferred_trees.add(tree)
+        return tree in self._deferred_trees
 
     # -- D, the stated edges without cycles, changes by one edge
 
@@ -157,7 +157,7 @@ class TransitiveReduction:
         if self._leads(child, parent, forest.parents, forest.children):
             self._put(child, parent, REDUNDANT)
         else:
-            for edge in self._outdone(child, parent):
+            for edge in self._find_newly_redundant(child, parent):
                 self._forget(*edge, ACCEPTED)
                 self._put(*edge, REDUNDANT)
             self._put(child, parent, ACCEPTED)
@@ -168,39 +168,39 @@ class TransitiveReduction:
         if verdict != ACCEPTED:
             return
         forest = self._forest
-        nodes, is_below = self._smaller_side(child, parent)
+        nodes, is_below = self._find_smaller_side(child, parent)
         if is_below:
-            candidates = [(node, neighbor) for node in nodes for neighbor in forest.excluded_parents(node)]
+            candidates = [(node, neighbor) for node in nodes for neighbor in forest.iter_refused_parents(node)]
         else:
-            candidates = [(neighbor, node) for node in nodes for neighbor in forest.excluded_children(node)]
+            candidates = [(neighbor, node) for node in nodes for neighbor in forest.iter_refused_children(node)]
         for edge in sorted(candidates):
             if forest.verdict(*edge) == REDUNDANT:
                 self._forget(*edge, REDUNDANT)
                 self._enter(*edge)
 
-    def _outdone(self, child: int, parent: int) -> list[Edge]:
+    def _find_newly_redundant(self, child: int, parent: int) -> list[Edge]:
         """The accepted edges that have a longer way once ``child`` stands under ``parent``."""
         forest = self._forest
-        nodes, is_below = self._smaller_side(child, parent)
+        nodes, is_below = self._find_smaller_side(child, parent)
         if is_below:
             edges = [(node, neighbor) for node in nodes for neighbor in forest.parents(node) if neighbor not in nodes]
-            ancestors = self._closure(parent, forest.parents) if edges else set()
+            ancestors = self._compute_closure(parent, forest.parents) if edges else set()
             return [edge for edge in edges if edge[1] in ancestors]
         edges = [(neighbor, node) for node in nodes for neighbor in forest.children(node) if neighbor not in nodes]
-        descendants = self._reaching(child, {lower_node for lower_node, _ in edges}, nodes)
+        descendants = self._find_nodes_between(child, {lower_node for lower_node, _ in edges}, nodes)
         return [edge for edge in edges if edge[0] in descendants]
 
     def _break(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of what is or was one strongly connected component."""
         forest = self._forest
         self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
-        looped_edges = on_cycles(edges)
+        looped_edges = find_cycle_edges(edges)
         for edge in edges:
             if edge not in looped_edges:
                 forest.delete(tables.LOOPED_EDGES, *edge)
             elif not forest.looped(*edge):
                 self._put_looped(*edge)
-        cyclic = looped_edges.difference(acyclic(forest.strongest_first(looped_edges)))
+        cyclic = looped_edges.difference(acyclic(forest.sort_by_strength(looped_edges)))
         for edge in sorted(cyclic):
             verdict = forest.verdict(*edge)
             if verdict != CYCLIC:
@@ -214,7 +214,7 @@ class TransitiveReduction:
 
     # -- Searching
 
-    def _leads(self, start: int, goal: int, onward: _StepsFrom, backward: _StepsFrom) -> bool:
+    def _leads(self, start: int, goal: int, onward: _GetNeighbors, backward: _GetNeighbors) -> bool:
         """Whether a way leads from one node to another; searched from both ends in turn."""
         seen = ({start}, {goal})
         queues = (deque([start]), deque([goal]))
@@ -230,7 +230,7 @@ class TransitiveReduction:
                     return False
         return False
 
-    def _smaller_side(self, child: int, parent: int) -> tuple[set[int], bool]:
+    def _find_smaller_side(self, child: int, parent: int) -> tuple[set[int], bool]:
         """The nodes at or below ``child`` (and True) or those at or above ``parent``, whichever are fewer to visit."""
         seen = ({child}, {parent})
         queues = (deque([child]), deque([parent]))
@@ -244,7 +244,7 @@ class TransitiveReduction:
                 if not queues[side]:
                     return seen[side], side == 0
 
-    def _closure(self, start: int, step: _StepsFrom) -> set[int]:
+    def _compute_closure(self, start: int, step: _GetNeighbors) -> set[int]:
         """A node and all that further steps reach."""
         seen = {start}
         queue = deque([start])
@@ -255,7 +255,7 @@ class TransitiveReduction:
                     queue.append(node)
         return seen
 
-    def _reaching(self, goal: int, starts: set[int], beyond: set[int]) -> set[int]:
+    def _find_nodes_between(self, goal: int, starts: set[int], beyond: set[int]) -> set[int]:
         """The nodes on the accepted ways up from ``starts`` to ``goal``; from ``beyond`` no way leads there."""
         lower_nodes: dict[int, list[int]] = {}
         seen = set(starts)
@@ -268,18 +268,22 @@ class TransitiveReduction:
                     if parent not in seen:
                         seen.add(parent)
                         queue.append(parent)
-        return self._closure(goal, lambda node: lower_nodes.get(node, ())) if goal in seen else set()
+        return self._compute_closure(goal, lambda node: lower_nodes.get(node, ())) if goal in seen else set()
 
     def _between(self, child: int, parent: int) -> set[int]:
         """The nodes on the stated ways from ``parent`` up to ``child``, which a new edge makes one component."""
-        ancestors = self._closure(parent, self._forest.stated_parents)
-        return self._closure(child, lambda node: ancestors.intersection(self._forest.stated_children(node)))
+        ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
+        return self._compute_closure(
+            child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))
+        )
 
-    def _component(self, node: int) -> set[Edge]:
+    def _find_component_edges(self, node: int) -> set[Edge]:
         """The edges of the strongly connected component that a node lies in."""
-        nodes = self._closure(node, self._forest.looped_parents)
+        nodes = self._compute_closure(node, self._forest.iter_looped_parents)
         return {
-            (lower_node, upper_node) for lower_node in nodes for upper_node in self._forest.looped_parents(lower_node)
+            (lower_node, upper_node)
+            for lower_node in nodes
+            for upper_node in self._forest.iter_looped_parents(lower_node)
         }
 
     def _next(self, waiting: deque[int]) -> int:
@@ -309,5 +313,5 @@ class TransitiveReduction:
         return self._forest.node(child).entity, self._forest.node(parent).entity
 
     def _put_looped(self, child: int, parent: int) -> None:
-        strength = records.seal(STRENGTH.pack(*self._forest.stated_strength(child, parent)))
+        strength = records.seal(STRENGTH.pack(*self._forest.compute_strength(child, parent)))
         self._forest.put(tables.LOOPED_EDGES, child, parent, strength)

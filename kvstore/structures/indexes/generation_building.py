@@ -30,7 +30,7 @@ from ..counters import Counters
 from ..open_indexes import OpenIndexes
 from ..state import State
 from ..vectors.vectors import Matrix
-from .generations import Generation, GenerationIndex, GenerationRows, Writing, bound_generation
+from .generations import Generation, GenerationIndex, GenerationRows, Writing, bind_generation
 from .index import BuildTools, IndexRecord
 from .index_building import IndexProgress, ReportProgress
 from .indexes import Indexes, IndexWriter
@@ -83,18 +83,20 @@ class GenerationBuilder:
         Raises IndexUnavailableError where somebody else is at it, LockTimeoutError, StoreFullError, EmbedderError.
         """
         with self._alone(kind):
-            self._sweep(kind)
+            self._remove_unnamed_rows(kind)
             with self._state() as state:
                 record = Indexes(state.lmdb).get(kind)
                 if record is None or (kind.usable(record) and record.state["change"] == state.counters.change):
                     return False
-            generation = kind.build(self._state, record, self._tools(kind, progress))
+            generation = kind.build(self._state, record, self._make_tools(kind, progress))
             number = record.state.get("generation", 0) + 1
-            for batch in _batches(kind, number, generation):
+            for batch in _iter_batches(kind, number, generation):
                 self._environment.write_with_growth(partial(_put, batch))
-            is_current = self._environment.write_with_growth(partial(_flip, kind, record, number, generation))
-            self._sweep(kind)
-            self._forget_unnamed(kind)
+            is_current = self._environment.write_with_growth(
+                partial(_switch_generation, kind, record, number, generation)
+            )
+            self._remove_unnamed_rows(kind)
+            self._remove_unnamed_texts(kind)
             return is_current
 
     def write_texts(
@@ -109,10 +111,10 @@ class GenerationBuilder:
         num_written = 0
         with self._alone(kind):
             with self._state() as state:
-                pending_tasks = [task for task in _writings(kind, state) if not _is_written(state, task)]
+                pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
             for task in sorted(pending_tasks, key=lambda one: (-one.weight, one.content)):
                 with self._state() as state:
-                    bound = bound_generation(state, kind)
+                    bound = bind_generation(state, kind)
                     prompt = None if bound is None else kind.prompt(bound, task)
                 if prompt is None:
                     continue
@@ -134,12 +136,12 @@ class GenerationBuilder:
         """What :meth:`refresh` and :meth:`write_texts` would do; nothing is changed, no model called."""
         with self._state() as state:
             if kind.usable(record) and record.state["change"] == state.counters.change:
-                return _forecast(kind, state, bound_generation(state, kind))
-        generation = kind.build(self._state, record, self._tools(kind, None))
-        row_source = _Kept(_batches(kind, 0, generation))
+                return _compute_forecast(kind, state, bind_generation(state, kind))
+        generation = kind.build(self._state, record, self._make_tools(kind, None))
+        row_source = _MemoryRows(_iter_batches(kind, 0, generation))
         with self._state() as state:
-            generation_state = _generation_state(kind, 0, generation)
-            return _forecast(kind, state, kind.bound(GenerationRows(row_source, 0, generation_state), state))
+            generation_state = _make_generation_state(kind, 0, generation)
+            return _compute_forecast(kind, state, kind.bound(GenerationRows(row_source, 0, generation_state), state))
 
     def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
         """Take an index away, with all that it holds, and what models have written for it."""
@@ -153,33 +155,33 @@ class GenerationBuilder:
             if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
                 return
         with self._alone(kind):
-            self._sweep(kind)
-            self._forget_unnamed(kind)
+            self._remove_unnamed_rows(kind)
+            self._remove_unnamed_texts(kind)
 
-    def _sweep(self, kind: GenerationIndex[Any]) -> None:
+    def _remove_unnamed_rows(self, kind: GenerationIndex[Any]) -> None:
         for table in kind.tables:
             while True:
                 with self._state() as state:
-                    ranges = _unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
+                    ranges = _list_unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
                     unnamed_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
                     keys = [bytes(key) for key in islice(unnamed_keys, _REMOVED)]
                 if not keys:
                     break
                 self._environment.write_with_growth(partial(_remove, table, keys))
 
-    def _forget_unnamed(self, kind: GenerationIndex[Any]) -> None:
+    def _remove_unnamed_texts(self, kind: GenerationIndex[Any]) -> None:
         """Forget texts written for this kind that the generation in use does not name."""
         with self._state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.usable(record):
                 return  # what the first generation will name is not known yet
-            stored_contents = list(WrittenTexts(state.lmdb).of_kind(kind.name))
-            named_contents = {task.content for task in _writings(kind, state)} if stored_contents else set()
+            stored_contents = list(WrittenTexts(state.lmdb).iter_contents_of_kind(kind.name))
+            named_contents = {task.content for task in _list_writing_tasks(kind, state)} if stored_contents else set()
             unnamed_contents = [content for content in stored_contents if content not in named_contents]
         if unnamed_contents:
             self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_contents))
 
-    def _tools(self, kind: GenerationIndex[Any], progress: ReportProgress | None) -> BuildTools:
+    def _make_tools(self, kind: GenerationIndex[Any], progress: ReportProgress | None) -> BuildTools:
         def tell(done: int, total: int) -> None:
             if progress is not None:
                 progress(IndexProgress(kind.name, done, total))
@@ -199,7 +201,7 @@ class GenerationBuilder:
             yield state
 
 
-class _Kept:
+class _MemoryRows:
     """The rows of a generation in memory, as :class:`GenerationRows` reads them."""
 
     def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
@@ -219,7 +221,7 @@ class _Kept:
             yield key, self._values[table][key]
 
 
-def _batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[TableRecord]]:
+def _iter_batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[TableRecord]]:
     """The records of a generation, as many at a time as one commit takes."""
     batch: list[TableRecord] = []
     size = 0
@@ -239,7 +241,7 @@ def _put(batch: Sequence[TableRecord], view: WriteView) -> None:
         view.put(table, key, value)
 
 
-def _generation_state(kind: GenerationIndex[Any], number: int, generation: Generation) -> Mapping[str, Any]:
+def _make_generation_state(kind: GenerationIndex[Any], number: int, generation: Generation) -> Mapping[str, Any]:
     """What the record of an index says of its generation."""
     return {
         "generation": number,
@@ -251,17 +253,17 @@ def _generation_state(kind: GenerationIndex[Any], number: int, generation: Gener
     }
 
 
-def _flip(
+def _switch_generation(
     kind: GenerationIndex[Any], record: IndexRecord, number: int, generation: Generation, view: WriteView
 ) -> bool:
     """Put a generation in use; False where the index was dropped or made anew meanwhile."""
     if Indexes(view).get(kind) != record:
         return False
-    IndexWriter(view).put(replace(record, state=_generation_state(kind, number, generation)))
+    IndexWriter(view).put(replace(record, state=_make_generation_state(kind, number, generation)))
     return True
 
 
-def _unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
+def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
     """Where the generations stand that a record does not name."""
     if record is None or not record.state:
         return [(b"", None)]
@@ -269,7 +271,7 @@ def _unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> l
     return [(b"", records.u32(number)), (records.u32(number + 1), None)]
 
 
-def forget_quoted(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
+def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
     """Remove some rows that hold words of documents and that nobody reads since the store has changed; False when there
     was none to remove."""
     change = Counters.load(view).change
@@ -294,8 +296,8 @@ def _put_text(content: bytes, kind: str, model: str, value: Mapping[str, Any], v
     WrittenTextWriter(view).put(content, kind, model, value)
 
 
-def _writings(kind: GenerationIndex[Any], state: State) -> Iterable[Writing]:
-    bound = bound_generation(state, kind)
+def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[Writing]:
+    bound = bind_generation(state, kind)
     return () if bound is None else kind.writings(bound)
 
 
@@ -303,7 +305,7 @@ def _is_written(state: State, writing: Writing) -> bool:
     return WrittenTexts(state.lmdb).get(writing.content) is not None
 
 
-def _forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
+def _compute_forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
     num_texts = num_written = num_tokens = 0
     for task in kind.writings(bound):
         num_texts += 1

@@ -87,7 +87,7 @@ class OutlineRow:
 class Outline(Columnar, list[OutlineRow]):
     """Lines of such a drawing; a notebook draws them as lists in lists."""
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         columns = {"level": "INTEGER", "title": "TEXT", "count": "INTEGER", "detail": "TEXT"}
         return tuple(columns), [*map(astuple, self)], tuple(columns.values())
 
@@ -97,12 +97,12 @@ class Outline(Columnar, list[OutlineRow]):
         return levels((row.level, f"{row.title} ({row.count:,})", row.detail) for row in self)
 
 
-def outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
+def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
     """Groups down to a depth, each before those that it is made of."""
     for node in nodes:
         yield OutlineRow(level, node.title, node.count, node.detail)
         if level + 1 < depth:
-            yield from outline_rows(node.children(), depth, level + 1)
+            yield from iter_outline_rows(node.children(), depth, level + 1)
 
 
 class RowSource(Protocol):
@@ -233,13 +233,13 @@ class GenerationIndex(Index, Generic[Bound]):
         is_usable = self.usable(record)
         built_change = record.state["change"] if is_usable else 0
         lag = max(0, change - built_change)
-        if opened is not None and index_file.being_drafted(index_file.path_of(opened.environment.path, self.name)):
+        if opened is not None and index_file.is_being_drafted(index_file.path_of(opened.environment.path, self.name)):
             return IndexStatus(self.name, "building", built_change, lag, self.building)
         if not is_usable:
             reason = "made by another version; " if record.state else "not built yet; "
             return IndexStatus(self.name, "absent", 0, change, f"{reason}REFRESH INDEX builds it")
         try:
-            bound = bound_generation(state, self)
+            bound = bind_generation(state, self)
             return IndexStatus(self.name, "ready", built_change, lag, "" if bound is None else self.describe(bound))
         except CorruptionError as error:
             return IndexStatus(self.name, "damaged", built_change, lag, str(error))
@@ -249,7 +249,7 @@ class GenerationIndex(Index, Generic[Bound]):
         return bool(record.state.get("version") == self.version)
 
 
-class _BoundGeneration(Generic[Bound]):
+class _GenerationPart(Generic[Bound]):
     """The part of a state that a kind is."""
 
     def __init__(self, kind: GenerationIndex[Bound]) -> None:
@@ -261,18 +261,18 @@ class _BoundGeneration(Generic[Bound]):
         if record is None or not self._kind.usable(record):
             return None
         opened, token = state.open_indexes, record.state["token"]
-        memory = None if opened is None else opened.generation_memory(self._kind.name, token)
+        memory = None if opened is None else opened.get_generation_memory(self._kind.name, token)
         return self._kind.bound(GenerationRows(state.lmdb, record.state["generation"], record.state, memory), state)
 
 
-def bound_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:
+def bind_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:
     """The index as a state may use it; None where there is none, or it is not built yet."""
-    part = _BoundGeneration(kind)
+    part = _GenerationPart(kind)
     # Under a write transaction a state changes: nothing that was read of it is kept.
     return part.read(state) if state.lmdb.writable else state.part(part)
 
 
-def generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
+def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
     """The tables of a kind; they are written in bulk, and never changed."""
     return [LmdbTable(name, buffered=False) for name in kind.tables]
 
@@ -289,7 +289,7 @@ def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
     yield from kind.check(kind.bound(rows, state))
 
 
-def generation_rows(
+def dump_generation(
     state: State, kind: GenerationIndex[Any], names: Logical
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
     """The rows of the generation in use for the dump: where it is as new as the state, and vectors are a function of
@@ -303,5 +303,5 @@ def generation_rows(
         or not has_exact_vectors
     ):
         return {}
-    bound = bound_generation(state, kind)
+    bound = bind_generation(state, kind)
     return {} if bound is None else kind.dump(bound, names)

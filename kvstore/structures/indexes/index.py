@@ -131,11 +131,11 @@ class FileIndex(Index, Generic[Read, Bound]):
         """How many changes it lags behind a state."""
         return max(0, state.counters.change - read.change)
 
-    def without_file(self, record: IndexRecord | None, state: State) -> str | None:
+    def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
         """Why a state does without a file, and exactly; None where it needs one, or lacks something without."""
         return None
 
-    def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
+    def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Of an automatic kind: how far chunks must be numbered until the file with this head is worth extending."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class IndexRecord:
         return {name: self.count(name) for name in names}
 
 
-def checked_options(
+def validate_options(
     kind: Index, options: Mapping[str, Any], there: Collection[str] | None = None
 ) -> dict[str, float | str]:
     """Options as they are kept; raises InputError for one that the kind does not have, or out of range.

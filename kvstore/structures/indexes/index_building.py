@@ -80,7 +80,7 @@ class IndexBuilder:
                     progress(IndexProgress(kind.name, done, total))
 
             tools = BuildTools(self._embed, tell, cancelled or (lambda: False))
-            content = kind.build(self._read_state, old if epoch == record.epoch else None, record, tools)
+            content = kind.build(self._open_read_state, old if epoch == record.epoch else None, record, tools)
             if content is None:
                 return False
             token = os.urandom(16)
@@ -98,7 +98,7 @@ class IndexBuilder:
         """The record of an index that needs a file now."""
         with self._state() as state:
             record = Indexes(state.lmdb).get(kind)
-            return None if kind.without_file(record, state) is not None else record
+            return None if kind.explain_no_file(record, state) is not None else record
 
     def extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
         """The number that the next new chunk may have, and from which number on an automatic kind is extended."""
@@ -108,7 +108,7 @@ class IndexBuilder:
         except (FileNotFoundError, IndexUnavailableError):
             head = None
         with self._state() as state:
-            return state.counters.next_chunk, kind.extended_from(head, record, state)
+            return state.counters.next_chunk, kind.compute_extension_start(head, record, state)
 
     def _publish(
         self, draft: index_file.Draft, record: IndexRecord, token: bytes, cancelled: Callable[[], bool] | None
@@ -132,7 +132,7 @@ class IndexBuilder:
         return is_trusted
 
     @contextmanager
-    def _read_state(self) -> Iterator[State]:
+    def _open_read_state(self) -> Iterator[State]:
         """A state of which much is read, once: it counts no more as memory of the process then."""
         with self._state() as state:
             yield state

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import IndexUnavailableError
 from ...storage import index_file
-from .generations import GenerationIndex, bound_generation
+from .generations import GenerationIndex, bind_generation
 from .index import Bound, Content, FileIndex, Index, IndexRecord, IndexStatus, Read
 from .indexes import Indexes
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..state import State
 
 #: How often a file is read that is replaced meanwhile.
-_ATTEMPTS = 3
+_MAX_ATTEMPTS = 3
 
 
 def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
@@ -42,7 +42,7 @@ def read_index(
     Raises FileNotFoundError and IndexUnavailableError.
     """
     checked_in_place = () if whole else kind.checked_in_place
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         head, arrays = index_file.read(path, kind.name, partial(trusts, environment, kind), checked_in_place)
         try:
             parts = index_file.read_parts(path, head, checked_in_place)
@@ -69,7 +69,7 @@ def file_of(opened: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple
 def bound_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
     """The index as a state may use it; None where there is no index, or nothing of it that can be used."""
     if isinstance(kind, GenerationIndex):
-        return bound_generation(state, kind)
+        return bind_generation(state, kind)
     record = Indexes(state.lmdb).get(kind)
     if record is None or state.open_indexes is None:
         return None
@@ -90,7 +90,7 @@ def statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     if opened is None:
         return []
     exact_statuses = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
-    return exact_statuses + [status for kind in kinds if (status := _status(opened, state, kind)) is not None]
+    return exact_statuses + [status for kind in kinds if (status := _get_status(opened, state, kind)) is not None]
 
 
 def _read(opened: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
@@ -99,18 +99,18 @@ def _read(opened: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -
     return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
 
 
-def _status(opened: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
+def _get_status(opened: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
     record, change = Indexes(state.lmdb).get(kind), state.counters.change
     if not isinstance(kind, FileIndex):
         return None if record is None else kind.status(record, state)
-    exact_reason = kind.without_file(record, state)
+    exact_reason = kind.explain_no_file(record, state)
     if exact_reason is not None:
         return IndexStatus(kind.name, "exact", change, 0, exact_reason)
     if record is None:
         return None
     content, file = _read(opened, kind, record), file_of(opened, kind)
     built_change, stale = (0, change) if content is None else (content.change, kind.lag(content, state))
-    if index_file.being_drafted(file.path):
+    if index_file.is_being_drafted(file.path):
         return IndexStatus(kind.name, "building", built_change, stale, kind.building)
     if content is not None:
         return IndexStatus(kind.name, "ready", built_change, stale, kind.describe(content))

@@ -67,7 +67,7 @@ class IndexWriter(Indexes):
         self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_TOKENS]))
         return True
 
-    def carry_over(self, before: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
+    def carry_over_all(self, before: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
         """Take the indexes of the state before a rebuild over, each as its kind says.
 
         Yields a sentence for each whose record is damaged: it is as in a new store then.

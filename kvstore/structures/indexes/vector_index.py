@@ -2,9 +2,10 @@
 
 In: the chunks of a store. On disk: segments (parts of the index file), each the codes of chunks in order of their ids,
 with links between near ones where there are many; and their coverage (see :mod:`..vectors.vector_cache`). What is new
-becomes a segment, together with the last ones while these are less than :data:`_GROWTH` times as large: so there are as
-many segments as the logarithm of the chunks, and a chunk is written as often (the logarithmic method, Bentley and Saxe
-1980). Out: candidates for a query vector, for :mod:`.vector_search` to compare again. Snapshots are held for a batch.
+becomes a segment, together with the last ones while these are less than :data:`_GROWTH_FACTOR` times as large: so there
+are as many segments as the logarithm of the chunks, and a chunk is written as often (the logarithmic method, Bentley
+and Saxe 1980). Out: candidates for a query vector, for :mod:`.vector_search` to compare again. Snapshots are held for a
+batch.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from ...arguments import Option
 from ...errors import IndexUnavailableError
 from ...storage.index_file import FileHead, FilePart
 from ..state import State
-from ..vectors.hnsw import CHECKED_IN_PLACE, GRAPH_OPTIONS, MOST_DEAD, CodedRows, HnswBuilder, HnswGraph, unlinked
-from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
+from ..vectors.hnsw import CHECKED_IN_PLACE, GRAPH_OPTIONS, MAX_DEAD_SHARE, CodedRows, HnswBuilder, HnswGraph, unlinked
+from ..vectors.vector_cache import CachedVectors, Coverage, VectorCache, extend_coverage, reach
 from .index import BuildTools, Content, FileIndex, IndexRecord, States
 
 #: Chunks that are read in one snapshot, and linked between two looks at whether to go on.
 _READ, _ADDED = 4096, 128
 #: A segment takes in those after it that are more than this share of it.
-_GROWTH = 2
+_GROWTH_FACTOR = 2
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ChunkSegments:
         return sum(map(len, self.segments))
 
 
-class _Merging(NamedTuple):
+class _MergePlan(NamedTuple):
     """What the next file is made of, beside new chunks: parts that stay, and codes that are taken in, the first of them
     with the links of ``base``; what both cover. ``old`` are the parts there are, where they can be gone on with."""
 
@@ -88,13 +89,13 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         options = record.counts(("exact_below", *GRAPH_OPTIONS))
         with states() as state:
             end = state.counters.next_chunk
-            plan = _planned(state, old, options)
+            plan = _plan_merge(state, old, options)
         if plan is None:
             return None
         coverage = plan.coverage
         new_rows: list[CodedRows] = []
-        for change, stop, chunk_rows in _new_rows(states, coverage[-1][1] if coverage else 0, end):
-            coverage = covered_further(plan.coverage, change, stop)
+        for change, stop, chunk_rows in _iter_new_rows(states, coverage[-1][1] if coverage else 0, end):
+            coverage = extend_coverage(plan.coverage, change, stop)
             new_rows.append(chunk_rows)
             if tools.cancelled():
                 break
@@ -107,7 +108,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             graph = _graph(rows, plan.base, options, tools)
             if len(graph) < num_merged + num_new:  # cancelled
                 if len(graph) > num_merged:
-                    coverage = covered_further(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
+                    coverage = extend_coverage(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
                 elif num_new and plan.old:
                     parts, graph = list(plan.old), unlinked(rows.chosen(slice(num_merged, None)))
                 else:
@@ -123,7 +124,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in content.parts]
         if list(map(len, segments)) != content.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index have not as many vectors as it says")
-        newer_vectors = VectorCache(HeldVectors(coverage))
+        newer_vectors = VectorCache(CachedVectors(coverage))
         return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer_vectors)
 
     def bound(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
@@ -139,31 +140,31 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         covered_stop = reach(read.coverage, state.counters.change) or 0
         return 0 if covered_stop >= state.counters.next_chunk else super().lag(read, state)
 
-    def without_file(self, record: IndexRecord | None, state: State) -> str | None:
+    def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
         if record is None:
             return "dropped; every chunk is compared"
         min_chunks = record.count("exact_below")
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
-    def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
+    def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
         return state.counters.next_chunk + record.count("extend_after") - num_missing
 
 
-def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _Merging | None:
+def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _MergePlan | None:
     """How to go on with what there is; None where nothing is new.
 
     Segments that are taken in are verified; where one is damaged, nothing of the file is gone on with.
     """
     if old is None:
-        return _Merging()
+        return _MergePlan()
     num_new = sum(1 for _ in state.chunks.scan(old.stop))
     num_dead = len(old) - (state.counters.chunks - num_new)
-    must_rebuild = old.options != options or num_dead > MOST_DEAD * len(old)
+    must_rebuild = old.options != options or num_dead > MAX_DEAD_SHARE * len(old)
     if old.stop >= state.counters.next_chunk and not must_rebuild:
         return None
     num_kept, size = len(old.segments), num_new
-    while num_kept and (must_rebuild or (size and len(old.segments[num_kept - 1]) < _GROWTH * size)):
+    while num_kept and (must_rebuild or (size and len(old.segments[num_kept - 1]) < _GROWTH_FACTOR * size)):
         num_kept -= 1
         size += len(old.segments[num_kept])
     merged_segments = old.segments[num_kept:]
@@ -171,17 +172,17 @@ def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]
         for segment in merged_segments:
             segment.verify()
     except IndexUnavailableError:
-        return _Merging()
+        return _MergePlan()
     rows = [segment.rows for segment in merged_segments]
     if not must_rebuild:
         base = merged_segments[0] if merged_segments and merged_segments[0].linked else None
-        return _Merging(old.parts[:num_kept], rows, base, old.coverage, old.parts)
+        return _MergePlan(old.parts[:num_kept], rows, base, old.coverage, old.parts)
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
     live_rows = [segment.chosen(np.isin(segment.labels, stored_ids)) for segment in rows]
-    return _Merging(taken=live_rows, coverage=((state.counters.change, old.stop),))
+    return _MergePlan(taken=live_rows, coverage=((state.counters.change, old.stop),))
 
 
-def _new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
+def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
     """The chunks with ``start`` <= id < ``end``, a batch at a time: the change at which it was read, where it ends."""
     while start < end:
         with states() as state:
@@ -191,7 +192,7 @@ def _new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, 
         labels = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
         # Each batch is as of its own state, and all of them hold what is there at the last.
         start = int(labels[-1]) + 1 if len(stored_chunks) == _READ else end
-        yield change, start, CodedRows.of_vectors(labels, matrix)
+        yield change, start, CodedRows.from_vectors(labels, matrix)
 
 
 def _graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, int], tools: BuildTools) -> HnswGraph:

@@ -19,7 +19,7 @@ from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import INEXACT, NearCodes
-from ..vectors.vector_cache import HeldVectors, VectorCache, VectorPart, joined, reach
+from ..vectors.vector_cache import CachedVectors, VectorCache, VectorPart, joined, reach
 from ..vectors.vectors import Ids, Matrix, nearest
 from .index import IndexRecord
 from .index_reading import bound_index, reject
@@ -30,7 +30,7 @@ from .vector_index import VECTORS, ChunkSegments
 EXACTLY = "exact cosine over all chunks"
 
 
-def nearest_chunks(
+def find_nearest_chunks(
     state: State, query: Matrix, top: int, allowed: ChunkSet | None = None, *, exact: bool = False
 ) -> tuple[Ranking, str]:
     """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
@@ -41,19 +41,19 @@ def nearest_chunks(
     if state.open_indexes is None:
         return ranked(state, list(state.vectors.scan()), query, top, allowed), EXACTLY
     record = Indexes(state.lmdb).get(VECTORS)
-    if not exact and record is not None and VECTORS.without_file(record, state) is None:
+    if not exact and record is not None and VECTORS.explain_no_file(record, state) is None:
         index = bound_index(state, VECTORS)
-        ranking = None if index is None else _by_index(state, index, query, top, allowed, record)
+        ranking = None if index is None else _search_index(state, index, query, top, allowed, record)
         if index is not None and ranking is not None:
             return ranking, f"HNSW graphs of change {index.change}, what is newer exactly"
-    return ranked(state, _all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACTLY
+    return ranked(state, _get_all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACTLY
 
 
-def _by_index(
+def _search_index(
     state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
     with index.newer.lock:
-        newer_parts = _corrected(state, index.newer)
+        newer_parts = _update_parts(state, index.newer)
     if newer_parts is None:
         return None
     ef = max(record.count("ef_search"), 2 * top)
@@ -63,7 +63,7 @@ def _by_index(
         except IndexUnavailableError as error:
             reject(state, VECTORS, error)
             return None
-        part = _compared_again(state, candidates, top)
+        part = _compare_exactly(state, candidates, top)
         ranking = ranked(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
         # What a search has not met in a segment is no nearer than the last that it has.
         unseen_bounds = [
@@ -76,7 +76,7 @@ def _by_index(
         ef *= 4
 
 
-def _compared_again(state: State, met: Sequence[NearCodes], top: int) -> VectorPart:
+def _compare_exactly(state: State, met: Sequence[NearCodes], top: int) -> VectorPart:
     """Of what was met, the chunks that the state has and that may be among the ``top`` nearest, with the vectors that
     the store holds."""
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*met, strict=True))[:3])
@@ -84,7 +84,7 @@ def _compared_again(state: State, met: Sequence[NearCodes], top: int) -> VectorP
     max_error = 2 * INEXACT * float(scales.max(initial=0))
     locations: dict[int, tuple[int, int]] = {}
     min_cosine = -np.inf
-    for portion in _in_portions(order, top):
+    for portion in _iter_portions(order, top):
         if cosines[portion[0]] < min_cosine:
             break
         chunks = labels[portion].tolist()
@@ -98,21 +98,21 @@ def _compared_again(state: State, met: Sequence[NearCodes], top: int) -> VectorP
     return np.array([*locations], np.uint64), state.vectors.gather([*locations.values()])
 
 
-def _all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
+def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
     """All vectors of a state, and perhaps more; what was read is kept for the next."""
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
-        parts = _corrected(state, cache, most=1.5 * chunks + 1000)
+        parts = _update_parts(state, cache, most=1.5 * chunks + 1000)
         if parts is None:
             parts = list(state.vectors.scan())
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
             if parts and can_cache and (cache.held is None or cache.held.coverage[-1][0] <= change):
                 parts = [joined(parts)]
-                cache.held = HeldVectors(((change, state.counters.next_chunk),), tuple(parts))
+                cache.held = CachedVectors(((change, state.counters.next_chunk),), tuple(parts))
     return parts
 
 
-def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[VectorPart] | None:
+def _update_parts(state: State, cache: VectorCache, most: float = np.inf) -> list[VectorPart] | None:
     """The vectors held, with those of the chunks after them; None where they cannot be had, or would be more than
     ``most``."""
     cached, change, stop = cache.held, state.counters.change, state.counters.next_chunk
@@ -128,7 +128,7 @@ def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[V
         if state.lmdb.writable or change < cached.coverage[-1][0]:
             own_parts = [part]
         else:
-            cached = cached.and_then(part, change, stop)
+            cached = cached.extend(part, change, stop)
     if sum(len(ids) for ids, _ in cached.parts) > most:
         return None
     cache.held = cached
@@ -162,7 +162,7 @@ def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collect
     them; each chunk once: what an older state reads for itself may have been read for a newer one."""
     positions: dict[int, int] = {}
     min_score = -np.inf
-    for portion in _in_portions(np.arange(len(chunks)), top):
+    for portion in _iter_portions(np.arange(len(chunks)), top):
         if scores[portion[0]] < min_score:
             break
         ids = chunks[portion].tolist()
@@ -178,7 +178,7 @@ def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collect
     return list(positions.values())
 
 
-def _in_portions(places: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
+def _iter_portions(places: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
     """Places, best first, as many at once as are looked up together: mostly one portion is enough."""
     size = top + 16
     return (places[start : start + size] for start in range(0, len(places), size))

@@ -47,7 +47,7 @@ class WrittenTexts:
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 
-    def of_kind(self, kind: str) -> Iterator[bytes]:
+    def iter_contents_of_kind(self, kind: str) -> Iterator[bytes]:
         """The digests of those written for a kind of index; raises CorruptionError."""
         for key, value in self._view.scan(tables.WRITTEN):
             if WrittenText(*records.unpack(value, tables.WRITTEN, bytes(key))).kind == kind:
@@ -76,6 +76,6 @@ class WrittenTextWriter(WrittenTexts):
             self._write.delete(tables.WRITTEN, content)
 
 
-def written_text(view: View, content: bytes) -> WrittenText | None:
+def get_written_text(view: View, content: bytes) -> WrittenText | None:
     """What a model wrote from the sources of this digest, or None; raises CorruptionError."""
     return WrittenTexts(view).get(content)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View, WriteView
-from ...text.normalize import entity_key
+from ...text.normalize import to_entity_key
 from .. import tables
 from ..filter.entity_filter import EntityFilter, FilterEntry
 
@@ -37,12 +37,12 @@ class Alias:
     @property
     def key(self) -> str:
         """The normal form of the name."""
-        return entity_key(self.name)
+        return to_entity_key(self.name)
 
     @property
     def target(self) -> str:
         """The normal form of the entity."""
-        return entity_key(self.entity)
+        return to_entity_key(self.entity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Aliases:
         for key, value in self._view.scan(tables.ALIASES):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 
-    def stated_for(self, target: str) -> list[str]:
+    def list_direct_aliases(self, target: str) -> list[str]:
         """Normal forms of the names that were stated for an entity (its normal form), in order."""
         key = target.encode()
         value = self._view.get(tables.ALIAS_MEMBERS, key)
@@ -110,7 +110,7 @@ class Aliases:
         """The names whose way leads to a name, nearest first."""
         found = [key]
         for name in found:
-            found += self.stated_for(name)
+            found += self.list_direct_aliases(name)
         return found[1:]
 
     def resolve(self, key: str, entity_filter: EntityFilter) -> Identity | None:
@@ -143,12 +143,12 @@ class AliasWriter(Aliases):
         """Keep a statement of a name of which nothing is stated."""
         fields = [alias.name, alias.entity, alias.kind]
         self._write.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
-        self._put_members(alias.target, [*self.stated_for(alias.target), alias.key])
+        self._put_members(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
         """Forget a statement that is kept."""
         self._write.delete(tables.ALIASES, alias.key.encode())
-        self._put_members(alias.target, [name for name in self.stated_for(alias.target) if name != alias.key])
+        self._put_members(alias.target, [name for name in self.list_direct_aliases(alias.target) if name != alias.key])
 
     def _put_members(self, target: str, names: list[str]) -> None:
         if names:

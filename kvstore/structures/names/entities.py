@@ -19,7 +19,7 @@ from kvstore_cext.msgpack_rows import elements, with_elements
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View, WriteView
-from ...text.normalize import entity_key
+from ...text.normalize import to_entity_key
 from .. import tables
 
 #: What makes a name one; a slot is stored with the place of its kind in this list.
@@ -42,7 +42,7 @@ class Slot(NamedTuple):
 
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 #: A slot that is free, as it is stored.
-_FREE = ["", 0, 0]
+_FREE_SLOT = ["", 0, 0]
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class EntityRecord:
     def key(self) -> str:
         """The normal form, which all forms share."""
         row = self.row
-        return entity_key(row[next(offset for offset in range(0, len(row), 3) if row[offset + 2])])
+        return to_entity_key(row[next(offset for offset in range(0, len(row), 3) if row[offset + 2])])
 
     @property
     def forms(self) -> dict[str, int]:
@@ -85,12 +85,12 @@ class EntityRecord:
     def name(self) -> str:
         """The form it was introduced in most often; the first in code-point order among equals."""
         # Most have one slot.
-        return self.row[0] if len(self.row) == 3 else _most_frequent(self.forms)
+        return self.row[0] if len(self.row) == 3 else _select_most_frequent(self.forms)
 
     @property
     def kind(self) -> str:
         """The kind it was introduced as most often; the first in code-point order among equals."""
-        return _most_frequent(self.kinds)
+        return _select_most_frequent(self.kinds)
 
     def place(self, form: str, kind: str) -> int:
         """The place of the slot of a form and kind; raises CorruptionError where there is none."""
@@ -121,7 +121,7 @@ class EntityRecord:
             raise CorruptionError(f"an introduction refers to slot {place} of an entity, which is free; run CHECK")
         self.row[offset + 2] -= 1
         if not self.row[offset + 2]:
-            self.row[offset : offset + 3] = _FREE
+            self.row[offset : offset + 3] = _FREE_SLOT
             while self.row and not self.row[-1]:
                 del self.row[-3:]
 
@@ -141,7 +141,7 @@ def _summed(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
     return sums
 
 
-def _most_frequent(counts: dict[str, int]) -> str:
+def _select_most_frequent(counts: dict[str, int]) -> str:
     return min(counts, key=lambda name: (-counts[name], name))
 
 

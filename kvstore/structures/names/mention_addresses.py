@@ -1,8 +1,8 @@
 """The addresses of every entity that a document mentions.
 
 In: the mention rows of a document's chunks and of its title and headings. Out: for each entity (place, rank) pairs,
-from which :func:`kvstore.structures.filter.addresses.of_places` makes its addresses. The one rule that both linking and
-checking follow.
+from which :func:`kvstore.structures.filter.addresses.build_addresses` makes its addresses. The one rule that both
+linking and checking follow.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
 from ..documents.chunks import GROUP
-from ..filter.addresses import body_rank
+from ..filter.addresses import compute_body_rank
 from .mentions import HeadingOccurrence, Occurrence
 
 #: (place, rank) pairs of one entity.
-RankedPlaces = list[tuple[int, int]]
+RankedTargets = list[tuple[int, int]]
 
 _ENTITY = itemgetter(0)
 
 
 def mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
-) -> dict[int, RankedPlaces]:
+) -> dict[int, RankedTargets]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
     counts_by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():
         counts_by_group.setdefault(chunk // GROUP, Counter()).update(map(_ENTITY, mentions))
-    targets_by_entity: dict[int, RankedPlaces] = {}
+    targets_by_entity: dict[int, RankedTargets] = {}
     for group, counts in counts_by_group.items():
         for entity, count in counts.items():
-            targets_by_entity.setdefault(entity, []).append((group, body_rank(count)))
+            targets_by_entity.setdefault(entity, []).append((group, compute_body_rank(count)))
     for entity, rank, abstract in heading_rows:
         targets_by_entity.setdefault(entity, []).append((abstract, rank))
     return targets_by_entity

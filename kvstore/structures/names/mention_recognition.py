@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...text.blocks import plain
-from ...text.normalize import Folded, entity_key
+from ...text.normalize import Folded, to_entity_key
 from ..documents.documents import DocumentRecord, Section
 from ..filter.addresses import HEADING_PART, HEADING_WHOLE, TITLE_PART, TITLE_WHOLE
 from ..filter.entity_filter import EntityFilter
@@ -48,10 +48,10 @@ class HeadedAbstract(NamedTuple):
 
     def occurrence(self, entity: int, key: str) -> HeadingOccurrence:
         """That an entity, by its normal form, is named here."""
-        return HeadingOccurrence(entity, self.whole if key == entity_key(self.text) else self.part, self.abstract)
+        return HeadingOccurrence(entity, self.whole if key == to_entity_key(self.text) else self.part, self.abstract)
 
 
-def headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
+def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
     """The title and the headings of a document, those that an abstract stands for."""
     if record.title and record.root is not None:
         yield HeadedAbstract(plain(record.title), TITLE_WHOLE, TITLE_PART, record.root)

@@ -32,11 +32,11 @@ class Occurrence(NamedTuple):
 
 
 #: What ``Occurrence._make`` does, for very many.
-_occurrence = partial(tuple.__new__, Occurrence)
+_make_occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
-_ORDER = itemgetter(1, 2, 0)
+_SORT_KEY = itemgetter(1, 2, 0)
 #: Rank, abstract, entity.
-_HEADING_ORDER = itemgetter(1, 2, 0)
+_HEADING_SORT_KEY = itemgetter(1, 2, 0)
 
 
 class HeadingOccurrence(NamedTuple):
@@ -53,15 +53,17 @@ class Mentions:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def in_chunk(self, chunk: int) -> list[Occurrence]:
+    def get_in_chunk(self, chunk: int) -> list[Occurrence]:
         """Occurrences in a chunk's text, in order of start, length and entity."""
         return self.in_chunks([chunk])[0]
 
     def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Occurrences in each of some chunks; see :meth:`in_chunk`."""
+        """Occurrences in each of some chunks; see :meth:`get_in_chunk`."""
         keys = list(map(records.u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
-        return [[] if value is None else _occurrences(value, key) for key, value in zip(keys, values, strict=True)]
+        return [
+            [] if value is None else _decode_occurrences(value, key) for key, value in zip(keys, values, strict=True)
+        ]
 
     def count(self, entity: int, chunks: Iterable[int]) -> int:
         """How often an entity occurs in the texts of some chunks."""
@@ -69,7 +71,7 @@ class Mentions:
         values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
-    def outermost_in(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
+    def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
         """Of each of some chunks the occurrences that lie in no longer one, in order of the text: entity, start and
         end, shape (n, 3)."""
         keys = list(map(records.u64, chunks))
@@ -85,9 +87,9 @@ class Mentions:
 
     def in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
-        return self.in_headings_of([document])[0]
+        return self.get_in_headings_many([document])[0]
 
-    def in_headings_of(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+    def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         """Occurrences in the title and headings of each of some documents; see :meth:`in_headings`."""
         keys = list(map(records.u64, documents))
         occurrences = []
@@ -99,7 +101,7 @@ class Mentions:
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
         """All chunks with mentions, in order of their ids."""
         for key, value in self._view.scan(tables.MENTIONS):
-            yield records.U64.unpack(key)[0], _occurrences(value, key)
+            yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
 
 class MentionWriter(Mentions):
@@ -109,20 +111,20 @@ class MentionWriter(Mentions):
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
-        self._at_hand: dict[int, list[Occurrence]] = {}
+        self._pending_rows: dict[int, list[Occurrence]] = {}
         self._headings: dict[int, list[HeadingOccurrence]] = {}
 
     def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         chunks = list(chunks)
-        stored_chunks = [chunk for chunk in chunks if chunk not in self._at_hand]
+        stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
         rows = dict(zip(stored_chunks, super().in_chunks(stored_chunks), strict=True)) if stored_chunks else {}
-        return [self._at_hand[chunk] if chunk in self._at_hand else rows[chunk] for chunk in chunks]
+        return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
 
-    def in_headings_of(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+    def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         documents = list(documents)
         stored_documents = [document for document in documents if document not in self._headings]
         rows = (
-            dict(zip(stored_documents, super().in_headings_of(stored_documents), strict=True))
+            dict(zip(stored_documents, super().get_in_headings_many(stored_documents), strict=True))
             if stored_documents
             else {}
         )
@@ -130,22 +132,22 @@ class MentionWriter(Mentions):
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Store what a chunk mentions; returns it in order."""
-        rows = self._at_hand[chunk] = sorted(mentions, key=_ORDER)
+        rows = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
         return rows
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
         """Store what the title and headings of a document mention."""
-        self._headings[document] = sorted(mentions, key=_HEADING_ORDER)
+        self._headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
         """Forget what documents mention that are about to go: their chunks, their titles and headings."""
-        self._at_hand.update((chunk, []) for chunk in chunks)
+        self._pending_rows.update((chunk, []) for chunk in chunks)
         self._headings.update((document, []) for document in documents)
 
     def flush(self) -> None:
         """Write what has been put, each row once."""
         changes: dict[bytes, bytes | None] = {}
-        for chunk, rows in self._at_hand.items():
+        for chunk, rows in self._pending_rows.items():
             previous_start = 0
             row: list[int] = []
             for entity, start, length in rows:
@@ -158,12 +160,12 @@ class MentionWriter(Mentions):
             row = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
             headings[records.u64(document)] = records.pack(row) if row else None
         self._write.change_many(tables.PLACE_MENTIONS, headings)
-        self._at_hand.clear()
+        self._pending_rows.clear()
         self._headings.clear()
 
 
-def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    return list(map(_occurrence, _numbers(value, key)))
+def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
+    return list(map(_make_occurrence, _numbers(value, key)))
 
 
 def _numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:

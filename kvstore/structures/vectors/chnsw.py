@@ -33,7 +33,7 @@ _EF_CONSTRUCTION = 100
 _STEP = 500
 
 
-def layered_arrays(
+def build_layered_arrays(
     layers: Sequence[Matrix],
     parents: Sequence[npt.NDArray[np.int64]],
     digests: Sequence[npt.NDArray[np.uint64]],
@@ -94,7 +94,7 @@ def _members(
 
 
 class LayeredVectors:
-    """The graph that :func:`layered_arrays` made, searched where its arrays lie; any number of threads may.
+    """The graph that :func:`build_layered_arrays` made, searched where its arrays lie; any number of threads may.
 
     Raises IndexUnavailableError where the arrays do not fit each other.
     """

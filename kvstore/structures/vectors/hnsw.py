@@ -31,7 +31,7 @@ GRAPH_OPTIONS: Mapping[str, Option] = {
     "ef_construction": Option(200, 8, 2000, "candidates looked at for the links of a new vector"),
 }
 #: A graph is built anew when more than this share of it is what is no more.
-MOST_DEAD = 0.2
+MAX_DEAD_SHARE = 0.2
 #: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
 CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
 #: Comparing so many codes takes about as long as finding one candidate by walking.
@@ -40,9 +40,9 @@ CODES_A_CANDIDATE = 50
 #: within half a scale, so that of the cosine has a standard deviation of a scale / √12, and this is four of them.
 INEXACT = 1.2
 #: Runs of ids are looked up one by one where the labels are at least this many times as many.
-_SPARSE = 4
+_SPARSE_FACTOR = 4
 
-_LAYERS = 15
+_MAX_LAYERS = 15
 
 
 class CodedRows(NamedTuple):
@@ -53,7 +53,7 @@ class CodedRows(NamedTuple):
     scales: Matrix
 
     @classmethod
-    def of_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
+    def from_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
         """Unit vectors, shape (n, dimension), quantised: whole numbers to 127, and what makes them of unit length."""
         count, dimension = vectors.shape
         codes = np.zeros((count, -(-dimension // CODE_SIDE) * CODE_SIDE), np.int8)
@@ -121,10 +121,10 @@ class HnswGraph:
                 near_codes = self._graph.search(query, ef, groups, GROUP)
                 if len(near_codes[0]) == ef:  # else a part of the graph cannot be reached from the rest
                     return NearCodes(*near_codes, False)
-            if allowed is None or (isinstance(allowed, Allowed) and _SPARSE * len(allowed) > len(labels)):
+            if allowed is None or (isinstance(allowed, Allowed) and _SPARSE_FACTOR * len(allowed) > len(labels)):
                 starts, stops = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
             elif isinstance(allowed, Allowed):
-                (starts, stops), groups = self._ranges_of(allowed), None
+                (starts, stops), groups = self._get_ranges(allowed), None
             else:
                 starts = allowed.places(labels)
                 stops = starts + 1
@@ -133,7 +133,7 @@ class HnswGraph:
             raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
         return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
 
-    def _ranges_of(self, allowed: Allowed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _get_ranges(self, allowed: Allowed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Of each document that may answer the first row of its chunks, and the one behind the last."""
         ranges = self._ranges.get(allowed)
         if ranges is None:
@@ -151,7 +151,7 @@ class HnswGraph:
 
 def unlinked(rows: CodedRows) -> HnswGraph:
     """A graph without links, of which every code is compared."""
-    return _graph_of(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
+    return _make_graph(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
 
 
 class HnswBuilder:
@@ -163,7 +163,9 @@ class HnswBuilder:
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
         count = len(rows.labels)
         self._rows = rows
-        self._bounds = np.concatenate((np.zeros(1, np.uint32), np.cumsum(_heights(rows.labels, m), dtype=np.uint32)))
+        self._bounds = np.concatenate(
+            (np.zeros(1, np.uint32), np.cumsum(_draw_heights(rows.labels, m), dtype=np.uint32))
+        )
         self._links = np.full((count, 2 * m), NONE, np.uint32)
         self._upper = np.full((int(self._bounds[-1]), m), NONE, np.uint32)
         self.linked = 0
@@ -191,16 +193,16 @@ class HnswBuilder:
         """The graph of those rows that are linked; to be asked for once."""
         stop, rows = self.linked, self._rows.chosen(slice(0, self.linked))
         starts, links = packed(self._links[:stop], self._bounds[: stop + 1], self._upper)
-        return _graph_of(rows, starts, links, self._builder.entry)
+        return _make_graph(rows, starts, links, self._builder.entry)
 
 
-def _graph_of(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
+def _make_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
     """The graph of some rows with their packed links."""
     checks = checksums(*rows, starts, links)
     return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)
 
 
-def _heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
+def _draw_heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
     """How many layers above the lowest each label stands in: a function of the label (SplitMix64, Steele et al. 2014),
     by the distribution that the paper has, in which the share of every layer in the one below is 1 / m."""
     with np.errstate(over="ignore"):
@@ -209,5 +211,5 @@ def _heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
         hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         hashes = hashes ^ hashes >> np.uint64(31)
     uniforms = ((hashes >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
-    heights: npt.NDArray[np.uint32] = np.minimum(-np.log(uniforms) / np.log(m), _LAYERS).astype(np.uint32)
+    heights: npt.NDArray[np.uint32] = np.minimum(-np.log(uniforms) / np.log(m), _MAX_LAYERS).astype(np.uint32)
     return heights

@@ -24,7 +24,7 @@ VectorPart = tuple[Ids, Matrix]
 Coverage = tuple[tuple[int, int], ...]
 
 #: Pairs kept; a state older than all of them is searched exactly.
-_MOST_COVERED = 32
+_MAX_COVERAGE_PAIRS = 32
 
 
 def reach(coverage: Coverage, change: int) -> int | None:
@@ -32,13 +32,13 @@ def reach(coverage: Coverage, change: int) -> int | None:
     return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
 
 
-def covered_further(coverage: Coverage, change: int, stop: int) -> Coverage:
+def extend_coverage(coverage: Coverage, change: int, stop: int) -> Coverage:
     """A coverage to which the chunks below ``stop`` were added, as they were at ``change``."""
-    return (*coverage, (change, stop))[-_MOST_COVERED:]
+    return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
 
 
 @dataclass(frozen=True)
-class HeldVectors:
+class CachedVectors:
     """Vectors in memory, and how far they go."""
 
     coverage: Coverage
@@ -49,7 +49,7 @@ class HeldVectors:
         vector as long as there is one, so it does not matter how far a state is."""
         is_cached = np.zeros(len(chunks), np.bool_)
         matrix = np.empty((len(chunks), self.parts[0][1].shape[1] if self.parts else 0), np.float32)
-        for (ids, vectors), order in zip(self.parts, self._orders, strict=True):
+        for (ids, vectors), order in zip(self.parts, self._part_orders, strict=True):
             positions = np.searchsorted(ids, chunks, sorter=order)
             rows = order[np.minimum(positions, len(ids) - 1)] if len(ids) else positions
             is_in_part = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
@@ -58,16 +58,16 @@ class HeldVectors:
         return matrix[is_cached], is_cached
 
     @cached_property
-    def _orders(self) -> list[npt.NDArray[np.intp]]:
+    def _part_orders(self) -> list[npt.NDArray[np.intp]]:
         """Of each part its rows in order of the ids."""
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
-    def and_then(self, part: VectorPart, change: int, stop: int) -> HeldVectors:
+    def extend(self, part: VectorPart, change: int, stop: int) -> CachedVectors:
         """These and those that were new at ``change``."""
         parts = [*self.parts, part]
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
             parts[-2:] = [joined(parts[-2:])]
-        return HeldVectors(covered_further(self.coverage, change, stop), tuple(parts))
+        return CachedVectors(extend_coverage(self.coverage, change, stop), tuple(parts))
 
 
 @dataclass
@@ -77,7 +77,7 @@ class VectorCache:
     ``limit`` is the most bytes that are held; beyond it they are read every time.
     """
 
-    held: HeldVectors | None = None
+    held: CachedVectors | None = None
     limit: int = 1 << 30
     lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -30,13 +30,13 @@ from ..documents.allowed import ChunkSet
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.uint64]
 #: Blocks and rows of vectors: pairs, or an array of shape (n, 2).
-VectorPlaces = Sequence[tuple[int, int]] | npt.NDArray[np.int64]
+VectorLocations = Sequence[tuple[int, int]] | npt.NDArray[np.int64]
 
 #: Encoding names, of float32 and of quantised rows: each changes whenever its layout does.
 ENCODING, QUANTISED = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
 _SPACE = struct.Struct("<H")
-_BODY = 8  # where the checksummed part begins
+_BODY_START = 8  # where the checksummed part begins
 FREE = 2**64 - 1
 #: Tells a checksum that was noted from none.
 _NOTED = 1 << 32
@@ -54,12 +54,12 @@ class VectorSpace(NamedTuple):
 CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
-def block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
+def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
     """Bytes of a block and its rows: the smallest whole number of pages that wastes at most 3 %."""
     row_size = 8 + (4 + dimension if quantised else 4 * dimension)
     best = (0.0, 0, 0)
     for pages in range(1, 65):
-        size = records.page_value_size(pages)
+        size = records.compute_page_value_size(pages)
         rows = min((size - _HEADER.size) // row_size, 65535)
         fill = rows * row_size / (pages * records.PAGE)
         if fill >= 0.97:
@@ -131,11 +131,11 @@ class VerifiedBlocks:
     """
 
     def __init__(self) -> None:
-        self._noted = np.zeros(0, np.uint64)
+        self._checksums = np.zeros(0, np.uint64)
 
     def __contains__(self, block: tuple[int, int]) -> bool:
         number, checksum = block
-        checksums = self._noted
+        checksums = self._checksums
         return number < len(checksums) and int(checksums[number]) == checksum | _NOTED
 
     def note(self, number: int, checksum: int) -> None:
@@ -144,7 +144,7 @@ class VerifiedBlocks:
 
     def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """The checksums of some blocks, ascending, plus 2^32; 0 of one that was not verified."""
-        noted = self._noted
+        noted = self._checksums
         block_checksums = np.zeros(len(numbers), np.uint64)
         num_known = int(np.searchsorted(numbers, len(noted)))
         block_checksums[:num_known] = noted[numbers[:num_known]]
@@ -152,11 +152,11 @@ class VerifiedBlocks:
 
     def put(self, numbers: npt.NDArray[np.int64], noted: npt.NDArray[np.uint64]) -> None:
         """Note what some blocks have, ascending, as :meth:`of` gives it."""
-        checksums = self._noted
+        checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
         checksums[numbers] = noted
-        self._noted = checksums
+        self._checksums = checksums
 
 
 class Vectors:
@@ -171,32 +171,34 @@ class Vectors:
         verified: VerifiedBlocks | None = None,
     ) -> None:
         self._view = view
-        self._verified = verified
+        self._verified_blocks = verified
         self.space = space
         self.dimension = dimension
-        self._size, self._rows = block_shape(dimension, space.quantised)
+        self._size, self._rows = compute_block_shape(dimension, space.quantised)
         self._encoding = QUANTISED if space.quantised else ENCODING
         self._kind = _QuantisedBlock if space.quantised else _VectorBlock
 
-    def gather(self, places: VectorPlaces) -> Matrix:
+    def gather(self, places: VectorLocations) -> Matrix:
         """The vectors at (block, row) places, in that order; shape (n, dimension). Each block is read once."""
         location_array = np.array(places, np.int64).reshape(len(places), 2)
         order = np.lexsort((location_array[:, 1], location_array[:, 0]))
         blocks, rows = location_array[order].T
         numbers, block_indexes = np.unique(blocks, return_inverse=True)
         values = self._view.get_many(self.space.blocks, list(map(records.u32, numbers.tolist())))
-        checksums = np.zeros(len(numbers), np.uint64) if self._verified is None else self._verified.of(numbers)
+        checksums = (
+            np.zeros(len(numbers), np.uint64) if self._verified_blocks is None else self._verified_blocks.of(numbers)
+        )
         found = np.empty((len(places), self.dimension), np.float32)
         shape = self._size, self._encoding, self._rows, self.space.quantised
         unsound_index = gather_rows(values, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, found)
         if unsound_index >= 0:
             number = int(numbers[unsound_index])
-            raise self._not_stored(number) if values[unsound_index] is None else self._damaged(number)
-        if self._verified is not None:
-            self._verified.put(numbers, checksums)
+            raise self._make_missing_error(number) if values[unsound_index] is None else self._damaged(number)
+        if self._verified_blocks is not None:
+            self._verified_blocks.put(numbers, checksums)
         return found
 
-    def ids_at(self, places: Sequence[tuple[int, int]]) -> list[int]:
+    def get_ids(self, places: Sequence[tuple[int, int]]) -> list[int]:
         """The ids of the vectors at (block, row) places."""
         blocks = {number: self._block(number).ids for number, _ in places}
         return [int(blocks[number][row]) for number, row in places]
@@ -227,21 +229,21 @@ class Vectors:
     def _block(self, number: int) -> _VectorBlock:
         value = self._view.get(self.space.blocks, records.u32(number))
         if value is None:
-            raise self._not_stored(number)
+            raise self._make_missing_error(number)
         return self._open(value, number)
 
     def _open(self, value: memoryview | bytes, number: int) -> _VectorBlock:
         if len(value) == self._size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
             if encoding == self._encoding and (rows, dimension) == (self._rows, self.dimension):
-                is_verified = self._verified is not None and (number, checksum) in self._verified
-                if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY:]):
-                    if not is_verified and self._verified is not None:
-                        self._verified.note(number, checksum)
+                is_verified = self._verified_blocks is not None and (number, checksum) in self._verified_blocks
+                if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY_START:]):
+                    if not is_verified and self._verified_blocks is not None:
+                        self._verified_blocks.note(number, checksum)
                     return self._kind(value, self.dimension, self._rows)
         raise self._damaged(number)
 
-    def _not_stored(self, number: int) -> CorruptionError:
+    def _make_missing_error(self, number: int) -> CorruptionError:
         return CorruptionError(
             f"table {self.space.blocks}: vector block {number} is referred to but not stored; run CHECK"
         )
@@ -265,7 +267,7 @@ class VectorWriter(Vectors):
         """Store the vector of an id; returns its block and row. ``next_block`` numbers the block made when all are
         full."""
         if self._space is None:
-            self._space = self._blocks_with_room()
+            self._space = self._list_blocks_with_room()
         if not self._space:
             buffer = bytearray(self._size)
             block = self._kind(buffer, self.dimension, self._rows)
@@ -273,7 +275,7 @@ class VectorWriter(Vectors):
             self._dirty[next_block] = block
             self._space.append(next_block)
         number = self._space[-1]
-        block = self._private(number)
+        block = self._get_private_block(number)
         free_rows = (block.ids == FREE).nonzero()[0]
         row = int(free_rows[0])
         block.ids[row] = id
@@ -282,7 +284,7 @@ class VectorWriter(Vectors):
             self._space.pop()
         return number, row
 
-    def _blocks_with_room(self) -> list[int]:
+    def _list_blocks_with_room(self) -> list[int]:
         """The blocks with free rows, those to be filled first at the end: blocks that are changed in any case, then
         those of the lowest numbers."""
         changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE).any()]
@@ -291,7 +293,7 @@ class VectorWriter(Vectors):
 
     def remove(self, number: int, row: int) -> None:
         """Free one row."""
-        block = self._private(number)
+        block = self._get_private_block(number)
         if self._space is not None and not (block.ids == FREE).any():
             self._space.append(number)
         block.clear(row)
@@ -304,14 +306,14 @@ class VectorWriter(Vectors):
         free_records = self._view.scan(self.space.free_rows)
         free_counts = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in free_records}
         room = sum(free_counts.values())
-        self._space = self._blocks_with_room()
+        self._space = self._list_blocks_with_room()
         moves: list[tuple[int, int, int]] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
         for number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
             room -= self._rows  # its own free rows, and those that its vectors take elsewhere
             if room < 0:
                 break
-            block = self._private(number)
+            block = self._get_private_block(number)
             for row in np.flatnonzero(block.ids != FREE):
                 chunk = int(block.ids[row])
                 moves.append(
@@ -332,7 +334,7 @@ class VectorWriter(Vectors):
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
             _HEADER.pack_into(buffer, 0, self._encoding, 0, self._rows, self._rows - num_free, self.dimension)
-            struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
+            struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
             self._write.put(self.space.blocks, key, buffer)
             if num_free:
                 self._write.put(self.space.free_rows, key, _SPACE.pack(num_free))
@@ -341,7 +343,7 @@ class VectorWriter(Vectors):
         self._dirty.clear()
         self._space = None
 
-    def gather(self, places: VectorPlaces) -> Matrix:
+    def gather(self, places: VectorLocations) -> Matrix:
         if not self._dirty:
             return super().gather(places)
         blocks = [(self._dirty.get(int(number)), int(row)) for number, row in places]
@@ -356,7 +358,7 @@ class VectorWriter(Vectors):
     def _block(self, number: int) -> _VectorBlock:
         return self._dirty.get(number) or super()._block(number)
 
-    def _private(self, number: int) -> _VectorBlock:
+    def _get_private_block(self, number: int) -> _VectorBlock:
         block = self._dirty.get(number)
         if block is None:
             stored_block = super()._block(number)
@@ -407,7 +409,7 @@ def nearest(
     return best_ids[order], best_scores[order]
 
 
-def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
+def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
     """A user's vectors as unit rows, shape (rows, dimension); one vector serves all rows. Raises InputError."""
     try:
         matrix = np.atleast_2d(np.asarray(vectors, np.float32))

@@ -5,12 +5,14 @@ from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _adaptive() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import AdaptiveStrategy
 
     return AdaptiveStrategy()
 
 
 SYSTEM = System(
-    "adaptive", "of this project: it weighs hybrid against graph", strategies=(DeferredStrategy("adaptive", _adaptive),)
+    "adaptive",
+    "of this project: it weighs hybrid against graph",
+    strategies=(DeferredStrategy("adaptive", _make_strategy),),
 )

@@ -31,30 +31,30 @@ from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, recognise, written_as_name
+from ...retrieval.recognition import Seed, is_written_as_name, recognise
 from ...structures.id_sets import distinct
 from ...structures.ranking import Ranking, best
-from ...text.words import informative_terms, stemmer
-from ..graph.strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
-from ..hybrid.direct import DIRECT_OPTIONS, Direct, search_directly, weights_of
-from ..passage_graph.walk import Spread, all_words_of, degrees_of, paths, spreads_of
+from ...text.words import get_informative_terms, stemmer
+from ..graph.strategy import NEAREST, WALK_OPTIONS, Walk, decompose_question, walk
+from ..hybrid.direct import DIRECT_OPTIONS, Direct, get_weights, search_directly
+from ..passage_graph.walk import Spread, compute_spreads, make_all_words_request, make_degree_request, paths
 
 #: A name in one of n chunks says log n. The share of it that the rarest name has to say, lest the walk weighs less;
 #: and how fast it does so.
 _INFORMATIVE = 0.75
-_DECLINE = 8
+_SPECIFICITY_EXPONENT = 8
 #: The share that a name has to say, lest it is no name to start at but a word of the question.
-_SAYING = 0.5
+_MIN_NAME_INFORMATION = 0.5
 #: Of all that a question says, the share beside its names below which the walk weighs less.
 _ASKED = 0.15
 #: The share that the names have, below which the walk weighs less; by its square.
 _NAMED = 0.3
 #: How many words beside the names a chain takes: one to leave a name by, and one to end at.
-_CHAIN = 2
+_MIN_CHAIN_WORDS = 2
 #: The share that the best chunk may lack of a question, below which the walk weighs less.
-_LACKING = 0.3
+_MIN_MISSING_SHARE = 0.3
 #: How flat the shares of a walk are laid: those of chunks at its end are small.
-_FLATTENED = 0.25
+_SHARE_EXPONENT = 0.25
 #: What the best of direct search keeps of the walk's weight, and how soon the share falls below the best.
 _KEPT = 0.3
 _SURE = 16
@@ -74,14 +74,16 @@ class AdaptiveStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        direct = search_directly(query, weights_of(query, self))
-        seeds = recognise(query, as_written=True)
-        degrees, all_words_counts = query.reading.fetch(degrees_of(seeds), all_words_of(seeds, _stem(query)))
-        spreads = spreads_of(seeds, degrees, all_words_counts)
-        names = _saying(query, seeds, spreads)
-        parts = question_parts(query, names)
+        direct = search_directly(query, get_weights(query, self))
+        seeds = recognise(query, capitalized_only=True)
+        degrees, all_words_counts = query.reading.fetch(
+            make_degree_request(seeds), make_all_words_request(seeds, _stem(query))
+        )
+        spreads = compute_spreads(seeds, degrees, all_words_counts)
+        names = _select_start_names(query, seeds, spreads)
+        parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
-            walk_weight = _weigh(query, direct, seeds, parts, spreads)
+            walk_weight = _weigh_walk(query, direct, seeds, parts, spreads)
             weight = option(query, self, "walk") * walk_weight.share
             step.detail = f"{weight:.3g}: {walk_weight}"
         walk_result = None
@@ -103,22 +105,22 @@ def _stem(query: Query) -> Callable[[str], str]:
     return stemmer(query.reading.settings.stemmer)
 
 
-def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
+def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """The names that some chunk has, but not very many, and those that the question compares."""
     compared = decompose(query.question, names).compared
-    max_chunks = math.pow(query.chunk_count, 1 - _SAYING)
+    max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
         seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
     ]
 
 
-def _specific(spread: float, chunks: int) -> float:
+def _compute_specificity(spread: float, chunks: int) -> float:
     """How much a name in some of all chunks is worth as a start, from 0 to 1."""
-    return min(1.0, math.pow(math.pow(chunks, 1 - _INFORMATIVE) / spread, _DECLINE))
+    return min(1.0, math.pow(math.pow(chunks, 1 - _INFORMATIVE) / spread, _SPECIFICITY_EXPONENT))
 
 
 @dataclass(frozen=True, slots=True)
-class _Weighing:
+class _WalkWeight:
     """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all chunks it
     is, the share of the question beside its names and how many words that are, whether it compares names, and the share
     that the best chunk has."""
@@ -134,10 +136,14 @@ class _Weighing:
     @property
     def share(self) -> float:
         """The weight as a share of the greatest."""
-        if self.name is None or (self.words < _CHAIN and not self.compares):
+        if self.name is None or (self.words < _MIN_CHAIN_WORDS and not self.compares):
             return 0.0
         asked_factor = min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.asked) / _NAMED) ** 2
-        return _specific(self.spread, self.chunks) * asked_factor * min(1.0, (1 - self.covered) / _LACKING)
+        return (
+            _compute_specificity(self.spread, self.chunks)
+            * asked_factor
+            * min(1.0, (1 - self.covered) / _MIN_MISSING_SHARE)
+        )
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
@@ -153,19 +159,19 @@ class _Weighing:
         return f"{name_text}; {asked_text}; the best passage has {self.covered:.0%} of the question"
 
 
-def _weigh(
+def _weigh_walk(
     query: Query, direct: Direct, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
-) -> _Weighing:
+) -> _WalkWeight:
     """How much the walk is worth for a question."""
     stem = stemmer(query.reading.settings.stemmer)
-    informative = informative_terms(query.question, stem)
-    rest_terms = informative_terms(parts.rest, stem) if parts.rest != query.question else informative
+    informative = get_informative_terms(query.question, stem)
+    rest_terms = get_informative_terms(parts.rest, stem) if parts.rest != query.question else informative
     total_rarity = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
     rest_rarities = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest_terms]
     asked_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
     name, spread = _rarest(query, names, spreads)
     chunks = query.chunk_count
-    return _Weighing(name, spread, chunks, asked_share, len(rest_rarities), bool(parts.compared), direct.coverage)
+    return _WalkWeight(name, spread, chunks, asked_share, len(rest_rarities), bool(parts.compared), direct.coverage)
 
 
 def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
@@ -174,7 +180,7 @@ def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) 
     candidates = [
         (spreads[seed.key].chunks, seed.key)
         for seed in names
-        if spreads[seed.key].chunks and written_as_name(query.question, seed, spreads[seed.key].proper)
+        if spreads[seed.key].chunks and is_written_as_name(query.question, seed, spreads[seed.key].proper)
     ]
     if not candidates:
         return None, 0.0
@@ -188,6 +194,6 @@ def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[R
     scores = np.zeros(len(chunks))
     top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _SURE
     scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * top_scores
-    shares = (found.scores / found.scores.max()) ** _FLATTENED
+    shares = (found.scores / found.scores.max()) ** _SHARE_EXPONENT
     scores[np.searchsorted(chunks, found.chunks)] += weight * shares
     return best(query.reading, chunks, scores / (1 + weight * (1 + _KEPT)), query.reach), len(chunks)

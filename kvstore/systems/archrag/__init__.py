@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ...retrieval.query import Strategy
 
 
-def _archrag() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import ArchragStrategy
 
     return ArchragStrategy()
@@ -22,5 +22,5 @@ SYSTEM = System(
     name="archrag",
     paper="Wang et al., ArchRAG: Attributed Community-based Hierarchical Retrieval-Augmented Generation (2025)",
     indexes=(COMMUNITY_GRAPH,),
-    strategies=(DeferredStrategy("archrag", _archrag),),
+    strategies=(DeferredStrategy("archrag", _make_strategy),),
 )

@@ -25,9 +25,9 @@ from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRec
 from ...structures.indexes.index_reading import bound_index
 from ...structures.indexes.indexes import Indexes
 from ...structures.state import State
-from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LAYERED_OPTIONS, LayeredVectors, layered_arrays
+from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LAYERED_OPTIONS, LayeredVectors, build_layered_arrays
 from ...structures.vectors.vectors import Matrix
-from ..graphrag.attributes import entity_vectors, passage_vectors
+from ..graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from ..graphrag.communities import Communities
 from ..graphrag.community_building import NOWHERE
 from ..graphrag.community_index import COMMUNITIES
@@ -90,7 +90,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         )
 
 
-def graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
+def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
     """What the file would hold. Raises IndexUnavailableError where that takes long, for there are many nodes, or cannot
     be told, for the state has changed since the communities were made."""
 
@@ -126,16 +126,20 @@ class _NodeLayers:
     ) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of the file; None once cancelled."""
         digests, options = list(map(_digests, self.names)), record.counts(LAYERED_OPTIONS)
-        built = layered_arrays(self.vectors, self.parents, digests, progress=progress, cancelled=cancelled, **options)
+        built = build_layered_arrays(
+            self.vectors, self.parents, digests, progress=progress, cancelled=cancelled, **options
+        )
         return None if built is None else {**built, "nodes": np.concatenate(self.nodes)}
 
 
 def _layers(state: State, communities: Communities) -> _NodeLayers:
     """The layers of a state."""
     graph = entity_graph(state)
-    found = _NodeLayers([entity_vectors(graph, passage_vectors(state, graph))], [], [graph.entities], [graph.keys])
+    found = _NodeLayers(
+        [compute_entity_vectors(graph, load_chunk_vectors(state, graph))], [], [graph.entities], [graph.keys]
+    )
     parent_ids = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
-    for numbers in _by_level(communities):
+    for numbers in _group_by_level(communities):
         positions = {number: position for position, number in enumerate(numbers)}
         found.parents.append(np.array([positions.get(parent, NOWHERE) for parent in parent_ids], np.int64))
         above = (communities.get(number).parent for number in numbers)
@@ -146,7 +150,7 @@ def _layers(state: State, communities: Communities) -> _NodeLayers:
     return found
 
 
-def _by_level(communities: Communities) -> list[list[int]]:
+def _group_by_level(communities: Communities) -> list[list[int]]:
     """The communities of each level, from the finest to the coarsest."""
     found: list[list[int]] = [[] for _ in range(communities.levels)]
     for number in range(len(communities)):

@@ -32,29 +32,29 @@ from ...retrieval.query import Query, evidence_of, option
 from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import best
 from ...structures.vectors.vectors import Matrix
-from ...text.words import token_count
+from ...text.words import count_text_tokens
 from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.local_search import narrowed
-from ..graphrag.report_hits import communities_for, ranked, report_of
-from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
+from ..graphrag.report_hits import build_community_report, ranked, require_communities
+from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
 from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
-from .layer_index import COMMUNITY_GRAPH, CommunityGraph, graph_in_memory
+from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_in_memory
 
 #: Passages of an entity, and of a community, that leads anywhere in particular, at most.
-_MOST_NAMING, _MOST_AT_HOME = 200, 50
+_MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
 #: How often more nodes are asked for in place of such as are gone.
-_AGAIN = 3
+_MAX_RETRIES = 3
 #: Cosines are rounded to a multiple of this before they decide.
 _STEP = 1 / (1 << 16)
 
 #: Entities or communities with their cosines, best first.
-_Near = list[tuple[int, float]]
+_RankedNodes = list[tuple[int, float]]
 
 
 @dataclass
-class _Reached:
+class _ChunkSource:
     """What led to a passage: the layer (0: entities), the node, and its cosine as a share of the layer's best."""
 
     layer: int
@@ -63,12 +63,12 @@ class _Reached:
 
 
 @dataclass
-class _Layers:
+class _NearestLayers:
     """The nearest of every layer: ``near[0]`` entities, above them communities from the finest level."""
 
     communities: Communities
-    near: list[_Near]
-    reached: dict[int, _Reached] = field(default_factory=dict)
+    near: list[_RankedNodes]
+    reached: dict[int, _ChunkSource] = field(default_factory=dict)
 
     def name(self, layer: int) -> str:
         """What a layer is called."""
@@ -123,9 +123,9 @@ class ArchragStrategy:
             points += distiller.read(evidence.question, hits).points
         return distilled(evidence, points, distiller.trace)
 
-    def _nearest(self, query: Query) -> _Layers:
+    def _nearest(self, query: Query) -> _NearestLayers:
         """The nearest that are still there of every layer."""
-        communities = communities_for(query)
+        communities = require_communities(query)
         num_nearest, ef = (int(option(query, self, name)) for name in ("k", "ef"))
         num_layers = 1 + min(communities.levels, int(option(query, self, "levels")))
         vector = np.ascontiguousarray(query.vector, np.float32)
@@ -135,20 +135,20 @@ class ArchragStrategy:
                 graph = bound_index(query.view, COMMUNITY_GRAPH)
                 if graph is None:
                     raise IndexUnavailableError("its file is missing, damaged or of other communities")
-                found = _walked(query, communities, graph, vector, [num_nearest] * num_layers, ef)
+                found = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
             except IndexUnavailableError as problem:
                 remedy = f"REFRESH INDEX {COMMUNITIES.name} makes it anew"
                 try:
-                    graph = graph_in_memory(query.view, communities)
+                    graph = build_in_memory(query.view, communities)
                 except IndexUnavailableError as error:
                     message = f"index {COMMUNITY_GRAPH.name}: {problem}, and {error}; {remedy}"
                     raise IndexUnavailableError(message) from error
                 step.detail += f", made in memory ({problem}; {remedy})"
-                found = _walked(query, communities, graph, vector, [num_nearest] * num_layers, ef)
+                found = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
             step.count = sum(map(len, found))
-        return _Layers(communities, found)
+        return _NearestLayers(communities, found)
 
-    def _passages(self, query: Query, layers: _Layers, reports: Sequence[Hit]) -> Evidence:
+    def _passages(self, query: Query, layers: _NearestLayers, reports: Sequence[Hit]) -> Evidence:
         """The passages that resemble the question or are led to, best first, as many as reports leave room for."""
         with query.trace.step("passages of entities and communities") as step:
             for layer, nearest in enumerate(layers.near):
@@ -157,11 +157,11 @@ class ArchragStrategy:
                     for chunk in chunks:
                         previous = layers.reached.get(chunk)
                         if previous is None or previous.share < share:
-                            layers.reached[chunk] = _Reached(layer, node, share)
+                            layers.reached[chunk] = _ChunkSource(layer, node, share)
             led_chunks = np.array(sorted(layers.reached), np.uint64)
-            led_chunks = led_chunks[query.keep_allowed(led_chunks)]
+            led_chunks = led_chunks[query.mask_allowed(led_chunks)]
             step.detail, step.count = f"of {sum(map(len, layers.near))} entities and communities", len(led_chunks)
-        direct = search_directly(query, weights_of(query, self), led_chunks)
+        direct = search_directly(query, get_weights(query, self), led_chunks)
         weight = option(query, self, "share")
         led_shares = [
             layers.reached[chunk].share if chunk in layers.reached else 0.0 for chunk in direct.chunks.tolist()
@@ -174,34 +174,34 @@ class ArchragStrategy:
         }
         return evidence_of(narrowed(query, reports), self.name, ranking, paths, len(direct.chunks))
 
-    def _reports(self, query: Query, layers: _Layers) -> list[tuple[int, Hit]]:
+    def _reports(self, query: Query, layers: _NearestLayers) -> list[tuple[int, Hit]]:
         """Reports of the nearest communities, of each layer by turns, within their share; each with its layer."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
         token_budget = math.inf if query.within is None else share * query.within
         found: list[tuple[int, Hit]] = []
         with query.trace.step("reports of communities") as step:
-            for layer, community in _by_turns(layers.near[1:]):
+            for layer, community in _interleave_layers(layers.near[1:]):
                 if len(found) >= max_reports:
                     break
                 report = _report(query, layers, layer, community)
-                if report is not None and (size := token_count(report.text)) <= token_budget:
+                if report is not None and (size := count_text_tokens(report.text)) <= token_budget:
                     found.append((layer, report))
                     token_budget -= size
             step.count = len(found)
         return found
 
 
-def _walked(
+def _search_layers(
     query: Query, communities: Communities, graph: CommunityGraph, vector: Matrix, most: Sequence[int], ef: int
-) -> list[_Near]:
+) -> list[_RankedNodes]:
     """The nearest of each layer that are still there: more are asked for in place of such as are gone."""
     counts = [*most, *(0 for _ in graph.nodes[len(most) :])]
-    layers: list[_Near] = []
-    for _ in range(_AGAIN + 1):
+    layers: list[_RankedNodes] = []
+    for _ in range(_MAX_RETRIES + 1):
         near = graph.nearest(vector, counts, ef)[: len(most)]
         layers = [
-            [(node, _rounded(cosine)) for node, cosine in layer if _is_there(query, communities, number, node)]
+            [(node, _round_cosine(cosine)) for node, cosine in layer if _is_there(query, communities, number, node)]
             for number, layer in enumerate(near)
         ]
         needs_more = [
@@ -220,27 +220,27 @@ def _is_there(query: Query, communities: Communities, layer: int, node: int) -> 
     return communities.alive(node) if layer else node in query.view.entities
 
 
-def _rounded(cosine: float) -> float:
+def _round_cosine(cosine: float) -> float:
     return round(cosine / _STEP) * _STEP
 
 
-def _led_to(query: Query, layers: _Layers, layer: int) -> Iterator[Sequence[int]]:
+def _led_to(query: Query, layers: _NearestLayers, layer: int) -> Iterator[Sequence[int]]:
     """The passages that each of the nearest of a layer leads to."""
     nodes = [node for node, _ in layers.near[layer]]
     if layer:
         for community in nodes:
-            is_specific = layers.communities.get(community).passages <= _MOST_AT_HOME
+            is_specific = layers.communities.get(community).passages <= _MAX_COMMUNITY_CHUNKS
             yield [chunk for chunk, _ in layers.communities.passages(community)] if is_specific else []
         return
     graph = query.view.part(GRAPH)
     entities = np.array(nodes, np.uint32)
-    rows = graph.entity_rows(entities, graph.degrees(entities), _MOST_NAMING)
+    rows = graph.read_entity_rows(entities, graph.degrees(entities), _MAX_ENTITY_CHUNKS)
     for number in range(len(nodes)):
         row = slice(rows.bounds[number], rows.bounds[number + 1])
         yield rows.chunks[row][(rows.features[row] & ~np.uint16(LOWER)) != 0].tolist()
 
 
-def _by_turns(near: Sequence[_Near]) -> Iterator[tuple[int, int]]:
+def _interleave_layers(near: Sequence[_RankedNodes]) -> Iterator[tuple[int, int]]:
     """Communities with their layers: the nearest of each layer, then the next of each."""
     for turn in zip_longest(*near):
         for layer, scored_node in enumerate(turn, 1):
@@ -248,15 +248,15 @@ def _by_turns(near: Sequence[_Near]) -> Iterator[tuple[int, int]]:
                 yield layer, scored_node[0]
 
 
-def _report(query: Query, layers: _Layers, layer: int, community: int) -> Hit | None:
+def _report(query: Query, layers: _NearestLayers, layer: int, community: int) -> Hit | None:
     """The report of a community that was found."""
     cosine = dict(layers.near[layer])[community]
-    return report_of(
+    return build_community_report(
         query, layers.communities, community, path=f"near the question, {layers.name(layer)}", score=cosine
     )
 
 
-def _path(query: Query, layers: _Layers, chunk: int) -> str:
+def _path(query: Query, layers: _NearestLayers, chunk: int) -> str:
     """What led to a passage."""
     source = layers.reached[chunk]
     entity = None if source.layer else query.view.entities.get(source.node).name

@@ -5,10 +5,12 @@ from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _bridge() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import BridgeStrategy
 
     return BridgeStrategy()
 
 
-SYSTEM = System("bridge", "Bridge-RAG, Algorithm 1 and section 4.3", strategies=(DeferredStrategy("bridge", _bridge),))
+SYSTEM = System(
+    "bridge", "Bridge-RAG, Algorithm 1 and section 4.3", strategies=(DeferredStrategy("bridge", _make_strategy),)
+)

@@ -14,21 +14,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...retrieval.dense_search import cosines_of
+from ...retrieval.dense_search import compute_cosines
 from ...retrieval.recognition import Seed
 from ...structures.documents.allowed import Allowed
-from ...structures.documents.chunks import FIRST_UPPER, GROUP, AbstractRecord
+from ...structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP, AbstractRecord
 from ...structures.filter import addresses
 from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
 
 #: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
 #: taken: names in that many places lead nowhere in particular.
-_MOST_ADDRESSES = 512
+_MAX_ADDRESSES = 512
 #: Addresses whose surroundings are read together, where the pool has seldom room for more.
 _PORTION = 64
 #: Chunks of one abstract that are read together.
-_READ_AHEAD = 256
+_CHUNKS_PER_READ = 256
 
 
 class Way(NamedTuple):
@@ -66,13 +66,13 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: Allowed | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        seed_addresses = [(seed, numbers) for seed in self.seeds if len(numbers := _abstracts_of(state, seed))]
-        pool_builder = _PoolFilling(state, self)
+        seed_addresses = [(seed, numbers) for seed in self.seeds if len(numbers := _list_abstracts(state, seed))]
+        pool_builder = _PoolBuilder(state, self)
         pool_builder.gather(seed_addresses)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
         return CandidatePool(
             chunks,
-            cosines_of(state, chunks, self.vector),
+            compute_cosines(state, chunks, self.vector),
             pool_builder.pool,
             len(pool_builder.seen),
             bool(seed_addresses),
@@ -83,16 +83,16 @@ class Candidates(ReadRequest[CandidatePool]):
         return chunk_ids
 
 
-def _abstracts_of(view: State, seed: Seed) -> list[int]:
+def _list_abstracts(view: State, seed: Seed) -> list[int]:
     """Addresses of the abstracts of an entity, whole ranks, the most telling first."""
-    numbers: list[int] = view.addresses_of(seed.identity, _MOST_ADDRESSES + 1).tolist()
-    if len(numbers) > _MOST_ADDRESSES:
+    numbers: list[int] = view.addresses_of(seed.identity, _MAX_ADDRESSES + 1).tolist()
+    if len(numbers) > _MAX_ADDRESSES:
         rank, _ = addresses.split(numbers[-1])
         numbers = numbers[: bisect_left(numbers, addresses.address(rank, 0))]
     return numbers[bisect_left(numbers, addresses.address(addresses.NODE + 1, 0)) :]
 
 
-class _PoolFilling:
+class _PoolBuilder:
     """The pool as it fills, and what was read for it."""
 
     def __init__(self, view: State, wanted: Candidates) -> None:
@@ -122,7 +122,7 @@ class _PoolFilling:
         positions = {number: addresses.split(number) for number in numbers}
         self._read_abstracts(abstract for _, abstract in positions.values())
         documents = {number: self._abstracts[abstract].document for number, (_, abstract) in positions.items()}
-        keys = self._view.documents.keys_of(documents.values())
+        keys = self._view.documents.get_keys(documents.values())
 
         def order(number: int) -> tuple[int, str, int]:
             rank, abstract = positions[number]
@@ -138,8 +138,8 @@ class _PoolFilling:
         for first in range(0, len(numbers), _PORTION):
             starts = [addresses.split(number)[1] for number in numbers[first : first + _PORTION]]
             related = self._relatives(starts)
-            leaves = [abstract for its in related for _, abstract in its if abstract < FIRST_UPPER]
-            self._look_for(chunk for leaf in leaves for chunk in self._chunk_ids(leaf))
+            leaves = [abstract for its in related for _, abstract in its if abstract < FIRST_UPPER_ABSTRACT]
+            self._load_presence(chunk for leaf in leaves for chunk in self._chunk_ids(leaf))
             for start, its in zip(starts, related, strict=True):
                 for levels, abstract in its:
                     if abstract in self.seen or abstract in met:
@@ -158,16 +158,21 @@ class _PoolFilling:
         depth, records = self._wanted.depth, self._abstracts
         found = [[(0, place)] for place in places]
         # Of a leaf without relatives nothing has to be read.
-        self._read_abstracts(place for place in places if depth or place >= FIRST_UPPER)
+        self._read_abstracts(place for place in places if depth or place >= FIRST_UPPER_ABSTRACT)
         if not depth:
             return found
         children = [records[place].children for place in places]
         for level in range(1, depth + 1):
-            self._read_abstracts(child for group in children for child in group if child >= FIRST_UPPER)
+            self._read_abstracts(child for group in children for child in group if child >= FIRST_UPPER_ABSTRACT)
             for group, new_children in zip(found, children, strict=True):
                 group += ((-level, child) for child in new_children)
             children = [
-                [grandchild for child in group if child >= FIRST_UPPER for grandchild in records[child].children]
+                [
+                    grandchild
+                    for child in group
+                    if child >= FIRST_UPPER_ABSTRACT
+                    for grandchild in records[child].children
+                ]
                 for group in children
             ]
         parents = [records[place].parent for place in places]
@@ -181,7 +186,7 @@ class _PoolFilling:
 
     def _chunk_ids(self, abstract: int) -> range:
         """Ids that the chunks of an abstract that was read lie in; holes included."""
-        if abstract < FIRST_UPPER:
+        if abstract < FIRST_UPPER_ABSTRACT:
             return range(GROUP * abstract, GROUP * abstract + GROUP)
         record = self._abstracts[abstract]
         return range(record.first_chunk, record.last_chunk + 1)
@@ -189,9 +194,9 @@ class _PoolFilling:
     def _stored(self, abstract: int) -> Iterator[int]:
         """The chunks of an abstract."""
         ids = self._chunk_ids(abstract)
-        for first in range(0, len(ids), _READ_AHEAD):
-            batch = ids[first : first + _READ_AHEAD]
-            self._look_for(batch)
+        for first in range(0, len(ids), _CHUNKS_PER_READ):
+            batch = ids[first : first + _CHUNKS_PER_READ]
+            self._load_presence(batch)
             yield from filter(self._present.__getitem__, batch)
 
     def _read_abstracts(self, abstracts: Iterable[int]) -> None:
@@ -199,7 +204,7 @@ class _PoolFilling:
         if missing:
             self._abstracts.update(zip(missing, self._view.abstracts.get_many(missing), strict=True))
 
-    def _look_for(self, chunks: Iterable[int]) -> None:
+    def _load_presence(self, chunks: Iterable[int]) -> None:
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._present]
         if missing:
             self._present.update(zip(missing, self._view.chunks.has_many(missing), strict=True))

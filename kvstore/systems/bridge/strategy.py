@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.passage_reading import ChunkPassage
+from ...retrieval.passage_reading import LoadedChunk
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import best
@@ -31,7 +31,7 @@ class BridgeStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         chunks = query.chunk_count
-        seeds = recognise(query, as_written=True)
+        seeds = recognise(query, capitalized_only=True)
         pool = _candidates(query, seeds, max(50, int(option(query, self, "pool") * chunks))) if seeds else None
         if pool is None or not pool.leading:
             ranking = rank_by_vector(query, query.reach)
@@ -43,7 +43,7 @@ class BridgeStrategy:
             ranking = best(query.reading, pool.chunks, pool.cosines, query.reach)
             step.detail, step.count = "question against the pool", len(pool.chunks)
 
-        def path(passage: ChunkPassage) -> str:
+        def path(passage: LoadedChunk) -> str:
             return _told(passage, pool.ways[passage.chunk])
 
         return evidence_of(query, self.name, ranking, path, len(pool.chunks))
@@ -59,11 +59,11 @@ def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> CandidatePool
     return pool
 
 
-def _told(passage: ChunkPassage, way: Way) -> str:
+def _told(passage: LoadedChunk, way: Way) -> str:
     """A way in words; abstracts are called by their numbers in the document."""
     document = passage.document
-    text = f"{way.entity} → abstract {document.abstract_ordinal(way.abstract)}"
+    text = f"{way.entity} → abstract {document.get_abstract_ordinal(way.abstract)}"
     if not way.levels:
         return text
     direction = "up" if way.levels > 0 else "down"
-    return f"{text} → {abs(way.levels)} {direction} {document.abstract_ordinal(way.reached)}"
+    return f"{text} → {abs(way.levels)} {direction} {document.get_abstract_ordinal(way.reached)}"

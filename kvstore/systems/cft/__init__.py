@@ -5,10 +5,10 @@ from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _cft() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import CftStrategy
 
     return CftStrategy()
 
 
-SYSTEM = System("cft", "CFT-RAG, section 3.4", strategies=(DeferredStrategy("cft", _cft),))
+SYSTEM = System("cft", "CFT-RAG, section 3.4", strategies=(DeferredStrategy("cft", _make_strategy),))

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from ...arguments import Option
-from ...retrieval.dense_search import nearest_to
+from ...retrieval.dense_search import build_nearest_request
 from ...retrieval.evidence import Evidence
 from ...retrieval.fusion import fuse
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Recognised, note_recognised
+from ...retrieval.recognition import Recognised, record_recognized
 from ...structures.ranking import Ranking, best
 from .told_relations import Relations, StatedAt, StatingChunks
 
@@ -34,11 +34,11 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        reading, nearest = query.reading, nearest_to(query, query.reach)
+        reading, nearest = query.reading, build_nearest_request(query, query.reach)
         with query.trace.round(reading, "vector search", "recognise entities") as (search, recognition):
             (near, search.detail), seeds = reading.fetch(nearest, Recognised(query.question))
             search.count = len(near)
-            note_recognised(query, seeds, recognition)
+            record_recognized(query, seeds, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
         with query.trace.step("filter to places in the forest") as step:
@@ -49,7 +49,7 @@ class CftStrategy:
         with query.trace.step("ancestors and descendants") as step:
             step.detail = f"the first {relatives} up and down of each place"
             step.count = len(rendered.sentences)
-        stating_ranking, relations_by_chunk = _stating_chunks(query, rendered.relations)
+        stating_ranking, relations_by_chunk = _rank_stating_chunks(query, rendered.relations)
         ranking, paths = fuse(
             reading, [("vector", near), ("relations", stating_ranking)], option(query, self, "constant")
         )
@@ -62,7 +62,7 @@ class CftStrategy:
         return replace(evidence, context=rendered.sentences)
 
 
-def _stating_chunks(query: Query, relations: Sequence[StatedAt]) -> tuple[Ranking, dict[int, str]]:
+def _rank_stating_chunks(query: Query, relations: Sequence[StatedAt]) -> tuple[Ranking, dict[int, str]]:
     """The chunks in which relations were stated, best first by cosine, and the first relation of each, in words."""
     ranking: Ranking = []
     chunk_relations: dict[int, tuple[str, float]] = {}

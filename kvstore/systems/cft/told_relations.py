@@ -1,6 +1,6 @@
 """What the entity forest and documents say of some entities: places, relations, and the chunks that state them.
 
-In: normal forms of names. Out: :class:`ToldRelations`, a sentence a place and the relations around it, each with
+In: normal forms of names. Out: :class:`RenderedRelations`, a sentence a place and the relations around it, each with
 where a document states it; and for such places the chunks there.
 """
 
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...retrieval.dense_search import cosines_of
-from ...retrieval.evidence_sentence import best_assertions
+from ...retrieval.dense_search import compute_cosines
+from ...retrieval.evidence_sentence import select_best_assertions
 from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.ordered_addresses import nodes_in_order
+from ...retrieval.ordered_addresses import sort_nodes
 from ...structures.documents.documents import DocumentRecord
 from ...structures.forest.forest import USER
 from ...structures.reading import Matrix, ReadRequest
@@ -33,7 +33,7 @@ class StatedAt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRelations:
+class RenderedRelations:
     """What the forest says of some entities: how many places of each are told, a sentence a place, and the relations
     around them that documents state."""
 
@@ -43,7 +43,7 @@ class ToldRelations:
 
 
 @dataclass(frozen=True, slots=True)
-class Relations(ReadRequest[ToldRelations]):
+class Relations(ReadRequest[RenderedRelations]):
     """What the forest says of entities, each by the normal forms of its names: at most ``most`` places of each, with at
     most ``relatives`` ancestors and as many descendants of each."""
 
@@ -51,26 +51,24 @@ class Relations(ReadRequest[ToldRelations]):
     most: int
     relatives: int
 
-    def fetch(self, state: State) -> ToldRelations:
+    def fetch(self, state: State) -> RenderedRelations:
         hierarchy = Hierarchy(state, self.relatives)
         forest = state.forest
-        places = [
-            nodes_in_order(state, chain.from_iterable(hierarchy.nodes(names)))[: self.most] for names in self.names
-        ]
+        places = [sort_nodes(state, chain.from_iterable(hierarchy.nodes(names)))[: self.most] for names in self.names]
         nodes = list(chain.from_iterable(places))
         edges = []
         for node in nodes:
             for up in (True, False):
                 for relative in islice(forest.walk([node], up=up, depth=self.relatives), self.relatives):
                     edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
-        assertions = best_assertions(state, edges)
-        keys = forest.keys_of(set(chain.from_iterable(edges)))
+        assertions = select_best_assertions(state, edges)
+        keys = forest.get_keys(set(chain.from_iterable(edges)))
         relations = [
             StatedAt(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
             for child, parent in edges
             if (assertion := assertions[child, parent]).document != USER
         ]
-        return ToldRelations(list(map(len, places)), hierarchy.sentences(nodes), relations)
+        return RenderedRelations(list(map(len, places)), hierarchy.sentences(nodes), relations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +82,17 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:
-            chunk = _chunk_at(state, documents[relation.document], relation.start)
+            chunk = _find_chunk_at(state, documents[relation.document], relation.start)
             if chunk is not None:
                 chunk_relations.setdefault(chunk, relation.relation)
-        cosines = cosines_of(state, np.array(list(chunk_relations), np.uint64), self.vector)
+        cosines = compute_cosines(state, np.array(list(chunk_relations), np.uint64), self.vector)
         return dict(zip(chunk_relations, zip(chunk_relations.values(), cosines.tolist(), strict=True), strict=True))
 
     def placed(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
         return answer
 
 
-def _chunk_at(view: State, record: DocumentRecord, place: int) -> int | None:
+def _find_chunk_at(view: State, record: DocumentRecord, place: int) -> int | None:
     """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
     chunks = list(record.chunk_ids())
     index = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)

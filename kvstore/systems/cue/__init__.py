@@ -8,7 +8,7 @@ from .unit_tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .written_units import WRITTEN_UNITS
 
 
-def _cue() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import CueStrategy
 
     return CueStrategy()
@@ -20,6 +20,6 @@ SYSTEM = System(
     "Query-Driven Iterative Retrieval",
     indexes=(UNIT_INDEX,),
     facts=(WRITTEN_UNITS,),
-    strategies=(DeferredStrategy("cue", _cue),),
+    strategies=(DeferredStrategy("cue", _make_strategy),),
     tables=(UNIT_TABLE, UNIT_MENTION_TABLE),
 )

@@ -41,10 +41,10 @@ class Anchors:
 
 def anchors(query: Query, found: UnitGraph, nearest: int, near: Ranking) -> Anchors:
     """What a question starts at: its names, and so many units of the passages ``near`` it."""
-    seeds = recognise(query, as_written=True)
+    seeds = recognise(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
-        names = {seed.key: _with_titles(query, seed.identity.entities) for seed in seeds}
-        names |= _nearest_names(query, seeds, nearest)
+        names = {seed.key: _add_title_forms(query, seed.identity.entities) for seed in seeds}
+        names |= _find_nearest_names(query, seeds, nearest)
         step.detail = ", ".join(_shown(query, name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)
     chunks = [chunk for chunk, _ in near[: PASSAGES * nearest]]
@@ -69,27 +69,27 @@ def quoted(text: str, most: int = 80) -> str:
     return f'"{text}"' if len(text) <= most else f'"{text[:most].rstrip()} …"'
 
 
-def _with_titles(query: Query, entities: Sequence[int]) -> list[int]:
+def _add_title_forms(query: Query, entities: Sequence[int]) -> list[int]:
     """Entities, and those that are the same title with or without what stands in brackets at its end."""
     graph = query.view.part(GRAPH)
     entity_ids = np.array(entities, np.uint32)
-    links = graph.link_rows(entity_ids[graph.degrees(entity_ids).linked])
+    links = graph.read_link_rows(entity_ids[graph.degrees(entity_ids).linked])
     others = links.others[links.kinds == TITLE_LINK].tolist()
     return sorted({*entities, *others}, key=lambda entity: query.view.entities.get(entity).key)
 
 
-def _nearest_names(query: Query, seeds: Sequence[Seed], nearest: int) -> dict[str, list[int]]:
+def _find_nearest_names(query: Query, seeds: Sequence[Seed], nearest: int) -> dict[str, list[int]]:
     """The known names nearest to each that is not known."""
     index = bound_index(query.view, SYNONYMS)
     if index is None or query.given is not None:
         return {}
     return {
         name: [entity for entity, cosine in index.nearest(query.vector_of(name), nearest) if cosine > 0]
-        for name in _unknown_names(query.question, seeds)
+        for name in _iter_unknown_names(query.question, seeds)
     }
 
 
-def _unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
+def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
     """What a question writes with capitals, and no known name covers."""
     data = bytearray(question.encode())
     for seed in seeds:

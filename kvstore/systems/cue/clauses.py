@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...extraction.syntax import Sentence
 
 #: Words of the shortest clause, its subject apart, and of the longest subject that is repeated.
-_LEAST, _LONGEST_SUBJECT = 3, 12
+_LEAST, _MAX_SUBJECT_WORDS = 3, 12
 #: What a clause is joined to the one before it by.
 _JOINING = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", "yet", "so"))
 
@@ -28,20 +28,20 @@ class Clause(NamedTuple):
     subject: tuple[int, int] | None = None
 
 
-def clauses_of(sentence: Sentence) -> list[Clause]:
+def find_clauses(sentence: Sentence) -> list[Clause]:
     """The clauses of a sentence, in its order; the sentence alone where it has only one."""
     words = sentence.words
     subtrees = _Subtrees(sentence)
     cuts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
     last = len(words) - 1
     for index, word in enumerate(words):
-        if word.pos not in ("VERB", "AUX") or not _coordinate(sentence, index) or not _finite(sentence, index):
+        if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
         first, end = subtrees.span(index)
         if not _ends(sentence, end, last) or first <= cuts[-1][0] or not subtrees.whole(index) or word.head >= first:
             continue
         has_subject = any(True for _ in sentence.having(index, "nsubj", "expl"))
-        subject = None if has_subject else _subject(sentence, subtrees, word.head)
+        subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
         if has_subject or subject is not None:
             cuts.append((first, subject))
     found: list[Clause] = []
@@ -55,10 +55,10 @@ def clauses_of(sentence: Sentence) -> list[Clause]:
         if stop - first < _LEAST:
             return [Clause(words[0].start, words[-1].end)]
         found.append(Clause(words[first].start, words[end].end, subject))
-    return [*found, *_relative(sentence, subtrees)]
+    return [*found, *_iter_relative_clauses(sentence, subtrees)]
 
 
-def _relative(sentence: Sentence, under: _Subtrees) -> Iterator[Clause]:
+def _iter_relative_clauses(sentence: Sentence, under: _Subtrees) -> Iterator[Clause]:
     words = sentence.words
     for index, word in enumerate(words):
         if word.label != "acl:relcl" or word.head < 0 or not under.whole(index):
@@ -72,17 +72,17 @@ def _relative(sentence: Sentence, under: _Subtrees) -> Iterator[Clause]:
         subject = next(sentence.having(index, "nsubj"), None)
         if subject != first or words[first].text.lower() not in ("who", "which", "that"):
             continue
-        if last - first >= _LEAST and word.head <= end and end - start < _LONGEST_SUBJECT:
+        if last - first >= _LEAST and word.head <= end and end - start < _MAX_SUBJECT_WORDS:
             yield Clause(words[first + 1].start, words[last].end, (words[start].start, words[end].end))
 
 
-def _coordinate(sentence: Sentence, place: int) -> bool:
+def _is_coordinate(sentence: Sentence, place: int) -> bool:
     """Whether a predicate is coordinated with another, or only stands beside it: what begins with no conjunction."""
     label = sentence.words[place].label
     return label == "conj" or (label == "advcl" and not any(True for _ in sentence.having(place, "mark", "advmod")))
 
 
-def _finite(sentence: Sentence, place: int) -> bool:
+def _is_finite(sentence: Sentence, place: int) -> bool:
     """Whether a verb, or what helps it, has a tense."""
     tags = {sentence.words[place].tag, *(sentence.words[child].tag for child in sentence.having(place, "aux", "cop"))}
     return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
@@ -96,14 +96,14 @@ def _ends(sentence: Sentence, end: int, last: int) -> bool:
     )
 
 
-def _subject(sentence: Sentence, under: _Subtrees, place: int) -> tuple[int, int] | None:
+def _find_subject(sentence: Sentence, under: _Subtrees, place: int) -> tuple[int, int] | None:
     """Where the subject of a predicate stands, or of the one that it is coordinated with."""
     words = sentence.words
     while place >= 0:
         for child in sentence.having(place, "nsubj"):
             first, last = under.span(child)
-            return (words[first].start, words[last].end) if last - first < _LONGEST_SUBJECT else None
-        if not _coordinate(sentence, place):
+            return (words[first].start, words[last].end) if last - first < _MAX_SUBJECT_WORDS else None
+        if not _is_coordinate(sentence, place):
             return None
         place = words[place].head
     return None

@@ -68,7 +68,7 @@ def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Sc
     frontier: list[tuple[UnitPath, Sequence[int]]] = [(empty, starts)]
     paths_by_hop: list[list[UnitPath]] = []
     for _ in range(beam.hops):
-        found.of_entities(entity for _, entities in frontier for entity in entities)
+        found.get_entity_rows(entity for _, entities in frontier for entity in entities)
         extensions: dict[tuple[int, ...], _Extension] = {}
         for path, entities in frontier:
             for extension in _steps(found, path, entities, beam):
@@ -84,7 +84,7 @@ def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Sc
         ranked = sorted(zip(scores, extensions.values(), strict=True), key=lambda pair: -pair[0])
         if len(ranked) > beam.paths and ranked[beam.paths - 1][0] == ranked[beam.paths][0]:
             ranked.sort(key=lambda pair: (-pair[0], *map(found.order, (*pair[1].path.rows, pair[1].row))))
-        best_paths = [_longer(found, extension, score) for score, extension in ranked[: beam.paths]]
+        best_paths = [_extend_path(found, extension, score) for score, extension in ranked[: beam.paths]]
         paths_by_hop.append(best_paths)
         frontier = [(path, found.named(path.rows[-1])) for path in best_paths]
     return paths_by_hop
@@ -92,39 +92,40 @@ def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Sc
 
 def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
     """The units that a path may go to: of each entity those nearest to what is still asked."""
-    for entity, rows in found.of_entities(entities).items():
+    for entity, rows in found.get_entity_rows(entities).items():
         for row in path.rows:
             rows = rows[rows != row]
         if not len(rows):
             continue
         cosines = found.cosines[rows]
         similarities = found.likeness(rows, path.total) if path.rows else np.zeros(len(rows))
-        for index in _greatest(found, rows, cosines - beam.update * similarities, beam.nearest):
+        for index in _select_greatest(found, rows, cosines - beam.update * similarities, beam.nearest):
             yield _Extension(path, entity, int(rows[index]), float(similarities[index]))
 
 
 def _scores(found: UnitGraph, steps: Sequence[_Extension], beam: Beam) -> list[float]:
     """The scores of paths with one unit more: the cosine of the sum of the vectors, and the share of words."""
     return [
-        (extension.path.product + float(found.cosines[extension.row])) / math.sqrt(_square(found, extension) or 1.0)
+        (extension.path.product + float(found.cosines[extension.row]))
+        / math.sqrt(_compute_squared_norm(found, extension) or 1.0)
         + (beam.words * found.share(extension.path.words | found.words(extension.row)) if beam.words else 0.0)
         for extension in steps
     ]
 
 
-def _square(found: UnitGraph, step: _Extension) -> float:
+def _compute_squared_norm(found: UnitGraph, step: _Extension) -> float:
     """The square of the sum of the vectors with one unit more."""
     return max(0.0, step.path.square + 2 * step.likeness + float(found.squares[step.row]))
 
 
-def _longer(found: UnitGraph, step: _Extension, score: float) -> UnitPath:
+def _extend_path(found: UnitGraph, step: _Extension, score: float) -> UnitPath:
     """A path with one unit more."""
     path, entity, row, _ = step
     return UnitPath(
         (*path.rows, row),
         (*path.entities, entity),
         path.total + found.vectors[row],
-        _square(found, step),
+        _compute_squared_norm(found, step),
         path.product + float(found.cosines[row]),
         path.words | found.words(row),
         score,
@@ -137,7 +138,7 @@ def _read(found: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> l
     return [float(score) for score in scorer(texts)]
 
 
-def _greatest(found: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
+def _select_greatest(found: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
     """The places of the greatest of some rows' values, best first; equals in the order of their documents."""
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # all that ties with the last one taken stays in

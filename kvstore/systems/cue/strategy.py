@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...errors import InputError
-from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import question_terms, word_scores_of
+from ...retrieval.lexical_search import question_terms, score_by_terms
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.reranking import ReadTogether
-from ...structures.ranking import Ranking, best, shares_of_best
+from ...retrieval.reranking import QueryReranker
+from ...structures.ranking import Ranking, best, scale_to_best
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from .anchors import PASSAGES, Anchors, anchors, quoted
@@ -35,7 +35,7 @@ from .units import UNITS
 _NEAREST = 20
 #: How much the best path to a passage counts, where its own cosine and words count one half each.
 _PATH = 2.0
-_OWN = 0.5
+_OWN_WEIGHT = 0.5
 
 #: The options of a search for paths.
 PATH_OPTIONS: Mapping[str, Option] = {
@@ -73,7 +73,7 @@ class CueStrategy:
                 f"{score:.3f} {_place(query, chunk)}" for chunk, score in ranking[: query.top]
             )
         path_texts = {
-            chunk: _path_text(query, graph, paths_by_chunk[chunk], chunk)
+            chunk: _format_path_to(query, graph, paths_by_chunk[chunk], chunk)
             if chunk in paths_by_chunk
             else "near the question"
             for chunk, _ in ranking
@@ -106,9 +106,9 @@ def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float], nea
     starts = list(_starts(found, anchors(query, found, beam.nearest, near), values))
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
-        found.of_entities((entity for entities in starts for entity in entities), STARTING)
+        found.get_entity_rows((entity for entities in starts for entity in entities), STARTING)
         for entities in starts:
-            for hop, paths in enumerate(search_paths(found, entities, beam, _scorer(query))):
+            for hop, paths in enumerate(search_paths(found, entities, beam, _get_scorer(query))):
                 paths_by_hop[hop].update((path.rows, path) for path in paths if path.rows not in paths_by_hop[hop])
         step.detail = f"{len(found.ids)} units of {found.passages} passages"
         if not query.view.part(UNITS).complete:
@@ -122,10 +122,10 @@ def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float], nea
     return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
 
 
-def _scorer(query: Query) -> Scorer | None:
+def _get_scorer(query: Query) -> Scorer | None:
     """The cross-encoder that is set as the reranker."""
     rerank = query.rerank
-    return partial(rerank.scores, query.question) if isinstance(rerank, ReadTogether) else None
+    return partial(rerank.scores, query.question) if isinstance(rerank, QueryReranker) else None
 
 
 def _starts(found: UnitGraph, anchored: Anchors, values: Mapping[str, float]) -> Iterator[Sequence[int]]:
@@ -152,9 +152,9 @@ def best_paths(found: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPat
 def _scores(query: Query, chunks: Ids, through: Mapping[int, UnitPath]) -> npt.NDArray[np.float64]:
     state = query.view
     paths = np.array([through[chunk].score if chunk in through else 0.0 for chunk in chunks.tolist()])
-    cosines = cosines_of(state, chunks, query.vector).astype(np.float64)
-    words = word_scores_of(state, question_terms(state, query.question), chunks)
-    return _PATH * shares_of_best(paths) + _OWN * (shares_of_best(cosines) + shares_of_best(words))
+    cosines = compute_cosines(state, chunks, query.vector).astype(np.float64)
+    words = score_by_terms(state, question_terms(state, query.question), chunks)
+    return _PATH * scale_to_best(paths) + _OWN_WEIGHT * (scale_to_best(cosines) + scale_to_best(words))
 
 
 def _place(query: Query, chunk: int) -> str:
@@ -163,7 +163,7 @@ def _place(query: Query, chunk: int) -> str:
     return f"{query.view.documents.key_of(record.document)} {record.ordinal}"
 
 
-def _path_text(query: Query, found: UnitGraph, path: UnitPath, chunk: int) -> str:
+def _format_path_to(query: Query, found: UnitGraph, path: UnitPath, chunk: int) -> str:
     """A path as far as a chunk, in words."""
     end = next(index for index, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
     return _told(found, path, end)

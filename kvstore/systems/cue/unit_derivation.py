@@ -16,25 +16,25 @@ import numpy as np
 
 from ...arguments import Option
 from ...extraction.chunking import chunk_text
-from ...extraction.extraction import byte_offsets, embedding_text
-from ...extraction.syntax import sentences_of
+from ...extraction.extraction import build_embedding_text, byte_offsets
+from ...extraction.syntax import iter_sentences
 from ...models.language import ENGLISH, Parse, open_language
 from ...settings import FixedSettings
-from ...text.blocks import after_marker, blocks, plain, without_braces, without_links
-from ...text.languages import are_english
-from ...text.mail import is_mail_head
+from ...text.blocks import blocks, plain, replace_braced_words, skip_marker, unwrap_links
+from ...text.languages import detect_english
+from ...text.mail import is_mail_header
 from ..chunked_text import ChunkedText, ChunkSpan
 from ..contract import Derivation, MaintainedIndex
-from .clauses import Clause, clauses_of
-from .written_units import WRITTEN_UNITS, unit_source
+from .clauses import Clause, find_clauses
+from .written_units import WRITTEN_UNITS, compute_unit_digest
 
 #: Kinds of blocks of which the parts are units.
 _TOLD = ("prose", "item", "table")
 #: Words of the shortest sentence.
-_LEAST_WORDS = 4
+_MIN_WORDS = 4
 
 
-class UnitPlace(NamedTuple):
+class UnitSpan(NamedTuple):
     """Where a unit of a chunk stands, and the subject of a clause that has none of its own: bytes of the document's
     text."""
 
@@ -49,7 +49,7 @@ class UnitPart(NamedTuple):
     A chunk of which a model wrote some has no places.
     """
 
-    places: list[list[UnitPlace]]
+    places: list[list[UnitSpan]]
     written: list[int]
 
 
@@ -76,14 +76,14 @@ def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
     """The part that is plain data; ``starts`` are those of the chunks."""
     part = UnitPart([], [])
     for row, start in zip(rows, starts, strict=True):
-        part.places.append(decoded_places(row, start))
+        part.places.append(decode_spans(row, start))
         part.written.append(row if isinstance(row, int) else 0)
     return part
 
 
-def decoded_places(row: Any, last: int) -> list[UnitPlace]:
+def decode_spans(row: Any, last: int) -> list[UnitSpan]:
     """The places of the units of one chunk, of which the start is given, in plain data as :func:`encoded` makes it."""
-    spans: list[UnitPlace] = []
+    spans: list[UnitSpan] = []
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:
         start, length, subject = last + distance, next(numbers), None
@@ -91,24 +91,24 @@ def decoded_places(row: Any, last: int) -> list[UnitPlace]:
             first = start + next(numbers)
             length, subject = -length, (first, first + next(numbers))
         last = start + length
-        spans.append(UnitPlace(start, last, subject))
+        spans.append(UnitSpan(start, last, subject))
     return spans
 
 
-def count_of(row: Any) -> int:
+def count_units(row: Any) -> int:
     """How many units a chunk has, in plain data; the places are looked at only where subjects may stand among them."""
     if isinstance(row, int):
         return row
-    return len(row) // 2 if min(row, default=0) >= 0 else len(decoded_places(row, 0))
+    return len(row) // 2 if min(row, default=0) >= 0 else len(decode_spans(row, 0))
 
 
 def shown(piece: str) -> str:
     """A unit as a reader sees it: without the marks of its list, of emphasis and of links."""
-    text = plain(without_braces(without_links(piece[after_marker(piece, 0, len(piece)) :])))
+    text = plain(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
 
-def embedded_text(title: str | None, headings: Sequence[str], text: str) -> str:
+def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
     """What the vector of a unit is made from: where it stands, then what it says."""
     return ". ".join([*dict.fromkeys(part for part in [title, *headings] if part), text])
 
@@ -137,7 +137,7 @@ class UnitDerivation(Derivation):
                 part.places[ordinal].clear()
                 part.written[ordinal] = num_written
             elif not part.places[ordinal]:
-                part.places[ordinal].append(UnitPlace(chunk.start, chunk.end))
+                part.places[ordinal].append(UnitSpan(chunk.start, chunk.end))
         return encoded(part, document.chunks)
 
     def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
@@ -145,10 +145,10 @@ class UnitDerivation(Derivation):
         for ordinal, spans in enumerate(decoded(part, [chunk.start for chunk in document.chunks]).places):
             headings = document.headings(ordinal)
             if len(spans) == 1:
-                found.append(embedding_text(document.title, headings, document.piece(ordinal).decode()))
+                found.append(build_embedding_text(document.title, headings, document.piece(ordinal).decode()))
                 continue
-            unit_texts = [shown_at(document.text, span) for span in spans] or written_units(document, ordinal)
-            found += [embedded_text(document.title, headings, text) for text in unit_texts]
+            unit_texts = [render_unit_at(document.text, span) for span in spans] or written_units(document, ordinal)
+            found += [build_unit_text(document.title, headings, text) for text in unit_texts]
         return found
 
     def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
@@ -168,17 +168,17 @@ class UnitDerivation(Derivation):
 def written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
     """The units that a model wrote of a chunk, by its number in the document; none where it wrote none."""
     value = document.facts.get(WRITTEN_UNITS.name)
-    entry = None if value is None else value.of(unit_source(document, chunk))
+    entry = None if value is None else value.of(compute_unit_digest(document, chunk))
     return () if entry is None else entry[1]
 
 
-def shown_at(text: bytes, place: UnitPlace) -> str:
+def render_unit_at(text: bytes, place: UnitSpan) -> str:
     """What a unit that stands in a text says, to a reader."""
     text_shown = shown(text[place.start : place.end].decode())
     return text_shown if place.subject is None else f"{shown(text[slice(*place.subject)].decode())} {text_shown}"
 
 
-def _clauses(document: ChunkedText, places: Iterable[UnitPlace], language: str) -> Iterator[UnitPlace]:
+def _clauses(document: ChunkedText, places: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
     """The clauses of sentences; a sentence with marks, or one that is no English to ``en``, stays whole."""
     sentence_spans = list(places)
     texts = [document.text[span.start : span.end].decode() for span in sentence_spans]
@@ -187,7 +187,7 @@ def _clauses(document: ChunkedText, places: Iterable[UnitPlace], language: str) 
         yield from sentence_spans
         return
     is_english = language != ENGLISH or any(
-        are_english([document.piece(n).decode() for n in range(len(document.chunks))])
+        detect_english([document.piece(n).decode() for n in range(len(document.chunks))])
     )
     plain_text = [is_english and text == shown(text) for text in texts]
     parsed = pipeline.read((text for text, is_plain in zip(texts, plain_text, strict=True) if is_plain), _read)
@@ -199,16 +199,16 @@ def _clauses(document: ChunkedText, places: Iterable[UnitPlace], language: str) 
         to_byte = byte_offsets(text, span.end - span.start) + span.start
         for start, end, subject in found:
             subject_span = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
-            yield UnitPlace(int(to_byte[start]), int(to_byte[end]), subject_span)
+            yield UnitSpan(int(to_byte[start]), int(to_byte[end]), subject_span)
 
 
 def _read(_: str, parses: Sequence[Parse]) -> list[Clause]:
     if len(parses) != 1:
         return []
-    return [clause for sentence in sentences_of(parses[0].doc) for clause in clauses_of(sentence)]
+    return [clause for sentence in iter_sentences(parses[0].doc) for clause in find_clauses(sentence)]
 
 
-def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitPlace]:
+def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitSpan]:
     """The places of sentences, items and rows, in bytes of the text, in its order."""
     text = document.text.decode()
     to_byte = byte_offsets(text, len(document.text))
@@ -216,16 +216,16 @@ def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitP
     for chunk in chunks:
         for unit, next_unit in zip(chunk.units, [*chunk.units[1:], None], strict=True):
             piece = text[unit.start : unit.end]
-            if unit.kind not in _TOLD or _is_rule(piece) or is_mail_head(text, unit.start, unit.end):
+            if unit.kind not in _TOLD or _is_table_rule(piece) or is_mail_header(text, unit.start, unit.end):
                 continue
-            if next_unit is not None and _is_rule(text[next_unit.start : next_unit.end]):
+            if next_unit is not None and _is_table_rule(text[next_unit.start : next_unit.end]):
                 continue  # the names of columns say nothing alone
             num_words = sum(any(map(str.isalnum, word)) for word in shown(piece).split())
-            if num_words >= (1 if unit.kind == "table" else _LEAST_WORDS):
-                yield UnitPlace(int(to_byte[unit.start]), int(to_byte[unit.end]))
+            if num_words >= (1 if unit.kind == "table" else _MIN_WORDS):
+                yield UnitSpan(int(to_byte[unit.start]), int(to_byte[unit.end]))
 
 
-def _is_rule(piece: str) -> bool:
+def _is_table_rule(piece: str) -> bool:
     """Whether a row only parts the head of a table from its body."""
     return piece.startswith(("|--", "|:", "| -", "| :")) and not any(map(str.isalnum, piece))
 

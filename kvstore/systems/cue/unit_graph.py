@@ -14,14 +14,14 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.lexical_search import question_terms, term_rarity
+from ...retrieval.lexical_search import compute_term_rarity, question_terms
 from ...retrieval.query import Query
-from ...structures.derived_parts import vector_owner
-from ...structures.documents.allowed import ListedChunks
-from ...structures.documents.documents import heading_path
-from ...structures.indexes.vector_search import nearest_chunks
+from ...structures.derived_parts import split_vector_id
+from ...structures.documents.allowed import ChunkList
+from ...structures.documents.documents import build_heading_path
+from ...structures.indexes.vector_search import find_nearest_chunks
 from ...structures.vectors.vectors import Matrix, cosines
-from ...text.words import chunk_terms, stemmer
+from ...text.words import count_chunk_terms, stemmer
 from ..passage_graph import edges
 from ..passage_graph.structure import GRAPH
 from .units import UNITS, StoredUnit
@@ -37,7 +37,7 @@ UnitRows = npt.NDArray[np.int64]
 
 #: What an edge of the passage graph has where the title names the entity, and where a unit may.
 _TITLE = edges.TITLE_WHOLE | edges.TITLE_PART
-_NAMING = np.uint16(edges.CAPITALISED | _TITLE)
+_NAME_FLAGS = np.uint16(edges.CAPITALISED | _TITLE)
 
 
 class UnitGraph:
@@ -50,10 +50,10 @@ class UnitGraph:
         self._stem: Callable[[str], str] = stemmer(state.settings.stemmer)
         chunks = state.counters.chunks
         counts = {term: state.postings.count(term) for term in question_terms(state, query.question)}
-        self._rarity = {term: term_rarity(chunks, count) for term, count in counts.items() if count}
-        self._all_words = sum(self._rarity.values()) or 1.0
+        self._rarity = {term: compute_term_rarity(chunks, count) for term, count in counts.items() if count}
+        self._total_rarity = sum(self._rarity.values()) or 1.0
         self._shares: dict[int, float] = {}
-        self._row_of: dict[int, int] = {}
+        self._rows_by_id: dict[int, int] = {}
         self._of_entity: dict[int, UnitRows] = {}
         self._of_chunk: dict[int, list[StoredUnit]] = {}
         self._entities: dict[int, list[int]] = {}
@@ -69,14 +69,14 @@ class UnitGraph:
         #: What an entity is called.
         self.key: Callable[[int], str] = lru_cache(None)(lambda entity: state.entities.get(entity).key)
 
-    def of_entities(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, UnitRows]:
+    def get_entity_rows(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, UnitRows]:
         """The rows of the units of some entities, by entity; of ``most`` passages of each that is read now."""
         entity_ids = list(dict.fromkeys(entities))
         missing = np.array([entity for entity in entity_ids if entity not in self._of_entity], np.uint32)
         if len(missing):
             graph = self._query.view.part(GRAPH)
-            bounds, chunks, features = graph.entity_rows(missing, graph.degrees(missing), _MOST_PASSAGES)
-            is_naming = ((features & _NAMING) != 0) & self._query.keep_allowed(chunks)
+            bounds, chunks, features = graph.read_entity_rows(missing, graph.degrees(missing), _MOST_PASSAGES)
+            is_naming = ((features & _NAME_FLAGS) != 0) & self._query.mask_allowed(chunks)
             features_by_entity: dict[int, dict[int, int]] = {}
             for entity, start, stop in zip(missing.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 selected = is_naming[start:stop]
@@ -101,7 +101,7 @@ class UnitGraph:
     def rows(self, ids: Sequence[int]) -> list[int]:
         """The rows of some units."""
         self._read({unit.chunk for unit in self._units.get(ids)})
-        return [self._row_of[id] for id in ids]
+        return [self._rows_by_id[id] for id in ids]
 
     def named(self, row: int) -> list[int]:
         """The entities that a unit names, in the order of their names."""
@@ -114,7 +114,7 @@ class UnitGraph:
         """Which of the question's words a unit has, in its text or above it, as bits."""
         found = self._words.get(row)
         if found is None:
-            terms = chunk_terms(*self._headings_above(self.chunks[row]), self.text(row), self._stem)
+            terms = count_chunk_terms(*self._headings_above(self.chunks[row]), self.text(row), self._stem)
             found = self._words[row] = sum(1 << position for position, term in enumerate(self._rarity) if term in terms)
         return found
 
@@ -123,7 +123,7 @@ class UnitGraph:
         found = self._shares.get(words)
         if found is None:
             held_rarity = sum(rarity for position, rarity in enumerate(self._rarity.values()) if words >> position & 1)
-            found = self._shares[words] = held_rarity / self._all_words
+            found = self._shares[words] = held_rarity / self._total_rarity
         return found
 
     def text(self, row: int) -> str:
@@ -139,7 +139,7 @@ class UnitGraph:
 
     def order(self, row: int) -> tuple[str, int]:
         """What decides between equals: the key of a unit's document, and its place there."""
-        document, number = vector_owner(self.ids[row])
+        document, number = split_vector_id(self.ids[row])
         return self._query.view.documents.key_of(document), number
 
     def likeness(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
@@ -150,9 +150,9 @@ class UnitGraph:
         """Return the title and the headings above a chunk."""
         headings = self._headings.get(chunk)
         if headings is None:
-            document, section = self._units.stands_in(self._of_chunk[chunk][0])
+            document, section = self._units.get_section(self._of_chunk[chunk][0])
             outline = self._query.view.documents.outline(document.id) if section >= 0 else []
-            headings = self._headings[chunk] = document.title, heading_path(outline, section)
+            headings = self._headings[chunk] = document.title, build_heading_path(outline, section)
         return headings
 
     def _naming(self, entity: int, chunk: int, features: int) -> list[int]:
@@ -160,14 +160,14 @@ class UnitGraph:
         units = self._of_chunk[chunk]
         if not features & _TITLE:
             units = self._units.naming(entity, units, not features & edges.LOWER)
-        return [self._row_of[unit.id] for unit in units]
+        return [self._rows_by_id[unit.id] for unit in units]
 
     def _nearest(self, found: list[int], most: int) -> list[int]:
         if len(found) <= most:
             return found
         # Vectors that are in memory, or in an index, need not be read from the store.
-        chunk_set = ListedChunks(np.array(sorted(found), np.uint64))
-        nearest, _ = nearest_chunks(self._query.view, self._query.vector, most, chunk_set)
+        chunk_set = ChunkList(np.array(sorted(found), np.uint64))
+        nearest, _ = find_nearest_chunks(self._query.view, self._query.vector, most, chunk_set)
         return [chunk for chunk, _ in nearest]
 
     def _read(self, chunks: Iterable[int]) -> None:
@@ -177,7 +177,7 @@ class UnitGraph:
             return
         unit_lists = self._units.of_chunks(missing)
         ids = [unit.id for units in unit_lists for unit in units]
-        self._row_of.update((id, row) for row, id in enumerate(ids, len(self.ids)))
+        self._rows_by_id.update((id, row) for row, id in enumerate(ids, len(self.ids)))
         self._of_chunk.update(zip(missing, unit_lists, strict=True))
         self.ids += ids
         self.chunks += [unit.chunk for units in unit_lists for unit in units]

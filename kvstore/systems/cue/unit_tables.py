@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...structures.documents.documents import heading_path
+from ...structures.documents.documents import build_heading_path
 from ...structures.state import State
 from ..reader import Reader
-from ..sql_table import SqlTable, TableRow, TableRows, hashed_number, maybe
+from ..sql_table import SqlTable, TableRow, TableRows, hash_row, maybe
 from .units import UNITS, StoredUnit, Units
 
 
@@ -15,7 +15,7 @@ def _units(reader: Reader) -> Units:
     return reader.view.part(UNITS)
 
 
-def _of_document(state: State, document: int) -> list[StoredUnit]:
+def _read_document_units(state: State, document: int) -> list[StoredUnit]:
     chunks = list(state.documents.get(document).chunk_ids())
     return [unit for units in state.part(UNITS).of_chunks(chunks) for unit in units]
 
@@ -24,15 +24,15 @@ def _of_documents(reader: Reader, documents: Iterable[int]) -> TableRows:
     if not _units(reader).present:
         return
     for document in documents:
-        yield from reader.read(_of_document, document)
+        yield from reader.read(_read_document_units, document)
 
 
 def _documents(reader: Reader) -> Iterator[int]:
     return (record.id for record in reader.view.documents.scan())
 
 
-def _of_key(reader: Reader, key: str) -> TableRows:
-    return _of_documents(reader, maybe(reader.document_id(key)))
+def _iter_units_of_key(reader: Reader, key: str) -> TableRows:
+    return _of_documents(reader, maybe(reader.find_document(key)))
 
 
 def _of_chunk(reader: Reader, chunk: int) -> TableRows:
@@ -42,7 +42,7 @@ def _of_chunk(reader: Reader, chunk: int) -> TableRows:
 
 def _headings(reader: Reader, unit: StoredUnit) -> str | None:
     section = reader.view.chunks.get(unit.chunk).section
-    return " > ".join(heading_path(reader.outline(unit.document), section)) or None
+    return " > ".join(build_heading_path(reader.outline(unit.document), section)) or None
 
 
 UNIT_TABLE = SqlTable(
@@ -59,8 +59,8 @@ UNIT_TABLE = SqlTable(
         "text": ("TEXT", lambda reader, row, record: _units(reader).texts([row.id])[0]),
     },
     scan=lambda reader: _of_documents(reader, _documents(reader)),
-    number=hashed_number,
-    equal={"chunk": _of_chunk, "document": _of_key},
+    number=hash_row,
+    equal={"chunk": _of_chunk, "document": _iter_units_of_key},
     size=lambda reader: _units(reader).count,
 )
 
@@ -81,7 +81,7 @@ def _of_entity(reader: Reader, name: str) -> TableRows:
 
 
 def _number(reader: Reader, row: TableRow) -> int:
-    return hashed_number(reader, (row[0].id, row[1]))
+    return hash_row(reader, (row[0].id, row[1]))
 
 
 UNIT_MENTION_TABLE = SqlTable(
@@ -91,13 +91,13 @@ UNIT_MENTION_TABLE = SqlTable(
         "document": ("TEXT", lambda reader, row, record: reader.document(row[0].document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0].chunk),
         "ordinal": ("INTEGER", lambda reader, row, record: row[0].ordinal),
-        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(row[1])),
+        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
     },
     scan=lambda reader: _mentioned(reader, _of_documents(reader, _documents(reader))),
     number=_number,
     equal={
         "chunk": lambda reader, chunk: _mentioned(reader, _of_chunk(reader, chunk)),
-        "document": lambda reader, key: _mentioned(reader, _of_key(reader, key)),
+        "document": lambda reader, key: _mentioned(reader, _iter_units_of_key(reader, key)),
         "entity": _of_entity,
     },
     size=lambda reader: 3 * _units(reader).count,

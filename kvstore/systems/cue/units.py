@@ -15,23 +15,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.derived_parts import DerivedPart, vector_id, vector_owner
+from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_id
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
 from ...structures.names.mention_recognition import mentions_in
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, cosines, nearest
 from ...text.normalize import fold
-from ..chunked_text import stored_text
-from ..kept_derivations import KeptDerivation, stored_derivations
-from ..passage_graph.rows import names_of_heading, nested, written_as
-from .unit_derivation import UNIT_DERIVATION, UnitPlace, count_of, decoded_places, shown_at
-from .written_units import WRITTEN_UNITS, unit_source
+from ..chunked_text import load_chunked_text
+from ..kept_derivations import StoredDerivation, list_stored_derivations
+from ..passage_graph.rows import find_heading_names, nested, written_as
+from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
+from .written_units import WRITTEN_UNITS, compute_unit_digest
 
 #: Documents whose units are kept, as long as no more are asked for together.
-_DOCUMENTS_KEPT = 512
+_MAX_CACHED_DOCUMENTS = 512
 #: Chunks of which it is kept where names stand in them.
-_CHUNKS_KEPT = 2048
+_MAX_CACHED_CHUNKS = 2048
 #: Who wrote a unit that is a sentence of the text.
 RULE = "rule"
 
@@ -51,7 +51,7 @@ class StoredUnit(NamedTuple):
     subject: tuple[int, int] | None = None
 
 
-class _UnitsOfDocument:
+class _DocumentUnits:
     """The units of a document: of each chunk how many, where the first of it is among all, and places when they are
     asked for; and where the vectors stand."""
 
@@ -63,27 +63,29 @@ class _UnitsOfDocument:
         self.chunks = list(record.chunk_ids())
         self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
         self._rows = [0] * len(self.chunks) if found is None else found.part
-        self.counts = list(map(count_of, self._rows))
+        self.counts = list(map(count_units, self._rows))
         self.vectors = [] if found is None else found.places
         self.first = [0, *accumulate(self.counts)]
-        self._places: dict[int, list[UnitPlace]] = {}
+        self._places: dict[int, list[UnitSpan]] = {}
         #: By chunk, the model that wrote its units, and these.
         self.written: dict[int, tuple[str, Sequence[str]]] = {}
         if any(isinstance(row, int) and row for row in self._rows):
             value = WRITTEN_UNITS.stored(state, self.record.key)
-            text = stored_text(state, self.record, {})
-            entries = ((n, value.of(unit_source(text, n))) for n in range(len(self.chunks)) if value is not None)
+            text = load_chunked_text(state, self.record, {})
+            entries = (
+                (n, value.of(compute_unit_digest(text, n))) for n in range(len(self.chunks)) if value is not None
+            )
             self.written = {number: entry for number, entry in entries if entry is not None}
 
     def chunk_of(self, number: int) -> int:
         """The ordinal of the chunk of a unit."""
         return bisect_right(self.first, number) - 1
 
-    def places(self, ordinal: int) -> list[UnitPlace]:
+    def places(self, ordinal: int) -> list[UnitSpan]:
         """The places of the units of a chunk; none where a model wrote them."""
         spans = self._places.get(ordinal)
         if spans is None:
-            spans = self._places[ordinal] = decoded_places(self._rows[ordinal], self.stored[ordinal].start)
+            spans = self._places[ordinal] = decode_spans(self._rows[ordinal], self.stored[ordinal].start)
         return spans
 
     def units(self, ordinal: int) -> list[StoredUnit]:
@@ -96,7 +98,7 @@ class _UnitsOfDocument:
             source, (start, end, subject) = RULE, spans[number]
         else:
             source, (start, end), subject = self.written[ordinal][0], self.stored[ordinal][1:3], None
-        id = vector_id(self.record.id, self.first[ordinal] + number)
+        id = to_vector_id(self.record.id, self.first[ordinal] + number)
         return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
 
 
@@ -106,14 +108,14 @@ class Units:
     def __init__(self, state: State) -> None:
         self._state = state
         self._parts = state.derived_parts(UNIT_DERIVATION)
-        self._documents: dict[int, _UnitsOfDocument] = {}
+        self._documents: dict[int, _DocumentUnits] = {}
         self._names_of_titles: dict[int, frozenset[int]] = {}
-        self._name_places: dict[int, npt.NDArray[np.int64]] = {}
+        self._name_spans: dict[int, npt.NDArray[np.int64]] = {}
         self._text = lru_cache(512)(state.documents.text)
 
     @cached_property
-    def _kept(self) -> KeptDerivation | None:
-        derivations = stored_derivations(self._state.lmdb)
+    def _kept(self) -> StoredDerivation | None:
+        derivations = list_stored_derivations(self._state.lmdb)
         return next((one for one in derivations if one.derivation is UNIT_DERIVATION and one.maintained), None)
 
     @property
@@ -139,7 +141,7 @@ class Units:
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Some units."""
-        owners = list(map(vector_owner, ids))
+        owners = list(map(split_vector_id, ids))
         documents = self._of_documents(number for number, _ in owners)
         found = []
         for number, index in owners:
@@ -152,14 +154,14 @@ class Units:
         """Units as a reader sees them."""
         return [self._said(unit) for unit in self.get(ids)]
 
-    def stands_in(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
+    def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
         """The document of a unit, and the section of its outline (-1: before the first heading)."""
         document = self._document(unit.document)
         return document.record, document.stored[document.ordinals[unit.chunk]].section
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of units, shape (n, dimension), of unit length."""
-        owners = list(map(vector_owner, ids))
+        owners = list(map(split_vector_id, ids))
         documents = self._of_documents(number for number, _ in owners)
         return self._parts.vectors.gather([documents[number].vectors[index] for number, index in owners])
 
@@ -180,7 +182,7 @@ class Units:
         """The entities that each unit names, and those of its document's title, ascending."""
         named = []
         for unit in self.get(ids):
-            named.append(sorted({*self._named(unit), *self._title_names(unit.document)}))
+            named.append(sorted({*self._named(unit), *self._get_title_names(unit.document)}))
         return named
 
     def of_entity(self, entity: int, chunks: Iterable[int]) -> list[int]:
@@ -196,31 +198,31 @@ class Units:
         it as a name wherever it does, so that no text need be read."""
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._named(unit)]
-        name_spans = [(start, end) for _, start, end in self._places_in(units[0], entity)]
+        name_spans = [(start, end) for _, start, end in self._iter_name_spans(units[0], entity)]
         if not written:
             name_spans = [name_span for name_span in name_spans if self._is_written(units[0].document, name_span)]
         return [unit for unit in units if any(_within(name_span, _spans(unit)) for name_span in name_spans)]
 
-    def _document(self, document: int) -> _UnitsOfDocument:
+    def _document(self, document: int) -> _DocumentUnits:
         return self._of_documents([document])[document]
 
-    def _of_documents(self, documents: Iterable[int]) -> Mapping[int, _UnitsOfDocument]:
+    def _of_documents(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
         """The units of some documents at least, by document; those that were not read yet are read together."""
         cache, document_ids = self._documents, dict.fromkeys(documents)
         missing = [document for document in document_ids if document not in cache]
         if missing:
-            if len(cache) + len(missing) > _DOCUMENTS_KEPT:
+            if len(cache) + len(missing) > _MAX_CACHED_DOCUMENTS:
                 cache = {document: cache[document] for document in document_ids if document in cache}
             records = self._state.documents.get_many(missing)
             chunks = iter(self._state.chunks.get_many(id for record in records.values() for id in record.chunk_ids()))
             for document, part in zip(missing, self._parts.find_many(missing), strict=True):
                 chunk_records = list(islice(chunks, sum(records[document].groups)))
-                cache[document] = _UnitsOfDocument(self._state, records[document], chunk_records, part)
+                cache[document] = _DocumentUnits(self._state, records[document], chunk_records, part)
             self._documents = cache
         return cache
 
     def _key(self, id: int) -> tuple[str, int]:
-        number, index = vector_owner(id)
+        number, index = split_vector_id(id)
         return self._document(number).record.key, index
 
     def _said(self, unit: StoredUnit) -> str:
@@ -229,7 +231,7 @@ class Units:
         spans = document.places(ordinal)
         if not spans:
             return document.written[ordinal][1][unit.ordinal]
-        return shown_at(self._text(unit.document), spans[unit.ordinal])
+        return render_unit_at(self._text(unit.document), spans[unit.ordinal])
 
     def _named(self, unit: StoredUnit) -> Iterable[int]:
         """The entities that a unit names in what it says."""
@@ -237,7 +239,7 @@ class Units:
             spans = _spans(unit)
             return {
                 entity
-                for entity, start, end in self._places_in(unit)
+                for entity, start, end in self._iter_name_spans(unit)
                 if _within((start, end), spans) and self._is_written(unit.document, (start, end))
             }
         unit_text = self._said(unit)
@@ -249,17 +251,17 @@ class Units:
 
     def read_names(self, chunks: Iterable[int]) -> None:
         """Read together where names stand in some chunks whose units were read."""
-        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_places]
-        if len(missing) + len(self._name_places) > _CHUNKS_KEPT:
-            self._name_places = {}
-        self._name_places.update(zip(missing, self._state.mentions.outermost_in(missing), strict=True))
+        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._name_spans]
+        if len(missing) + len(self._name_spans) > _MAX_CACHED_CHUNKS:
+            self._name_spans = {}
+        self._name_spans.update(zip(missing, self._state.mentions.get_outermost_in_chunks(missing), strict=True))
 
-    def _places_in(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
+    def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Where the names in the chunk of a unit stand that are in no longer one, or one of them: entity, and bytes of
         the document."""
-        if unit.chunk not in self._name_places:
+        if unit.chunk not in self._name_spans:
             self.read_names([unit.chunk])
-        rows = self._name_places[unit.chunk]
+        rows = self._name_spans[unit.chunk]
         if entity is not None:
             rows = rows[rows[:, 0] == entity]
         document = self._document(unit.document)
@@ -270,12 +272,12 @@ class Units:
         """Whether a name is written as one: with a capital or a digit."""
         return written_as(bytes(self._text(document)[place[0] : place[1]])) == (True, False)
 
-    def _title_names(self, document: int) -> frozenset[int]:
+    def _get_title_names(self, document: int) -> frozenset[int]:
         """Return the entities that the title of a document names."""
         entities = self._names_of_titles.get(document)
         if entities is None:
             title = self._document(document).record.title
-            names, parts = names_of_heading(title or "", self._state.filter, self._state.settings.name_words)
+            names, parts = find_heading_names(title or "", self._state.filter, self._state.settings.name_words)
             entities = self._names_of_titles[document] = frozenset(names | parts)
         return entities
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ...models.json_schema import object_of
+from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, printable
 from ...models.structured import StructuredPrompt
 from ...text.words import segments
@@ -27,15 +27,17 @@ _TASK = (
     "pronoun what it stands for; the line above a passage says what its document and its sections are called. Leave "
     "out nothing that a passage says, and add nothing to it."
 )
-_SCHEMA = object_of(
+_SCHEMA = build_object_schema(
     passages={
         "type": "array",
-        "items": object_of(number={"type": "integer"}, statements={"type": "array", "items": {"type": "string"}}),
+        "items": build_object_schema(
+            number={"type": "integer"}, statements={"type": "array", "items": {"type": "string"}}
+        ),
     }
 )
 
 
-def unit_source(document: ChunkedText, chunk: int) -> bytes:
+def compute_unit_digest(document: ChunkedText, chunk: int) -> bytes:
     """The digest of what a model is shown of a chunk, by its number in the document."""
     return passage_digest(document.title, document.headings(chunk), document.piece(chunk).decode())
 
@@ -51,7 +53,7 @@ class _WrittenUnits(WrittenFact):
     def passages(self, document: ChunkedText) -> list[SourcePassage]:
         return [
             SourcePassage(
-                unit_source(document, number),
+                compute_unit_digest(document, number),
                 document.title,
                 document.headings(number),
                 document.piece(number).decode(),
@@ -70,7 +72,7 @@ class _WrittenUnits(WrittenFact):
             if found.keys() != set(range(1, len(passages) + 1)) or len(found) != len(value["passages"]):
                 raise ValueError(f"each of the passages 1 to {len(passages)} has one entry")
             return {
-                passage.digest: _statements(found[number], passage, quotation)
+                passage.digest: _check_statements(found[number], passage, quotation)
                 for number, passage in enumerate(passages, 1)
             }
 
@@ -87,7 +89,7 @@ def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
     return f"Passage {number}: {printable(' '.join(heading_line.split()))}\n{quotation.of(printable(passage.text))}"
 
 
-def _statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
+def _check_statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
     """The statements on one line each, without those that share no word with what they were written from; raises
     ValueError where they are too long, or repeat the marks of the quotation."""
     found = list(dict.fromkeys(printable(" ".join(text.split())) for text in texts if text.strip()))

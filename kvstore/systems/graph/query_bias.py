@@ -20,7 +20,7 @@ from ...retrieval.dense_search import Nearest
 from ...retrieval.query import Query
 from ...structures.ranking import Ranking
 from ...structures.reading import Ids, Matrix
-from ...text.words import informative_terms, stemmer
+from ...text.words import get_informative_terms, stemmer
 from ..passage_graph.pagerank import Masses
 
 #: Informative words beside the names that tell passages apart.
@@ -51,24 +51,24 @@ class QueryBias:
         return found
 
 
-def tells_passages_apart(query: Query, parts: Decomposition) -> bool:
+def can_distinguish_chunks(query: Query, parts: Decomposition) -> bool:
     """Whether a question names something, and asks enough beside it for one passage to fit better than another."""
     if parts.rest == query.question:
         return False
-    terms = informative_terms(parts.rest, stemmer(query.reading.settings.stemmer))
+    terms = get_informative_terms(parts.rest, stemmer(query.reading.settings.stemmer))
     # A letter alone is what a name leaves behind when it is cut out: "'s".
     return sum(len(term) > 1 or not term.isascii() for term in terms) >= _TELLING
 
 
-def nearest_to_rest(query: Query, parts: Decomposition, strength: float) -> Nearest | None:
+def make_nearest_request(query: Query, parts: Decomposition, strength: float) -> Nearest | None:
     """What asks for the passage nearest to the rest of a question; None where the walk has no bias."""
-    if strength <= 0 or query.given is not None or not tells_passages_apart(query, parts):
+    if strength <= 0 or query.given is not None or not can_distinguish_chunks(query, parts):
         return None
     return Nearest(query.vector_of(parts.rest), 1)
 
 
 def query_bias(wanted: Nearest, nearest: Ranking, strength: float) -> QueryBias | None:
-    """The bias of a walk, by what :func:`nearest_to_rest` found; None where nothing resembles the rest."""
+    """The bias of a walk, by what :func:`make_nearest_request` found; None where nothing resembles the rest."""
     if not nearest or nearest[0][1] <= 0:
         return None
     return QueryBias(wanted.vector, nearest[0][1], strength)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ...text.words import content_terms
-from ..passage_graph.neighbourhood import entity_node
+from ...text.words import list_content_terms
+from ..passage_graph.neighbourhood import make_entity_node
 from .stated_relations import RelationInWords
 
 #: Relations that a walk starts at.
-_STARTS = 5
+_MAX_STARTS = 5
 #: Relations of one document that are read.
-MOST_RELATIONS = 200
+MAX_RELATIONS = 200
 
 
 def matching(
@@ -27,18 +27,22 @@ def matching(
     no word of the question. ``rarities`` are those of the question's terms."""
     scores: dict[tuple[str, str], float] = {}
     for subject, words, other in relations:
-        score = math.fsum(rarities.get(term, 0.0) for term in set(content_terms(f"{subject} {words} {other}", stem)))
+        score = math.fsum(
+            rarities.get(term, 0.0) for term in set(list_content_terms(f"{subject} {words} {other}", stem))
+        )
         if score > 0:
             scores[subject, other] = max(score, scores.get((subject, other), 0.0))
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:_STARTS]
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:_MAX_STARTS]
 
 
-def names_joined(best: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
+def list_joined_names(best: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
     """The names that relations join, each once."""
     return list(dict.fromkeys(name for pair, _ in best for name in pair))
 
 
-def masses_of_relations(best: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]) -> dict[int, float]:
+def compute_relation_masses(
+    best: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]
+) -> dict[int, float]:
     """Nodes of the entities that the best matching relations join, with masses that sum to 1 where all names are known;
     ``entities`` are those of the names, 0 for one that is not."""
     total = 2 * sum(score for _, score in best)
@@ -46,6 +50,6 @@ def masses_of_relations(best: Sequence[tuple[tuple[str, str], float]], entities:
     for pair, score in best:
         for name in pair:
             if entities[name]:
-                node = entity_node(entities[name])
+                node = make_entity_node(entities[name])
                 masses[node] = masses.get(node, 0.0) + score / total
     return masses

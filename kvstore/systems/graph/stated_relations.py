@@ -32,6 +32,6 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
     def _of(self, state: State, document: int) -> Iterator[RelationInWords]:
         yield from stated_relations(state, document, self.most)
         edges = state.forest.document_edges(document)
-        keys = state.forest.keys_of(set(chain.from_iterable(edges)))
+        keys = state.forest.get_keys(set(chain.from_iterable(edges)))
         for child, parent in sorted((keys[child], keys[parent]) for child, parent in edges)[: self.most]:
             yield child, "", parent

@@ -28,35 +28,35 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
-from ...retrieval.dense_search import Cosines, nearest_to
+from ...retrieval.dense_search import Cosines, build_nearest_request
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import TermWeights, question_words, term_rarity, weighed
+from ...retrieval.lexical_search import TermWeights, compute_term_rarity, parse_question_words, weighed
 from ...retrieval.query import Query, Strategy, evidence_of, option
-from ...retrieval.recognition import Recognised, Seed, note_recognised
-from ...retrieval.word_search import BestByWords, ScoresByWords, counted
+from ...retrieval.recognition import Recognised, Seed, record_recognized
+from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, counted
 from ...structures.id_sets import distinct
-from ...structures.ranking import Ranking, best, shares_of_best
+from ...structures.ranking import Ranking, best, scale_to_best
 from ...structures.reading import Ids
 from ...text.words import stemmer
 from ..cue.strategy import best_paths, find_paths, has_units
 from ..cue.unit_graph import UnitGraph
 from ..passage_graph.edges import Degrees
-from ..passage_graph.neighbourhood import NamedEntities, chunk_node
-from ..passage_graph.pagerank import PageRank, personalised_pagerank
-from ..passage_graph.walk import degrees_of, masses_of_names, paths
-from .query_bias import QueryBias, nearest_to_rest, query_bias, tells_passages_apart
-from .relation_seeds import MOST_RELATIONS, masses_of_relations, matching, names_joined
+from ..passage_graph.neighbourhood import NamedEntities, make_chunk_node
+from ..passage_graph.pagerank import PageRank, compute_personalised_pagerank
+from ..passage_graph.walk import compute_name_masses, make_degree_request, paths
+from .query_bias import QueryBias, can_distinguish_chunks, make_nearest_request, query_bias
+from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, matching
 from .stated_relations import StatedRelations
 
 #: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
 NEAREST = 20
-_STARTS = 10
+_MAX_STARTS = 10
 #: Passages, the best of each search, whose documents' relations are compared with the question.
-_STATING = 5
+_NUM_STATING_CHUNKS = 5
 #: Passages with most mass that become candidates, at least.
 _REACHED = 100
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
-_UNREACHED = 1e-5
+_UNREACHED_MASS = 1e-5
 
 
 #: The options of a walk.
@@ -79,7 +79,7 @@ class Walk:
     ranks: PageRank
 
 
-def question_parts(query: Query, names: Sequence[Seed]) -> Decomposition:
+def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
     """What a question consists of, as a step of its trace."""
     with query.trace.step("decompose question") as step:
         parts = decompose(query.question, names)
@@ -100,20 +100,20 @@ def walk(
     ``degrees`` are those of the names, ``nearest`` are rankings of chunks, ``strategy`` one with the options of a walk.
     """
     reading = query.reading
-    starts = masses_of_names(names, degrees, parts.compared)
+    starts = compute_name_masses(names, degrees, parts.compared)
     share = option(query, strategy, "passages") if starts else 1.0
     for ranking in nearest:
-        _add_starts(starts, ranking[:_STARTS], share / len(nearest))
+        _add_starts(starts, ranking[:_MAX_STARTS], share / len(nearest))
     strength = option(query, strategy, "bias")
-    terms, counts, bias = _rest(query, parts, strength)
+    terms, counts, bias = _prepare_rest(query, parts, strength)
     if weight := option(query, strategy, "relations"):
-        rarities = {term: term_rarity(reading.counters.chunks, counts[term]) for term in terms}
+        rarities = {term: compute_term_rarity(reading.counters.chunks, counts[term]) for term in terms}
         for node, mass in _relations(query, rarities, nearest).items():
             starts[node] = starts.get(node, 0.0) + weight * mass
     if not starts:
         return None
     with query.trace.step("personalised PageRank") as step:
-        ranks = personalised_pagerank(
+        ranks = compute_personalised_pagerank(
             reading,
             starts,
             restart=option(query, strategy, "restart"),
@@ -128,10 +128,12 @@ def walk(
     return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
 
 
-def _rest(query: Query, parts: Decomposition, strength: float) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
+def _prepare_rest(
+    query: Query, parts: Decomposition, strength: float
+) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
     """Of what a question asks beside its names the terms, in how many chunks each is, and the bias of the walk."""
-    words = question_words(parts.rest, stemmer(query.reading.settings.stemmer))
-    request = nearest_to_rest(query, parts, strength)
+    words = parse_question_words(parts.rest, stemmer(query.reading.settings.stemmer))
+    request = make_nearest_request(query, parts, strength)
     if request is None:
         counts = query.reading.fetch(counted(words))
         return words.looked_up(counts), counts, None
@@ -154,37 +156,39 @@ class GraphStrategy:
     def retrieve(self, query: Query) -> Evidence:
         reading, num_chunks = query.reading, max(NEAREST, query.wanted)
         nearest_request, words = (
-            nearest_to(query, num_chunks),
-            question_words(query.question, stemmer(reading.settings.stemmer)),
+            build_nearest_request(query, num_chunks),
+            parse_question_words(query.question, stemmer(reading.settings.stemmer)),
         )
         with query.trace.round(reading, "recognise entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(
-                Recognised(query.question, as_written=True), nearest_request, counted(words)
+                Recognised(query.question, capitalized_only=True), nearest_request, counted(words)
             )
-            note_recognised(query, names, recognition)
+            record_recognized(query, names, recognition)
             step.count = len(near_ranking)
-        parts = question_parts(query, names)
+        parts = decompose_question(query, names)
         with query.trace.step("lexical search") as step:
             terms = words.looked_up(counts)
-            best_words = BestByWords(weighed(reading.counters, terms, counts), num_chunks, query.allowed)
-            word_search, degrees = reading.fetch(best_words, degrees_of(names))
+            best_words = WordSearchRequest(weighed(reading.counters, terms, counts), num_chunks, query.allowed)
+            word_search, degrees = reading.fetch(best_words, make_degree_request(names))
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
         rankings = [near_ranking, word_search.ranking]
         walk_result = walk(query, self, names, degrees, parts, rankings)
         if walk_result is None:
             return evidence_of(query, self.name, rankings[0], "near the question", len(rankings[0]))
         scores = walk_result.scores * np.exp(
-            option(query, self, "units") * self._path_shares(query, parts, walk_result.chunks, rankings[0])
+            option(query, self, "units") * self._compute_path_shares(query, parts, walk_result.chunks, rankings[0])
         )
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
         chunk_paths = paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, chunk_paths, len(walk_result.chunks))
 
-    def _path_shares(self, query: Query, parts: Decomposition, chunks: Ids, near: Ranking) -> npt.NDArray[np.float64]:
+    def _compute_path_shares(
+        self, query: Query, parts: Decomposition, chunks: Ids, near: Ranking
+    ) -> npt.NDArray[np.float64]:
         """The scores of the best paths of units through some chunks, as shares of the best of all; 0 where no path
         leads, or there are no units."""
         shares = np.zeros(len(chunks))
-        if not option(query, self, "units") or not has_units(query.view) or not tells_passages_apart(query, parts):
+        if not option(query, self, "units") or not has_units(query.view) or not can_distinguish_chunks(query, parts):
             return shares
         graph = UnitGraph(query)
         paths_by_chunk = best_paths(graph, find_paths(query, graph, {}, near))
@@ -201,7 +205,7 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
     total = sum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and share > 0:
-            node = chunk_node(chunk)
+            node = make_chunk_node(chunk)
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
@@ -209,13 +213,13 @@ def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ra
     """Entities of the relations that talk about what is asked, stated around the nearest chunks."""
     reading = query.reading
     with query.trace.step("relations that match") as step:
-        chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
-        relations = reading.fetch(StatedRelations(chunks, MOST_RELATIONS))
+        chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]
+        relations = reading.fetch(StatedRelations(chunks, MAX_RELATIONS))
         matches = matching(relations, rarities, stemmer(reading.settings.stemmer))
-        names = names_joined(matches)
+        names = list_joined_names(matches)
         entities = reading.fetch(NamedEntities(names)).tolist() if names else []
         entities_by_name = dict(zip(names, entities, strict=True))
-        masses = masses_of_relations(matches, entities_by_name)
+        masses = compute_relation_masses(matches, entities_by_name)
         step.detail = ", ".join(name for name in names if entities_by_name[name]) or "none"
         step.count = len(masses)
     return masses
@@ -223,7 +227,7 @@ def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ra
 
 def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
-    keep = query.keep_allowed(ranks.chunks)
+    keep = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
     reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, max(_REACHED, query.reach))]
     near_chunks = [chunk for ranking in nearest for chunk, _ in ranking]
@@ -234,13 +238,13 @@ def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tu
     shares = np.zeros(len(chunks))
     if len(walked_chunks):
         shares = np.where(walked_chunks[positions] == chunks, masses[positions], 0.0) / masses.max()
-    return chunks, shares + _UNREACHED
+    return chunks, shares + _UNREACHED_MASS
 
 
 def _relevance(query: Query, rest: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
     """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
     vector = query.vector_of(rest)
     with query.trace.step("relevance of candidates") as step:
-        cosines, word_scores = query.reading.fetch(Cosines(chunks, vector), ScoresByWords(weights, chunks))
+        cosines, word_scores = query.reading.fetch(Cosines(chunks, vector), WordScoreRequest(weights, chunks))
         step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
-    return shares_of_best(cosines.astype(np.float64)) + shares_of_best(word_scores)
+    return scale_to_best(cosines.astype(np.float64)) + scale_to_best(word_scores)

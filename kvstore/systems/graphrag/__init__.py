@@ -4,16 +4,16 @@ from ...retrieval.query import Strategy
 from ..contract import Description, System
 from ..deferred_strategy import DeferredStrategy
 from .community_index import COMMUNITIES
-from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, communities_of_entity, describe_community
+from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
 
 
-def _drift() -> Strategy:
+def _make_drift() -> Strategy:
     from .drift_search import DriftStrategy
 
     return DriftStrategy()
 
 
-def _global() -> Strategy:
+def _make_global() -> Strategy:
     from .global_search import GlobalStrategy
 
     return GlobalStrategy()
@@ -31,10 +31,10 @@ SYSTEM = System(
     indexes=(COMMUNITIES,),
     strategies=(
         DeferredStrategy("local", _local),
-        DeferredStrategy("global", _global),
-        DeferredStrategy("drift", _drift),
+        DeferredStrategy("global", _make_global),
+        DeferredStrategy("drift", _make_drift),
     ),
     tables=(COMMUNITY_TABLE, MEMBER_TABLE),
     descriptions=(Description("community", describe_community),),
-    of_entity=communities_of_entity,
+    of_entity=describe_entity_communities,
 )

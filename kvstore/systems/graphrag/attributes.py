@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...structures.clustering.affinity import ONE, Edges
-from ...structures.clustering.nearest_rows import near_rows
+from ...structures.clustering.nearest_rows import find_near_rows
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from .entity_graph import EntityGraph
@@ -27,7 +27,7 @@ _NEAR = 0.8
 _STEP = 1 / 64
 
 
-def passage_vectors(state: State, graph: EntityGraph) -> Matrix:
+def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
     """The vectors of the passages of a graph, in its order, shape (passages, dimension)."""
     vectors = np.empty((len(graph.passages), state.settings.dimension), np.float32)
     for first in range(0, len(vectors), _READ):
@@ -36,8 +36,8 @@ def passage_vectors(state: State, graph: EntityGraph) -> Matrix:
     return vectors
 
 
-def entity_vectors(graph: EntityGraph, passages: Matrix) -> Matrix:
-    """Unit vectors of the nodes, shape (nodes, dimension); ``passages`` are those of :func:`passage_vectors`."""
+def compute_entity_vectors(graph: EntityGraph, passages: Matrix) -> Matrix:
+    """Unit vectors of the nodes, shape (nodes, dimension); ``passages`` are those of :func:`load_chunk_vectors`."""
     order = np.argsort(graph.named, kind="stable")
     starts = np.searchsorted(graph.named[order], np.arange(len(graph.entities) + 1))
     sums = np.zeros((len(graph.entities), passages.shape[1]), np.float64)
@@ -85,7 +85,7 @@ def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> 
         max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
         min_cosine, max_neighbors = _NEAR, max(1, int(np.sqrt(count) // 2))
-    near = near_rows(vectors, int(1.5 * max_neighbors) + 1)
+    near = find_near_rows(vectors, int(1.5 * max_neighbors) + 1)
     edge_codes = np.sort(edges.first * count + edges.second)
     first = np.repeat(np.arange(count), near.shape[1])
     neighbors = near.ravel()

@@ -20,16 +20,16 @@ from ...storage import records
 from ...structures import tables
 from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
-from ...structures.indexes.written_texts import WrittenText, written_text
+from ...structures.indexes.written_texts import WrittenText, get_written_text
 from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
-from ...text.normalize import entity_key
+from ...text.normalize import to_entity_key
 from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
-from .community_building import NOWHERE, home_weights, homes_of
-from .community_reports import NAMED, PASSAGES, Finding, SentencePlace
-from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, TERMS, VECTORS
+from .community_building import NOWHERE, assign_homes, compute_home_weights
+from .community_reports import NAMED, PASSAGES, Finding, SentenceSpan
+from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS, VECTORS
 from .entity_graph import strengths
 from .stored_tree import StoredTree
 
@@ -41,7 +41,7 @@ _REMEDY = "DROP INDEX communities, and make it anew"
 #: Whether a community is alive, where that is not known yet; else 0 or 1.
 _UNKNOWN = -1
 #: Newer chunks that are placed, the first of them; strategies look at newer chunks themselves.
-_PLACED = 20_000
+_MAX_PLACED_CHUNKS = 20_000
 
 
 class Community(NamedTuple):
@@ -62,7 +62,7 @@ class Community(NamedTuple):
     content: bytes
 
 
-class _KnownOfState:
+class _StateCache:
     """What was found out about the communities in the states of one change: titles by number, and whether each is
     alive."""
 
@@ -118,7 +118,7 @@ class Communities:
         children = np.flatnonzero(tree.parents != NOWHERE)
         above = tree.parents[children]
         if len(tree) != self._count or not ((above >= 0) & (above < len(tree))).all():
-            raise _lacking(int(above.max(initial=self._count)))
+            raise _make_missing_error(int(above.max(initial=self._count)))
         if not ((tree.levels[above] < tree.levels[children]).all() and (tree.levels < max(self.levels, 1)).all()):
             raise CorruptionError(f"index communities: the levels of communities contradict each other; {_REMEDY}")
         return tree
@@ -133,28 +133,28 @@ class Communities:
     def find(self, key: str) -> int | None:
         """The community that is called so, or None."""
         level, _, name = key.partition("/")
-        identity = self._state.resolve(entity_key(name)) if level.isdecimal() and name else None
+        identity = self._state.resolve(to_entity_key(name)) if level.isdecimal() and name else None
         candidates = [] if identity is None else self.of_entity(identity.entry.entity)
-        normalized_key = f"{level}/{entity_key(name)}"
+        normalized_key = f"{level}/{to_entity_key(name)}"
         return next((one for one in candidates if self.key(one) == normalized_key), None)
 
     def members(self, community: int) -> list[tuple[int, float]]:
         """The entities in it that the state has, with the weight of what joins each to the others, strongest first."""
-        return list(self.strongest_members(community))
+        return list(self.iter_members(community))
 
-    def strongest_members(self, community: int) -> Iterator[tuple[int, float]]:
+    def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
         """The same one after another: of a large community only those are looked for that are taken."""
-        return self._living_members(self._rows.get(MEMBERS, records.u32(community)))
+        return self._iter_living_members(self._rows.get(MEMBERS, records.u32(community)))
 
-    def named_members(self, community: int) -> list[str]:
+    def list_member_names(self, community: int) -> list[str]:
         """The names of the living members that a text on it is written from, the strongest, in order of names."""
-        strongest = [entity for entity, _ in islice(self.strongest_members(community), NAMED)]
+        strongest = [entity for entity, _ in islice(self.iter_members(community), NAMED)]
         return [record.name for record in sorted(self._state.entities.get_many(strongest), key=lambda one: one.key)]
 
     def passages(self, community: int) -> list[tuple[int, float]]:
         """The chunks at home in it that the state has, newer ones among them, each with the share of its names that
         belong there, the largest share first."""
-        found = self._kept_places(list(self._stored_passages(community)), lambda one: one[0])
+        found = self._filter_existing(list(self._iter_stored_chunks(community)), lambda one: one[0])
         found += self._newer_by_community.get(community, ())
         return sorted(found, key=lambda one: -one[1])
 
@@ -172,7 +172,7 @@ class Communities:
         known = self._known.titles
         missing = [community for community in dict.fromkeys(communities) if community not in known]
         members = [
-            [entity for entity, _ in islice(self._living_members(row), TITLED)]
+            [entity for entity, _ in islice(self._iter_living_members(row), TITLED)]
             for row in self._rows.get_many(MEMBERS, list(map(records.u32, missing)))
         ]
         # Few names are parts of others: mostly the first are enough.
@@ -186,54 +186,54 @@ class Communities:
             )
         return [known[community] for community in communities]
 
-    def summary(self, community: int) -> list[SentencePlace]:
+    def summary(self, community: int) -> list[SentenceSpan]:
         """The sentences that sum it up, of documents that the state has, in order of documents and places."""
-        return self._kept_places(self._spans(community), lambda span: span.chunk)
+        return self._filter_existing(self._spans(community), lambda span: span.chunk)
 
     def findings(self, community: int) -> list[Finding]:
         """Sentences that say how members belong together, of documents that the state has, the strongest first."""
         row = self._record(community)[10]
-        found = [Finding((one, second), weight, SentencePlace(*place)) for one, second, weight, *place in row]
-        return self._kept_places(found, lambda finding: finding.span.chunk)
+        found = [Finding((one, second), weight, SentenceSpan(*place)) for one, second, weight, *place in row]
+        return self._filter_existing(found, lambda finding: finding.span.chunk)
 
     def written(self, community: int) -> WrittenText | None:
         """Return the text that a language model wrote of it; None if there is none, or if a document or a name that it
         was written from is gone or has changed."""
-        if not self._has_written:
+        if not self._has_written_texts:
             return None
-        found = written_text(self._state.lmdb, self.get(community).content)
-        has_sources = self.has_all(self.sources(community)) and self._has_named_members(community)
+        found = get_written_text(self._state.lmdb, self.get(community).content)
+        has_sources = self.has_spans(self.sources(community)) and self._has_named_members(community)
         return found if has_sources else None
 
-    def terms_as_built(self, communities: Sequence[int]) -> list[str]:
-        """The terms of titles and reports as they were built, which is what they say while :attr:`as_built`; raises
+    def get_built_terms(self, communities: Sequence[int]) -> list[str]:
+        """The terms of titles and reports as they were built, which is what they say while :attr:`is_as_built`; raises
         CorruptionError where they are not stored."""
         found: list[str | None] = self._rows.get_many(TERMS, list(map(records.u32, communities)))
         if None in found:
-            raise _lacking(communities[found.index(None)])
+            raise _make_missing_error(communities[found.index(None)])
         return cast(list[str], found)
 
-    def text_at(self, place: SentencePlace) -> str:
+    def read_text(self, place: SentenceSpan) -> str:
         """The text at a place of a document that the state has."""
         return self._state.documents.text_slice(place.document, place.start, place.end)
 
-    def has_all(self, places: Sequence[SentencePlace]) -> bool:
+    def has_spans(self, places: Sequence[SentenceSpan]) -> bool:
         """Whether the state has all of some places."""
         return all(self._has_chunk(span.chunk) for span in places)
 
-    def sources(self, community: int) -> list[SentencePlace]:
+    def sources(self, community: int) -> list[SentenceSpan]:
         """The places that a text on it is written from: the sentences chosen below it, then its own passages, whole, in
         order of document keys and ordinals (those that are gone first)."""
         child_rows = [self._record(child) for child in self.get(community).children]
         sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
-        found = dict.fromkeys(SentencePlace(*span) for span in sentences)
-        own_spans: list[tuple[str, SentencePlace]] = []
-        for chunk, _ in self._homes(community)[:PASSAGES]:
+        found = dict.fromkeys(SentenceSpan(*span) for span in sentences)
+        own_spans: list[tuple[str, SentenceSpan]] = []
+        for chunk, _ in self._list_home_chunks(community)[:PASSAGES]:
             record = self._state.chunks.find(chunk)
             if record is None:
-                own_spans.append(("", SentencePlace(0, chunk, 0, 0)))
+                own_spans.append(("", SentenceSpan(0, chunk, 0, 0)))
             else:
-                span = SentencePlace(record.document, chunk, record.start, record.end)
+                span = SentenceSpan(record.document, chunk, record.start, record.end)
                 own_spans.append((self._state.documents.key_of(record.document), span))
         found.update((span, None) for _, span in sorted(own_spans))
         return list(found)
@@ -245,7 +245,7 @@ class Communities:
         return (
             community in self._newer_by_community
             or not all(self._has_entity(entity) for entity, _ in members)
-            or not all(self._has_chunk(chunk) for chunk, _ in self._stored_passages(community))
+            or not all(self._has_chunk(chunk) for chunk, _ in self._iter_stored_chunks(community))
             or not all(self._has_chunk(span.chunk) for span in self._spans(community))
         )
 
@@ -255,24 +255,24 @@ class Communities:
 
     def living(self, communities: Partition) -> Partition:
         """Those of some communities that are alive, see :meth:`alive`, in their order."""
-        if self._is_of_this_state:
+        if self._is_current:
             return communities
         living = self._known.living
         unknown = communities[living[communities] == _UNKNOWN]
         if len(unknown):
-            living[unknown] = self._has_members(unknown) & self._has_passages(unknown)
+            living[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
         alive_communities: Partition = communities[living[communities] == 1]
         return alive_communities
 
     def of_entity(self, entity: int) -> list[int]:
         """The communities of an entity, the coarsest first; none where it has none, or is newer."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.u32(self._shown.one(entity)))
-        return [] if row is None or row[0] is None else self._down_to(row[0])
+        return [] if row is None or row[0] is None else self._get_root_path(row[0])
 
     def of_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
         """The communities that each of some chunks is at home in, the coarsest first; from the names in it."""
         homes, _ = self._placed(chunks)
-        return [self._down_to(home) for home in homes.tolist()]
+        return [self._get_root_path(home) for home in homes.tolist()]
 
     def newer(self) -> list[int]:
         """The chunks that came after this was built, in order of document keys and ordinals."""
@@ -306,7 +306,7 @@ class Communities:
                 yield f"index communities: community {number} is not one of those below its parent {parent.id}"
             if self._rows.get(MEMBERS, records.u32(number)) is None:
                 yield f"index communities: the members of community {number} are not stored"
-            if self._is_of_this_state and self._rows.get(TERMS, records.u32(number)) is None:
+            if self._is_current and self._rows.get(TERMS, records.u32(number)) is None:
                 yield f"index communities: the terms of community {number} are not stored"
 
     def cosines(self, communities: Partition, vector: Matrix) -> Matrix:
@@ -323,7 +323,7 @@ class Communities:
         scores = cosines(self._vectors, vector)
         candidates = None if level is None else set(self.at_level(level))
         found: list[tuple[int, float]] = []
-        for number in _largest_first(scores, 4 * count):
+        for number in _iter_largest(scores, 4 * count):
             if len(found) == count:
                 break
             if self.alive(number) if candidates is None else number in candidates:
@@ -332,71 +332,71 @@ class Communities:
 
     # What is read -----------------------------------------------------------------------------------------------------
 
-    def _living_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
+    def _iter_living_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
         """Members, and weights, of a row, as far as the state has them."""
         numbers = iter(row or ())
         for entity, weight in zip(numbers, numbers, strict=True):
-            if self._is_of_this_state or self._has_entity(entity):
+            if self._is_current or self._has_entity(entity):
                 yield entity, weight / (1 << 16)
 
     @cached_property
-    def _is_of_this_state(self) -> bool:
+    def _is_current(self) -> bool:
         """True if nothing has changed since it was built and all documents may answer: all that it names is there."""
         # A write transaction numbers its change when it commits.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
 
     @cached_property
-    def _has_written(self) -> bool:
+    def _has_written_texts(self) -> bool:
         """Whether a model has written anything at all."""
         return self._state.lmdb.count(tables.WRITTEN) > 0
 
     @property
-    def as_built(self) -> bool:
+    def is_as_built(self) -> bool:
         """Whether nothing has changed since it was built, and no model has written on it: all that it says is the same
         for every state of which this is true."""
-        return self._is_of_this_state and not self._has_written
+        return self._is_current and not self._has_written_texts
 
     @cached_property
-    def _known(self) -> _KnownOfState:
+    def _known(self) -> _StateCache:
         if self._state.lmdb.writable or self._state.allowed is not None:
-            return _KnownOfState(self._count)
-        caches: dict[int, _KnownOfState] = self._rows.memory("known of a change", lambda _: {})
+            return _StateCache(self._count)
+        caches: dict[int, _StateCache] = self._rows.memory("known of a change", lambda _: {})
         change = self._state.counters.change
         cache = caches.get(change)
         if cache is None:
             caches.clear()
-            cache = caches[change] = _KnownOfState(self._count)
+            cache = caches[change] = _StateCache(self._count)
         return cache
 
-    def _kept_places(self, found: list[Made], chunk_of: Callable[[Made], int]) -> list[Made]:
+    def _filter_existing(self, found: list[Made], chunk_of: Callable[[Made], int]) -> list[Made]:
         """Those of documents that the state has."""
-        if self._is_of_this_state:
+        if self._is_current:
             return found
         present = self._state.chunks.has_many(map(chunk_of, found))
         return list(compress(found, present))
 
-    def _has_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
+    def _mask_with_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Whether a member is left of each of some communities."""
         mask = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
         for position in np.flatnonzero(~mask).tolist():
-            mask[position] = next(self.strongest_members(int(communities[position])), None) is not None
+            mask[position] = next(self.iter_members(int(communities[position])), None) is not None
         return mask
 
-    def _has_passages(self, communities: Partition) -> npt.NDArray[np.bool_]:
+    def _mask_with_chunks(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Whether a passage is left of each of some communities, or it had none."""
-        first = self._first_passages[communities]
+        first = self._first_chunks[communities]
         mask: npt.NDArray[np.bool_] = first == NOWHERE
         mask[~mask] = self._state.chunks.has_many(first[~mask].tolist())
         for position in np.flatnonzero(~mask).tolist():
             community = int(communities[position])
-            passages = (chunk for chunk, _ in self._stored_passages(community))
+            passages = (chunk for chunk, _ in self._iter_stored_chunks(community))
             mask[position] = any(map(self._has_chunk, passages)) or community in self._newer_by_community
         return mask
 
     @property
-    def _first_passages(self) -> Partition:
-        return self._rows.memory("first passages", lambda rows: _read_first_passages(rows, self.tree))
+    def _first_chunks(self) -> Partition:
+        return self._rows.memory("first passages", lambda rows: _read_first_chunks(rows, self.tree))
 
     def read(self, communities: Sequence[int]) -> None:
         """Read the records of some communities together, before each is asked for."""
@@ -405,7 +405,7 @@ class Communities:
             missing, self._rows.get_many(COMMUNITIES, list(map(records.u32, missing))), strict=True
         ):
             if row is None:
-                raise _lacking(community)
+                raise _make_missing_error(community)
             self._records[community] = row
 
     def _record(self, community: int) -> list[Any]:
@@ -416,20 +416,20 @@ class Communities:
     def _stored(self, community: int | None) -> Community | None:
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
-    def _spans(self, community: int) -> list[SentencePlace]:
-        return [SentencePlace(*span) for span in self._record(community)[9]]
+    def _spans(self, community: int) -> list[SentenceSpan]:
+        return [SentenceSpan(*span) for span in self._record(community)[9]]
 
-    def _homes(self, community: int) -> list[tuple[int, float]]:
+    def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
         """The chunks whose finest community it was."""
-        row = iter(self._rows.get(PASSAGE_HOMES, records.u32(community)) or ())
+        row = iter(self._rows.get(CHUNK_HOMES, records.u32(community)) or ())
         return [(chunk, share / 10_000) for chunk, share in zip(row, row, strict=True)]
 
-    def _stored_passages(self, community: int) -> Iterator[tuple[int, float]]:
-        yield from self._homes(community)
+    def _iter_stored_chunks(self, community: int) -> Iterator[tuple[int, float]]:
+        yield from self._list_home_chunks(community)
         for child in self.get(community).children:
-            yield from self._stored_passages(child)
+            yield from self._iter_stored_chunks(child)
 
-    def _down_to(self, community: int) -> list[int]:
+    def _get_root_path(self, community: int) -> list[int]:
         """A community with those above it, the coarsest first."""
         path = [] if community == NOWHERE else [community]
         while path and (parent := int(self.tree.parents[path[-1]])) != NOWHERE:
@@ -442,7 +442,7 @@ class Communities:
     def _has_named_members(self, community: int) -> bool:
         """True if the state has each of the members that a text on a community names."""
         row = self._rows.get(MEMBERS, records.u32(community)) or ()
-        return self._is_of_this_state or all(self._state.entities.has_many(row[: 2 * NAMED : 2]))
+        return self._is_current or all(self._state.entities.has_many(row[: 2 * NAMED : 2]))
 
     def _has_entity(self, entity: int) -> bool:
         return entity in self._state.entities
@@ -471,8 +471,10 @@ class Communities:
         finest, degrees = self._finest(nodes.tolist())
         is_known = ((features & ~np.uint16(LOWER)) != 0) & (degrees[positions] > 0)
         positions, mention_chunks = positions[is_known], mention_chunks[is_known]
-        weights = home_weights(strengths(features[is_known]), degrees[positions])
-        return homes_of(len(chunks), mention_chunks, self.tree.levels_of(finest, self.levels)[:, positions], weights)
+        weights = compute_home_weights(strengths(features[is_known]), degrees[positions])
+        return assign_homes(
+            len(chunks), mention_chunks, self.tree.map_to_levels(finest, self.levels)[:, positions], weights
+        )
 
     def _finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
         """The finest community of each of some entities, and how many passages each had: none of one that is newer."""
@@ -480,18 +482,18 @@ class Communities:
         finest, degrees = np.full(len(entities), NOWHERE), np.zeros(len(entities), np.int64)
         finest[positions], degrees[positions] = rows.T
         if finest.max(initial=NOWHERE) >= len(self.tree):
-            raise _lacking(int(finest.max()))
+            raise _make_missing_error(int(finest.max()))
         return finest, degrees
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
         """The newer chunks at home in each community, in those above it too."""
-        chunks = self.newer()[:_PLACED]
+        chunks = self.newer()[:_MAX_PLACED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:
             homes, shares = self._placed(chunks)
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
-                for community in self._down_to(home):
+                for community in self._get_root_path(home):
                     chunks_by_community.setdefault(community, []).append((chunk, share))
         return chunks_by_community
 
@@ -507,7 +509,7 @@ def title_of(names: Iterable[str]) -> str:
     return ", ".join(title)
 
 
-def _largest_first(values: Matrix, first: int) -> Iterator[int]:
+def _iter_largest(values: Matrix, first: int) -> Iterator[int]:
     """The places of values from the largest down, equals in their order; so many of the first are found without
     ordering all."""
     if first < len(values):
@@ -520,10 +522,10 @@ def _largest_first(values: Matrix, first: int) -> Iterator[int]:
     yield from np.argsort(-values, kind="stable")[first:].tolist()
 
 
-def _read_first_passages(rows: GenerationRows, tree: StoredTree) -> Partition:
+def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
     """Of each community that had passages one of them, else :data:`NOWHERE`."""
     first_chunks = np.full(len(tree), NOWHERE, np.int64)
-    for key, row in rows.scan(PASSAGE_HOMES):
+    for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]
         while community != NOWHERE and first_chunks[community] == NOWHERE:
             first_chunks[community] = row[0]
@@ -531,5 +533,5 @@ def _read_first_passages(rows: GenerationRows, tree: StoredTree) -> Partition:
     return first_chunks
 
 
-def _lacking(community: int) -> CorruptionError:
+def _make_missing_error(community: int) -> CorruptionError:
     return CorruptionError(f"index communities: community {community} is referred to but not stored; {_REMEDY}")

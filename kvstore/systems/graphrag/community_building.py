@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...structures.clustering.affinity import ONE, Partition
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from .attributes import centroids, entity_vectors, passage_vectors
+from .attributes import centroids, compute_entity_vectors, load_chunk_vectors
 from .community_levels import CommunityOptions, community_levels
 from .entity_graph import EntityGraph, entity_graph
 
@@ -79,11 +79,11 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
     """The communities of a state; raises InputError where the method needs a library that is not installed."""
     options = options or CommunityOptions()
     graph = entity_graph(state)
-    vectors = entity_vectors(graph, passage_vectors(state, graph))
+    vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
     partitions, level, parents = _numbered(community_levels(graph, vectors, options), len(graph.entities))
-    weights = home_weights(graph.strengths, graph.degrees[graph.named])
-    homes, shares = homes_of(len(graph.passages), graph.naming, partitions[:, graph.named], weights)
-    community_vectors = _centroids(partitions, level, vectors)
+    weights = compute_home_weights(graph.strengths, graph.degrees[graph.named])
+    homes, shares = assign_homes(len(graph.passages), graph.naming, partitions[:, graph.named], weights)
+    community_vectors = _compute_community_vectors(partitions, level, vectors)
     return CommunityTree(graph, options, partitions, level, parents, homes, shares, community_vectors)
 
 
@@ -111,12 +111,12 @@ def _numbered(partitions: list[Partition], count: int) -> tuple[Partition, Parti
     return np.stack(levels), np.concatenate(level), np.concatenate(parents)
 
 
-def home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
+def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
     """How much each name of a passage says of where it is at home, as whole numbers."""
     return np.maximum(np.rint(ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 
 
-def homes_of(
+def assign_homes(
     count: int, naming: Partition, levels: Partition, weights: Partition
 ) -> tuple[Partition, npt.NDArray[np.float64]]:
     """The finest community that each of ``count`` passages is at home in, and its share of what the passage names.
@@ -142,7 +142,7 @@ def homes_of(
     return homes, np.round(home_sums / np.maximum(totals, 1), 4)
 
 
-def _centroids(levels: Partition, level: Partition, vectors: Matrix) -> Matrix:
+def _compute_community_vectors(levels: Partition, level: Partition, vectors: Matrix) -> Matrix:
     """The vectors of the communities."""
     community_vectors = np.zeros((len(level), vectors.shape[1]), np.float32)
     ones = np.ones(len(vectors), np.int64)

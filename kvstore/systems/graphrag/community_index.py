@@ -20,11 +20,11 @@ from .communities import Communities
 from .community_building import build_communities
 from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions
 from .community_reports import community_reports
+from .community_rows import CHUNK_HOMES, ENTITY_COMMUNITIES, MEMBERS, TABLES, TERMS, community_rows
 from .community_rows import COMMUNITIES as COMMUNITY_TABLE
-from .community_rows import ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, TABLES, TERMS, community_rows
-from .community_writing import report_prompt
+from .community_writing import build_report_prompt
 from .leiden import require_leiden
-from .report_terms import built_terms
+from .report_terms import build_term_rows
 
 #: Reports between two words of progress.
 _TOLD = 256
@@ -68,7 +68,7 @@ class CommunityIndex(GenerationIndex[Communities]):
                 if len(reports) % _TOLD == 0:
                     tools.progress(len(reports), len(tree))
             rows = community_rows(tree, reports.items())
-            rows[TERMS] = list(built_terms(state, rows[MEMBERS], reports))
+            rows[TERMS] = list(build_term_rows(state, rows[MEMBERS], reports))
         tools.progress(len(tree), len(tree))
         head = {"levels": len(tree.levels), "communities": len(tree)}
         return Generation(change, chunk_stop, head, rows)
@@ -111,11 +111,11 @@ class CommunityIndex(GenerationIndex[Communities]):
             MEMBERS: (
                 (number, names.entity(entity), weight) for number in numbers for entity, weight in bound.members(number)
             ),
-            PASSAGE_HOMES: (
+            CHUNK_HOMES: (
                 (number, names.chunk(chunk), share) for number in numbers for chunk, share in bound.passages(number)
             ),
             ENTITY_COMMUNITIES: ((names.entity(entity), bound.of_entity(entity)) for entity in bound.entities()),
-            TERMS: zip(numbers, bound.terms_as_built(numbers), strict=True),
+            TERMS: zip(numbers, bound.get_built_terms(numbers), strict=True),
         }
 
     def check(self, bound: Communities) -> Iterator[str]:
@@ -127,12 +127,12 @@ class CommunityIndex(GenerationIndex[Communities]):
     def writings(self, bound: Communities) -> Iterable[Writing]:
         for number in range(len(bound)):
             sources = bound.sources(number)
-            if sources and bound.alive(number) and bound.has_all(sources):
+            if sources and bound.alive(number) and bound.has_spans(sources):
                 community = bound.get(number)
                 yield Writing(community.content, community.passages, bound.title(number), number)
 
     def prompt(self, bound: Communities, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
-        return report_prompt(bound, writing.group)
+        return build_report_prompt(bound, writing.group)
 
 
 def _outline(bound: Communities, communities: Iterable[int]) -> Iterator[OutlineNode]:

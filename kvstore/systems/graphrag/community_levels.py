@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...structures.clustering.affinity import Edges, Partition, affinity_of_graph, between
+from ...structures.clustering.affinity import Edges, Partition, between, cluster_graph
 from ...structures.vectors.vectors import Matrix
 from .attributes import attributed, centroids
 from .entity_graph import EntityGraph
-from .leiden import leiden_of_graph, leiden_round
+from .leiden import partition_by_leiden, run_leiden_round
 
 AFFINITY, LEIDEN = "affinity", "leiden"
 NONE, KNN = "none", "knn"
@@ -46,16 +46,16 @@ def community_levels(graph: EntityGraph, vectors: Matrix | None, options: Commun
     """
     count = len(graph.entities)
     if options.neighbours == KNN and vectors is not None:
-        partitions = _by_attributes(count, graph.edges, vectors, options)
+        partitions = _partition_by_vectors(count, graph.edges, vectors, options)
     elif options.method == LEIDEN:
-        partitions = leiden_of_graph(count, graph.edges, largest=options.largest, levels=options.levels)
+        partitions = partition_by_leiden(count, graph.edges, largest=options.largest, levels=options.levels)
     else:
-        partitions = affinity_of_graph(count, graph.edges, size=options.largest, levels=options.levels)
+        partitions = cluster_graph(count, graph.edges, size=options.largest, levels=options.levels)
     coarser = [labels for labels in partitions[1:] if labels.max() + 1 >= options.least]
     return [*reversed(coarser), *partitions[:1]]
 
 
-def _by_attributes(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
+def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
     """Partitions, the finest first: round after round over a graph of the groups so far, weighed by their vectors."""
     partitions: list[Partition] = []
     node_labels: Partition = np.arange(count)
@@ -63,9 +63,9 @@ def _by_attributes(count: int, edges: Edges, vectors: Matrix, options: Community
     while len(partitions) < options.levels and len(vectors) > 1:
         weighted_edges = attributed(len(vectors), edges, vectors, options.percentile)
         if options.method == LEIDEN:
-            labels = leiden_round(len(vectors), weighted_edges, largest=options.largest)
+            labels = run_leiden_round(len(vectors), weighted_edges, largest=options.largest)
         else:
-            rounds = affinity_of_graph(len(vectors), weighted_edges, size=options.largest, levels=1)
+            rounds = cluster_graph(len(vectors), weighted_edges, size=options.largest, levels=1)
             labels = rounds[0] if rounds else np.arange(len(vectors))
         if labels.max() + 1 == len(vectors):
             break

@@ -21,16 +21,16 @@ from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
 from ...structures.shown_entities import shown_entities
 from ...structures.state import State
-from ...text.blocks import parts, summary_sentence
-from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from ...text.blocks import format_summary_sentence, parts
+from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
 from ...text.sentences import sentences
 from .community_building import NOWHERE, CommunityTree
 
 #: The length of a summary, in sentences and words, and how many sentences of one document are in it where there are
 #: several.
-SUMMARY_SENTENCES, SUMMARY_WORDS, _OF_ONE_DOCUMENT = 6, 120, 2
+MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, _MAX_SENTENCES_PER_DOCUMENT = 6, 120, 2
 #: Findings of a community, and of those of one below it that it takes over.
-FINDINGS, _TAKEN_OVER = 8, 2
+FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
 #: Passages at home in a community that its text is made of, those with the largest share there.
 PASSAGES = 48
 #: A finding is no shorter and no longer than so many words.
@@ -39,7 +39,7 @@ _SHORTEST, _LONGEST = 4, 60
 NAMED, _VERSION = 20, b"community 1"
 
 
-class SentencePlace(NamedTuple):
+class SentenceSpan(NamedTuple):
     """A place in a chunk: bytes ``start`` to ``end`` of the text of its document."""
 
     document: int
@@ -53,24 +53,24 @@ class Finding(NamedTuple):
 
     entities: tuple[int, int]
     weight: int
-    span: SentencePlace
+    span: SentenceSpan
 
 
 @dataclass(frozen=True)
 class CommunityReport:
     """What a community is about; ``content`` is the digest of all that a text on it would be written from."""
 
-    summary: list[SentencePlace]
+    summary: list[SentenceSpan]
     findings: list[Finding]
     content: bytes
 
 
-def report_places(summary: Iterable[SentencePlace], findings: Iterable[Finding]) -> list[SentencePlace]:
+def list_report_spans(summary: Iterable[SentenceSpan], findings: Iterable[Finding]) -> list[SentenceSpan]:
     """The places that a report that no model wrote is made of: its summary, then its findings, each once."""
     return list(dict.fromkeys((*summary, *(finding.span for finding in findings))))
 
 
-def span_texts(documents: Documents, spans: Sequence[SentencePlace]) -> list[str]:
+def read_spans(documents: Documents, spans: Sequence[SentenceSpan]) -> list[str]:
     """The texts of places, each on one line; those of one document are read together."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for span in spans:
@@ -83,7 +83,7 @@ class _Candidate(NamedTuple):
     """A sentence that may be chosen: its place, number in order of documents and places, words (and the nodes that it
     names among them), and where it names each node, bytes of its chunk."""
 
-    span: SentencePlace
+    span: SentenceSpan
     order: tuple[int, int]
     words: SentenceWords
     nodes: Mapping[int, Sequence[tuple[int, int]]]
@@ -93,7 +93,7 @@ class _Candidate(NamedTuple):
         span = self.span
         return any(span.document == document and span.start <= start < span.end for document, start in places)
 
-    def names_both(self, one: int, other: int) -> bool:
+    def has_both(self, one: int, other: int) -> bool:
         """Whether it names two nodes, neither only inside the name of the other."""
         return any(
             end <= other_start or other_end <= start
@@ -103,27 +103,27 @@ class _Candidate(NamedTuple):
 
 
 @dataclass
-class _Material:
+class _ReportMaterial:
     """What the text of a community is made of; ``relations`` (weight, nodes, sentence) are the findings so far."""
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
-    places: list[list[SentencePlace]] = field(default_factory=list)  # by community below, the last one first
+    places: list[list[SentenceSpan]] = field(default_factory=list)  # by community below, the last one first
 
 
 def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
     """The report of every community, those below before those above them."""
-    reader = _PassageReader(state, tree)
-    members = _strongest_members(tree)
-    inside = _relations_inside(tree)
-    assertions = _asserted(state, reader)
+    reader = _ChunkReader(state, tree)
+    members = _list_named_members(tree)
+    inside = _group_relations(tree)
+    assertions = _find_assertions(state, reader)
     positions_by_home: dict[int, list[int]] = {}
     for position, home in enumerate(tree.homes.tolist()):
         if home != NOWHERE:
             positions_by_home.setdefault(home, []).append(position)
-    materials: dict[int, _Material] = {}
+    materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):
-        material = materials.pop(community, _Material())
+        material = materials.pop(community, _ReportMaterial())
         positions = sorted(positions_by_home.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[
             :PASSAGES
         ]
@@ -135,13 +135,13 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
         sources.update((reader.place(position), None) for position in positions)
         names = [tree.graph.keys[node] for node in members[community]]
         summary = _summary(material.sentences)
-        findings = _findings(material.relations)
+        findings = _select_findings(material.relations)
         parent = int(tree.parent[community])
         if parent != NOWHERE:
-            parent_material = materials.setdefault(parent, _Material())
+            parent_material = materials.setdefault(parent, _ReportMaterial())
             selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
             parent_material.sentences += selected.values()
-            parent_material.relations += findings[:_TAKEN_OVER]
+            parent_material.relations += findings[:_MAX_INHERITED_FINDINGS]
             parent_material.places.append(list(selected))
         yield (
             community,
@@ -161,7 +161,7 @@ def _digest(parts: Iterable[str]) -> bytes:
     return digest.digest()
 
 
-def _strongest_members(tree: CommunityTree) -> list[list[int]]:
+def _list_named_members(tree: CommunityTree) -> list[list[int]]:
     """Of each community the members that its text is written from, in order of names."""
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
     communities, nodes, _ = tree.inside()
@@ -171,7 +171,7 @@ def _strongest_members(tree: CommunityTree) -> list[list[int]]:
     return [sorted(members) for members in members_by_community]
 
 
-def _relations_inside(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
+def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
     """The relations of which both ends have the same finest community: weight and nodes, the strongest first."""
     edges, finest = tree.graph.edges, tree.finest
     relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
@@ -190,10 +190,10 @@ def _relations_inside(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[in
 
 
 #: Where prose asserts that one node is under the other: documents and bytes, by the two nodes, the smaller first.
-_Asserted = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+_Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
-def _asserted(state: State, reader: _PassageReader) -> _Asserted:
+def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
     """Where documents assert the edges of the forest between nodes."""
     nodes = {forest_node: reader.node(node.entity) for forest_node, node in state.forest.nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -208,7 +208,7 @@ def _asserted(state: State, reader: _PassageReader) -> _Asserted:
 
 
 def _stated(
-    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Candidate], asserted: _Asserted
+    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Candidate], asserted: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
     """For each relation the shortest sentence that asserts it, else that names both its ends, as far as there is
     one."""
@@ -219,7 +219,7 @@ def _stated(
                 sentences_by_node.setdefault(node, []).append(sentence)
     match_count = 0
     for weight, (first, second) in relations:
-        matches = [sentence for sentence in sentences_by_node.get(first, ()) if sentence.names_both(first, second)]
+        matches = [sentence for sentence in sentences_by_node.get(first, ()) if sentence.has_both(first, second)]
         if matches:
             positions = asserted.get((first, second), ())
             best = min(matches, key=lambda found: (not found.holds(positions), found.words.length, found.order))
@@ -229,11 +229,11 @@ def _stated(
             return
 
 
-def _findings(
+def _select_findings(
     relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
 ) -> list[tuple[int, tuple[int, int], _Candidate]]:
     """The strongest relations, each with a sentence of its own."""
-    used_spans: set[SentencePlace] = set()
+    used_spans: set[SentenceSpan] = set()
     findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
         if relation[2].span not in used_spans and len(findings) < FINDINGS:
@@ -251,19 +251,19 @@ def _summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         chunks.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
     chunk_counts = Counter(word for words in chunks.values() for word in words)
     words = [sentence.words for sentence in candidates]
-    has_many_documents = len(set(documents)) > SUMMARY_SENTENCES // _OF_ONE_DOCUMENT
+    has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
     selected = greedy_cover(
         words,
-        cover_weights(words, chunk_counts, len(chunks)),
-        SUMMARY_WORDS,
-        most=SUMMARY_SENTENCES,
+        compute_cover_weights(words, chunk_counts, len(chunks)),
+        MAX_SUMMARY_WORDS,
+        most=MAX_SUMMARY_SENTENCES,
         owners=documents,
-        most_of_one=_OF_ONE_DOCUMENT if has_many_documents else None,
+        most_of_one=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
     return [candidates[number] for number in sorted(selected)]
 
 
-class _PassageReader:
+class _ChunkReader:
     """Reads the sentences of passages, with the members that each names."""
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
@@ -272,25 +272,25 @@ class _PassageReader:
         self._shown = shown_entities(state)
         graph = tree.graph
         self._bounds: list[int] = graph.naming.searchsorted(range(len(graph.passages) + 1)).tolist()
-        self._node_of = {entity: node for node, entity in enumerate(graph.entities.tolist())}
+        self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
         self._formats: dict[int, str] = {}
 
     def node(self, entity: int) -> int | None:
         """The node of an entity, or None."""
-        return self._node_of.get(self._shown.one(entity))
+        return self._nodes_by_entity.get(self._shown.one(entity))
 
     def entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
         """The entities of two nodes."""
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
-    def place(self, passage: int) -> SentencePlace:
+    def place(self, passage: int) -> SentenceSpan:
         """The whole of a passage."""
         chunk = int(self._tree.graph.passages[passage])
         record = self._state.chunks.get(chunk)
-        return SentencePlace(record.document, chunk, record.start, record.end)
+        return SentenceSpan(record.document, chunk, record.start, record.end)
 
-    def text(self, place: SentencePlace) -> str:
+    def text(self, place: SentenceSpan) -> str:
         """The text at a place."""
         return self._state.documents.text_slice(place.document, place.start, place.end)
 
@@ -300,8 +300,8 @@ class _PassageReader:
         chunk = int(self._tree.graph.passages[passage])
         mentions = self._nodes(passage, chunk)
         decoded = text.decode()
-        for first, last in _sentence_places(decoded, self._format(record.document)):
-            words = sentence_words(summary_sentence(decoded[first:last]))
+        for first, last in _find_sentence_spans(decoded, self._format(record.document)):
+            words = extract_sentence_words(format_summary_sentence(decoded[first:last]))
             if words.length < 2:
                 continue
             start, end = _bytes(decoded, text, first), _bytes(decoded, text, last)
@@ -310,7 +310,7 @@ class _PassageReader:
                 if start <= begin < end:
                     node_ranges.setdefault(node, []).append((begin, stop))
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
-            span = SentencePlace(record.document, chunk, record.start + start, record.start + end)
+            span = SentenceSpan(record.document, chunk, record.start + start, record.start + end)
             yield _Candidate(span, (passage, start), words, node_ranges)
 
     def _named(self, passage: int) -> list[int]:
@@ -322,7 +322,7 @@ class _PassageReader:
         entities = self._tree.graph.entities
         nodes_by_entity = {int(entities[node]): node for node in self._named(passage)}
         found = []
-        for entity, start, length in self._state.mentions.in_chunk(chunk):
+        for entity, start, length in self._state.mentions.get_in_chunk(chunk):
             node = nodes_by_entity.get(self._shown.one(entity))
             if node is not None:
                 found.append((node, start, start + length))
@@ -340,7 +340,7 @@ class _PassageReader:
         return cached
 
 
-def _sentence_places(text: str, format: str) -> Iterator[tuple[int, int]]:
+def _find_sentence_spans(text: str, format: str) -> Iterator[tuple[int, int]]:
     """The sentences of the paragraphs and list items of a chunk, in characters."""
     for part in parts(text, format):
         if part.kind in ("prose", "item"):

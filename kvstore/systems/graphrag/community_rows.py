@@ -24,9 +24,9 @@ from ...structures.clustering.affinity import Partition
 from .community_building import NOWHERE, CommunityTree
 from .community_reports import CommunityReport
 
-COMMUNITIES, MEMBERS, PASSAGE_HOMES = "communities", "community_members", "community_passages"
+COMMUNITIES, MEMBERS, CHUNK_HOMES = "communities", "community_members", "community_passages"
 ENTITY_COMMUNITIES, VECTORS, TERMS = "entity_communities", "community_vectors", "community_terms"
-TABLES = (COMMUNITIES, MEMBERS, PASSAGE_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
+TABLES = (COMMUNITIES, MEMBERS, CHUNK_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
 
 #: Vectors of communities in one record.
 _BLOCK = 64
@@ -40,10 +40,10 @@ def community_rows(
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parent.tolist()):
         children.setdefault(parent, []).append(community)
-    members = _grouped_members(tree)
-    homes = _grouped_homes(tree)
+    members = _group_members(tree)
+    homes = _group_homes(tree)
     chunk_counts, document_counts = _sizes(tree)
-    first_members = _first_members(tree)
+    first_members = _find_first_members(tree)
     max_sizes: dict[int, int] = {}
     for level, size in zip(tree.level.tolist(), chunk_counts, strict=True):
         max_sizes[level] = max(size, max_sizes.get(level, 1))
@@ -71,7 +71,7 @@ def community_rows(
         )
         found[MEMBERS].append((key, members[community]))
         if community in homes:
-            found[PASSAGE_HOMES].append((key, homes[community]))
+            found[CHUNK_HOMES].append((key, homes[community]))
     nodes = sorted(zip(graph.entities.tolist(), tree.finest.tolist(), graph.degrees.tolist(), strict=True))
     found[ENTITY_COMMUNITIES] = [
         (records.u32(entity), [None if community == NOWHERE else community, degree])
@@ -84,7 +84,7 @@ def community_rows(
     return found
 
 
-def _grouped_members(tree: CommunityTree) -> list[list[int]]:
+def _group_members(tree: CommunityTree) -> list[list[int]]:
     """The members of each community: entity and weight, one after the other."""
     found: list[list[int]] = [[] for _ in range(len(tree))]
     entities = tree.graph.entities
@@ -93,7 +93,7 @@ def _grouped_members(tree: CommunityTree) -> list[list[int]]:
     return found
 
 
-def _first_members(tree: CommunityTree) -> list[int]:
+def _find_first_members(tree: CommunityTree) -> list[int]:
     """The first member of each community in order of names."""
     communities, nodes, _ = tree.inside()
     first: Partition = np.full(len(tree), len(tree.graph.entities))
@@ -101,7 +101,7 @@ def _first_members(tree: CommunityTree) -> list[int]:
     return [int(tree.graph.entities[node]) for node in first.tolist()]
 
 
-def _grouped_homes(tree: CommunityTree) -> dict[int, list[int]]:
+def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
     """The passages whose finest community each is: chunk and share, one after the other, the largest share first."""
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))

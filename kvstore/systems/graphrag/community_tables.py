@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...errors import InputError
-from ...structures.indexes.generations import bound_generation
+from ...structures.indexes.generations import bind_generation
 from ...structures.state import State
-from ...text.blocks import summary_sentence
+from ...text.blocks import format_summary_sentence
 from ..reader import Reader
-from ..sql_table import SqlTable, SqlValue, TableRow, TableRows, hashed_number
+from ..sql_table import SqlTable, SqlValue, TableRow, TableRows, hash_row
 from .communities import Communities
 from .community_index import COMMUNITIES
 
@@ -23,12 +23,12 @@ from .community_index import COMMUNITIES
 _NAMED = 20
 
 
-def communities_of(state: State) -> Communities | None:
+def get_communities(state: State) -> Communities | None:
     """The communities of a state; None where it has no such index, or it is not built yet."""
-    return bound_generation(state, COMMUNITIES)
+    return bind_generation(state, COMMUNITIES)
 
 
-def community_text(state: State, communities: Communities, community: int) -> str:
+def get_community_text(state: State, communities: Communities, community: int) -> str:
     """What a community is about: what a model wrote, or the sentences that sum it up."""
     model_text = communities.written(community)
     if model_text is not None:
@@ -36,17 +36,17 @@ def community_text(state: State, communities: Communities, community: int) -> st
         return "\n".join((model_text.value["summary"], *findings))
     spans = communities.summary(community)
     pieces = (state.documents.text_slice(span.document, span.start, span.end) for span in spans)
-    return " ".join(map(summary_sentence, pieces))
+    return " ".join(map(format_summary_sentence, pieces))
 
 
 def _numbers(reader: Reader) -> TableRows:
-    communities = communities_of(reader.view)
+    communities = get_communities(reader.view)
     if communities is not None:
         yield from filter(communities.alive, range(len(communities)))
 
 
 def _called(reader: Reader, key: str) -> TableRows:
-    communities = communities_of(reader.view)
+    communities = get_communities(reader.view)
     community = None if communities is None else communities.find(key)
     if community is not None:
         yield community
@@ -56,7 +56,7 @@ def _column(
     kind: str, read: Callable[[State, Communities, int], SqlValue]
 ) -> tuple[str, Callable[[Reader, TableRow, Any], SqlValue]]:
     def value(reader: Reader, row: TableRow, record: Any) -> SqlValue:
-        communities = communities_of(reader.view)
+        communities = get_communities(reader.view)
         assert communities is not None  # its rows are those of an index
         return read(reader.view, communities, row if isinstance(row, int) else row[0])
 
@@ -68,7 +68,7 @@ def _parent(state: State, communities: Communities, community: int) -> str | Non
     return None if parent is None else communities.key(parent)
 
 
-def _author(state: State, communities: Communities, community: int) -> str | None:
+def _get_model_name(state: State, communities: Communities, community: int) -> str | None:
     model_text = communities.written(community)
     return None if model_text is None else model_text.model
 
@@ -86,33 +86,33 @@ COMMUNITY_TABLE = SqlTable(
         "documents": _column("INTEGER", lambda state, communities, number: communities.documents(number)),
         "rating": _column("REAL", lambda state, communities, number: communities.get(number).rating),
         "stale": _column("INTEGER", lambda state, communities, number: communities.stale(number)),
-        "written_by": _column("TEXT", _author),
-        "text": _column("TEXT", community_text),
+        "written_by": _column("TEXT", _get_model_name),
+        "text": _column("TEXT", get_community_text),
     },
     scan=_numbers,
     equal={"community": _called},
 )
 
 
-def _member_rows(reader: Reader) -> Iterator[tuple[int, int, float]]:
+def _iter_member_rows(reader: Reader) -> Iterator[tuple[int, int, float]]:
     for number in _numbers(reader):
-        yield from _members_of(reader, number)
+        yield from _iter_members(reader, number)
 
 
-def _members_of(reader: Reader, number: int) -> Iterator[tuple[int, int, float]]:
-    communities = communities_of(reader.view)
+def _iter_members(reader: Reader, number: int) -> Iterator[tuple[int, int, float]]:
+    communities = get_communities(reader.view)
     assert communities is not None
     for entity, weight in communities.members(number):
         yield number, entity, weight
 
 
-def _memberships(reader: Reader, name: str) -> TableRows:
-    communities, entity = communities_of(reader.view), reader.entity_id(name)
+def _iter_memberships(reader: Reader, name: str) -> TableRows:
+    communities, entity = get_communities(reader.view), reader.entity_id(name)
     if communities is None or entity is None:
         return
     for number in communities.of_entity(entity):
-        for row in _members_of(reader, number):
-            if reader.entity_name(row[1]) == name:
+        for row in _iter_members(reader, number):
+            if reader.get_entity_name(row[1]) == name:
                 yield row
 
 
@@ -122,21 +122,21 @@ MEMBER_TABLE = SqlTable(
     {
         "community": _column("TEXT", lambda state, communities, number: communities.key(number)),
         "level": _column("INTEGER", lambda state, communities, number: communities.get(number).level),
-        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(row[1])),
+        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
         "weight": ("REAL", lambda reader, row, record: row[2]),
     },
-    scan=_member_rows,
-    number=hashed_number,
+    scan=_iter_member_rows,
+    number=hash_row,
     equal={
-        "entity": _memberships,
-        "community": lambda reader, key: (row for one in _called(reader, key) for row in _members_of(reader, one)),
+        "entity": _iter_memberships,
+        "community": lambda reader, key: (row for one in _called(reader, key) for row in _iter_members(reader, one)),
     },
 )
 
 
 def describe_community(state: State, key: str) -> Mapping[str, Any]:
     """The properties of a community; raises InputError where there is none of this key, or no index."""
-    communities = communities_of(state)
+    communities = get_communities(state)
     if communities is None:
         raise InputError("there are no communities; CREATE INDEX communities finds them")
     number = communities.find(key)
@@ -162,16 +162,17 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         "rating": community.rating,
         "stale": communities.stale(number),
         "written by": None if model_text is None else model_text.model,
-        "text": community_text(state, communities, number),
+        "text": get_community_text(state, communities, number),
         "findings": [
-            summary_sentence(state.documents.text_slice(span.document, span.start, span.end)) for span in findings
+            format_summary_sentence(state.documents.text_slice(span.document, span.start, span.end))
+            for span in findings
         ],
     }
 
 
-def communities_of_entity(state: State, entity: int) -> Mapping[str, Any]:
+def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
     """What DESCRIBE ENTITY adds: the communities of an entity, the coarsest first."""
-    communities = communities_of(state)
+    communities = get_communities(state)
     return (
         {}
         if communities is None

@@ -12,20 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...models.json_schema import object_of
+from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, printable
 from ...models.structured import StructuredPrompt
 from ...models.token_estimate import token_estimate
 from .communities import Communities
 
 #: Tokens of the sources of one report, and findings that it may have.
-_TOKENS, _FINDINGS = 6000, 10
+_TOKENS, _MAX_FINDINGS = 6000, 10
 _TASK = (
     "You write a report on a group of names that belong together in a collection of documents: who or what they are, "
     "how they are related, what is important about them. Use only the numbered sources. Give a short title that names "
     "two or three of them; a summary of the whole group in a few sentences; a rating from 0 to 10 of how much the "
     "group matters to somebody who wants to know what the collection is about, with one sentence that explains it; and "
-    f"up to {_FINDINGS} findings, the most important first. A finding has a summary of one sentence, an explanation of "
+    f"up to {_MAX_FINDINGS} findings, the most important first. A finding has a summary of one sentence, an "
+    "explanation of "
     "a few sentences that stands by itself, and the numbers of the sources that say so. Leave out what no source says."
 )
 _TEXT = {"type": "string", "minLength": 1}
@@ -33,20 +34,20 @@ _TEXT = {"type": "string", "minLength": 1}
 _AROUND = 16
 
 
-def report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
+def build_report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
     """What a model is asked for a report on a community; None where a place that it is made of is gone."""
     spans = communities.sources(community)
-    if not communities.has_all(spans):
+    if not communities.has_spans(spans):
         return None
     numbered_texts: list[tuple[int, str]] = []
     room = _TOKENS
     for number, source in enumerate(spans):
-        text = printable(communities.text_at(source))
+        text = printable(communities.read_text(source))
         cost = token_estimate(text) + _AROUND
         if cost <= room:
             numbered_texts.append((number, text))
             room -= cost
-    names = communities.named_members(community)
+    names = communities.list_member_names(community)
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
     sources = "\n\n".join(f"[{source}]\n{quotation.of(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
     numbers = [number for number, _ in numbered_texts]
@@ -64,7 +65,7 @@ def report_prompt(communities: Communities, community: int) -> StructuredPrompt[
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
             {"role": "user", "content": f"Names:\n{quotation.of(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
-        object_of(
+        build_object_schema(
             title=_TEXT,
             summary=_TEXT,
             rating={"type": "number", "minimum": 0, "maximum": 10},
@@ -72,7 +73,7 @@ def report_prompt(communities: Communities, community: int) -> StructuredPrompt[
             findings={
                 "type": "array",
                 "minItems": 1,
-                "items": object_of(
+                "items": build_object_schema(
                     summary=_TEXT, explanation=_TEXT, sources={"type": "array", "items": {"type": "integer"}}
                 ),
             },
@@ -83,7 +84,7 @@ def report_prompt(communities: Communities, community: int) -> StructuredPrompt[
 
 def _cited(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
     """The findings that name sources they were given, with the numbers of these in the list of all."""
-    for finding in findings[:_FINDINGS]:
+    for finding in findings[:_MAX_FINDINGS]:
         sources = [numbers[source - 1] for source in dict.fromkeys(finding["sources"]) if 1 <= source <= len(numbers)]
         if sources:
             fields = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}

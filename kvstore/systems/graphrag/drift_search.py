@@ -26,18 +26,18 @@ from ...retrieval.distillation import Distiller, Point, distilled
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
-from ...structures.ranking import Ranking, best, shared_ranks
+from ...structures.ranking import Ranking, assign_ranks, best
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .local_search import LocalStrategy, Start, narrowed, near_entities, passages_of_entities, question_entities
-from .report_hits import communities_for, ranked, reports_within
+from .local_search import LocalStrategy, Start, find_near_entities, find_question_entities, narrowed, rank_entity_chunks
+from .report_hits import fit_reports, ranked, require_communities
 
 #: Communities of the primer, and passages of each search, whose names lead on.
-_PRIMER, _LEADING = 3, 5
+_NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
 #: What the searches of a round weigh together, as a share of the round before.
 _FURTHER = 0.5
 #: How little the first ranks stand out where the searches are joined.
-_CONSTANT = 10
+_RRF_CONSTANT = 10
 #: Passages near the question, by vector and by words each.
 _NEAREST = 20
 
@@ -55,11 +55,11 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        communities = communities_for(query)
+        communities = require_communities(query)
         rankings = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
-        starts = question_entities(query)
+        starts = find_question_entities(query)
         with query.trace.step("primer") as step:
-            selected = [community for community, _ in communities.nearest(query.vector, _PRIMER)]
+            selected = [community for community, _ in communities.nearest(query.vector, _NUM_PRIMER_COMMUNITIES)]
             step.detail = "; ".join(communities.title(one) for one in selected)
             step.count = len(selected)
         paths: dict[int, str] = {}
@@ -68,7 +68,7 @@ class DriftStrategy:
             step.count = len(searches[0][1])
         self._follow(query, communities, starts, selected, searches, paths)
         ranking = _joined(query, searches)
-        reports = self._primer(query, communities, selected)
+        reports = self._build_primer_reports(query, communities, selected)
         evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
         return replace(evidence, hits=ranked([*evidence.hits, *reports]))
 
@@ -103,10 +103,10 @@ class DriftStrategy:
     ) -> None:
         """Search for the strongest names of the primer, then for those of the passages found, and so on."""
         visited = {start.entity for start in starts}
-        names: Iterable[int] = _strongest(communities, selected)
+        names: Iterable[int] = _iter_strongest_members(communities, selected)
         width = int(option(query, self, "width"))
         for number in range(1, int(option(query, self, "rounds")) + 1):
-            new_entities = _unfollowed(names, visited, width)
+            new_entities = _select_unfollowed(names, visited, width)
             if not new_entities:
                 return
             visited.update(new_entities)
@@ -118,33 +118,33 @@ class DriftStrategy:
                 ]
                 step.detail, step.count = ", ".join(keys.values()), sum(map(len, rankings))
             searches += [(_FURTHER**number / len(rankings), ranking) for ranking in rankings]
-            top_rankings = [ranking[:_LEADING] for ranking in rankings]
-            names = [start.entity for start in near_entities(query, top_rankings, visited, width)]
+            top_rankings = [ranking[:_NUM_LEADING_CHUNKS] for ranking in rankings]
+            names = [start.entity for start in find_near_entities(query, top_rankings, visited, width)]
 
     @staticmethod
     def _search(
         query: Query, starts: Sequence[Start], path: str, paths: dict[int, str], near: Sequence[Ranking] = ()
     ) -> Ranking:
         """A local search, whose paths are added where a passage has none yet."""
-        ranking, reasons = passages_of_entities(query, starts, near)
+        ranking, reasons = rank_entity_chunks(query, starts, near)
         for chunk, reason in reasons.items():
             paths.setdefault(chunk, f"{path}{reason}")
         return ranking
 
-    def _primer(self, query: Query, communities: Communities, selected: Iterable[int]) -> list[Hit]:
+    def _build_primer_reports(self, query: Query, communities: Communities, selected: Iterable[int]) -> list[Hit]:
         """The reports of the primer, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, round(share * query.top))
-        return reports_within(query, communities, dict.fromkeys(selected, "primer"), share, max_reports)
+        return fit_reports(query, communities, dict.fromkeys(selected, "primer"), share, max_reports)
 
 
-def _strongest(communities: Communities, selected: Iterable[int]) -> Iterator[int]:
+def _iter_strongest_members(communities: Communities, selected: Iterable[int]) -> Iterator[int]:
     """The members of communities, turn by turn the next strongest of each."""
-    for turn in zip_longest(*map(communities.strongest_members, selected)):
+    for turn in zip_longest(*map(communities.iter_members, selected)):
         yield from (member[0] for member in turn if member is not None)
 
 
-def _unfollowed(names: Iterable[int], followed: Container[int], most: int) -> list[int]:
+def _select_unfollowed(names: Iterable[int], followed: Container[int], most: int) -> list[int]:
     """The first names that were not followed yet, at most so many; no more names are looked for."""
     selected: dict[int, None] = {}
     for entity in names:
@@ -159,6 +159,6 @@ def _joined(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
     """One ranking by the sum of weight / (constant + rank), where equals share a rank."""
     scores: dict[int, float] = {}
     for weight, ranking in searches:
-        for chunk, rank in shared_ranks(ranking):
-            scores[chunk] = scores.get(chunk, 0.0) + weight / (_CONSTANT + rank)
+        for chunk, rank in assign_ranks(ranking):
+            scores[chunk] = scores.get(chunk, 0.0) + weight / (_RRF_CONSTANT + rank)
     return best(query.view, list(scores), np.array(list(scores.values())), query.reach)

@@ -4,10 +4,10 @@ In: a state, through the stored graph of chunks and entities. Out: an :class:`En
 edges and aliases: entities are in order of their normal forms, passages in order of document key and ordinal, weights
 are whole numbers, and every cut falls by weight and then by that order.
 
-A node is an entity with 2 to :data:`MOST_PASSAGES` passages that do not only mention it in lower case; all names of one
-entity are one node. An entity of one passage belongs with it, and the names of a passage that stand nowhere else cannot
-be told apart; one of very many says nothing. Two nodes are joined by the passages that name both, and by links: c /
-sqrt(d · d'), from counts of the two alone, so that a document changes the weights of its own names and no other.
+A node is an entity with 2 to :data:`MAX_NODE_CHUNKS` passages that do not only mention it in lower case; all names of
+one entity are one node. An entity of one passage belongs with it, and the names of a passage that stand nowhere else
+cannot be told apart; one of very many says nothing. Two nodes are joined by the passages that name both, and by links:
+c / sqrt(d · d'), from counts of the two alone, so that a document changes the weights of its own names and no other.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import ONE, Edges, strongest_edges
-from ...structures.shown_entities import ShownEntities, shown_entities
+from ...structures.clustering.affinity import ONE, Edges, select_strongest_edges
+from ...structures.shown_entities import DisplayEntities, shown_entities
 from ...structures.state import State
 from ..passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
 from ..passage_graph.graph import PassageGraph
-from ..passage_graph.neighbours import LINK_WORTHS
+from ..passage_graph.neighbours import LINK_WEIGHTS
 from ..passage_graph.structure import GRAPH
 
 #: Passages of an entity that is a node.
-FEWEST_PASSAGES, MOST_PASSAGES = 2, 200
+MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
 #: The strongest edges of a node that are kept: an edge is where it is among those of either end.
 STRONGEST = 10
 #: Of a passage that names more nodes than this the rarest are joined: a list of names joins nothing closely.
@@ -79,18 +79,18 @@ def strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
 
 def entity_graph(state: State) -> EntityGraph:
     """The graph of a state."""
-    graph = naming_graph(state)
+    graph = build_mention_graph(state)
     degrees = graph.degrees
     links = _links(state.part(GRAPH), shown_entities(state), graph.entities)
     edges = strongest(len(graph.keys), _together(graph.naming, graph.named, degrees), links, degrees)
     return replace(graph, edges=edges)
 
 
-def naming_graph(state: State) -> EntityGraph:
+def build_mention_graph(state: State) -> EntityGraph:
     """The graph of a state without its edges: which passages name which entities."""
     passage_graph = state.part(GRAPH)
     chunks, documents = _passages(state)
-    mention_chunks, entities, features = _namings(passage_graph, chunks)
+    mention_chunks, entities, features = _read_mentions(passage_graph, chunks)
     display = shown_entities(state)
     entities = display.of(entities)
     mention_chunks, entities, features = _joined(mention_chunks, entities, features)
@@ -115,7 +115,7 @@ def _passages(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
 _Namings = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
-def _namings(stored: PassageGraph, passages: npt.NDArray[np.uint64]) -> _Namings:
+def _read_mentions(stored: PassageGraph, passages: npt.NDArray[np.uint64]) -> _Namings:
     """Which passage names which entity and how; mentions in lower case alone are left out."""
     parts: list[_Namings] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(passages, kind="stable")  # rows are read in order of ids
@@ -140,12 +140,12 @@ def _joined(naming: Indices, entities: npt.NDArray[np.uint32], features: npt.NDA
     naming, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
     numbers, positions, counts = np.unique(entities, return_inverse=True, return_counts=True)
     del numbers
-    is_kept = ((counts >= FEWEST_PASSAGES) & (counts <= MOST_PASSAGES))[positions]
+    is_kept = ((counts >= MIN_NODE_CHUNKS) & (counts <= MAX_NODE_CHUNKS))[positions]
     return naming[is_kept], entities[is_kept], features[is_kept]
 
 
 def _in_order(
-    state: State, shown: ShownEntities, entities: npt.NDArray[np.uint32]
+    state: State, shown: DisplayEntities, entities: npt.NDArray[np.uint32]
 ) -> tuple[list[str], npt.NDArray[np.uint32]]:
     """The normal forms of the entities that are nodes, in order, and their ids."""
     nodes = set(np.unique(entities).tolist())
@@ -195,9 +195,9 @@ def _rarest(nodes: Indices, degrees: Indices) -> Indices:
     return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MOST_NAMES]])
 
 
-def _links(stored: PassageGraph, shown: ShownEntities, numbers: npt.NDArray[np.uint32]) -> Edges:
+def _links(stored: PassageGraph, shown: DisplayEntities, numbers: npt.NDArray[np.uint32]) -> Edges:
     """The pairs of nodes that links join, with what the links are worth."""
-    links = [(entity, link.other, LINK_WORTHS[link.kind] * link.times) for entity, link in stored.all_links()]
+    links = [(entity, link.other, LINK_WEIGHTS[link.kind] * link.times) for entity, link in stored.iter_links()]
     if not links or not len(numbers):
         return _summed(len(numbers), [])
     first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))
@@ -239,4 +239,4 @@ def strongest(count: int, together: Edges, links: Edges, degrees: Indices) -> Ed
     # sqrt and division are correctly rounded, so the whole number is the same everywhere.
     degree_norms = np.sqrt(sizes[summed.first] * sizes[summed.second])
     weights = np.maximum(np.rint(ONE * summed.weights / degree_norms).astype(np.int64), 1)
-    return strongest_edges(count, summed._replace(weights=weights), STRONGEST)
+    return select_strongest_edges(count, summed._replace(weights=weights), STRONGEST)

@@ -22,35 +22,42 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.cover import cover, cover_sentences, words_asked
-from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.cover import collect_cover_sentences, cover, extract_question_words
+from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.distillation import Distiller, Point, distilled
 from ...retrieval.evidence import Evidence, Hit
-from ...retrieval.lexical_search import K1, question_terms, term_rarity
-from ...retrieval.overview import asks_overview
+from ...retrieval.lexical_search import K1, compute_term_rarity, question_terms
+from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
 from ...storage import records
 from ...structures.clustering.affinity import Partition
 from ...structures.ranking import in_order
-from ...text.words import stemmer, token_count
+from ...text.words import count_text_tokens, stemmer
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .report_hits import communities_for, ranked, report_hit, report_of, report_source, report_texts
-from .report_terms import framed_terms, report_terms
+from .report_hits import (
+    build_community_report,
+    build_report_hit,
+    find_report_source,
+    ranked,
+    render_reports,
+    require_communities,
+)
+from .report_terms import frame_terms, report_terms
 
 #: Levels that the selection goes down.
-_LEVELS = 8
+_MAX_LEVELS = 8
 #: Communities looked at together whose reports are read, the nearest.
 _READ = 50
 #: Chunks near the question that are looked at, whether they are in a community; chunks in none that are read, and
 #: those of them that tell how near they are.
-_NEAR, _LOOSE, _TELLING = 50, 500, 8
+_NEAR, _MAX_UNASSIGNED, _TELLING = 50, 500, 8
 #: Reports of which the terms are kept in memory, about 2 kB each.
-_TERMS_KEPT = 1 << 14
+_MAX_CACHED_TERMS = 1 << 14
 #: Tokens of the report on what is in no community, where nothing limits it.
-_LOOSE_TOKENS = 400
+_UNASSIGNED_TOKENS = 400
 #: Passages of a community that a report is filled up from, and the tokens of the shortest such report.
-_PASSAGES, _LEAST_TOKENS = 200, 80
+_PASSAGES, _MIN_REPORT_TOKENS = 200, 80
 
 
 class GlobalStrategy:
@@ -61,16 +68,16 @@ class GlobalStrategy:
     needs = COMMUNITIES.name
     overview = True
     options: Mapping[str, Option] = {
-        "levels": Option(_LEVELS, 0, 100, "levels that the selection goes down from the coarsest communities"),
+        "levels": Option(_MAX_LEVELS, 0, 100, "levels that the selection goes down from the coarsest communities"),
         "rated": Option(24, 0, 1000, "reports of each level that a language model rates, where one answers"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        communities = communities_for(query)
-        tree = _Tree(query, communities)
+        communities = require_communities(query)
+        tree = _ScoredTree(query, communities)
         with query.trace.step("select communities") as step:
-            levels = 0 if asks_overview(query.question) else int(option(query, self, "levels"))
-            selected, count = _selected(tree, levels, query.top)
+            levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
+            selected, count = _select_communities(tree, levels, query.top)
             step.detail, step.count = f"{tree.looked_at} looked at, down to level {tree.deepest}", count
         with query.trace.step("points of communities") as step:
             hits = _reports(query, communities, selected, tree)
@@ -81,7 +88,7 @@ class GlobalStrategy:
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Rate reports on the way down, take points from those that count, and answer from the points."""
-        rated_hits = _rated_reports(self, evidence.question, distiller)
+        rated_hits = _rate_reports(self, evidence.question, distiller)
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
         for batch in distiller.batches(evidence.question, hits):
@@ -89,7 +96,7 @@ class GlobalStrategy:
         return distilled(evidence, points, distiller.trace)
 
 
-class _Tree:
+class _ScoredTree:
     """The tree of communities as far as it may answer, and how much each says to the question.
 
     ``loose`` are chunks that may answer and are told apart from the communities: those in none near the question, and
@@ -102,22 +109,26 @@ class _Tree:
         self._communities = communities
         self._stem = stemmer(state.settings.stemmer)
         counts = {term: state.postings.count(term) for term in question_terms(state, query.question)}
-        self._rarities = {term: term_rarity(state.counters.chunks, count) for term, count in counts.items() if count}
+        self._rarities = {
+            term: compute_term_rarity(state.counters.chunks, count) for term, count in counts.items() if count
+        }
         self._most = sum(self._rarities.values()) * (K1 + 1) or 1.0
         allowed = None if query.allowed is None else query.allowed.documents.tolist()
         chunks = (chunk for document in allowed or () for chunk in state.documents.get(document).chunk_ids())
         near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
         newer_chunks = np.array(communities.newer(), np.uint64)
-        self.newer = frozenset(newer_chunks[query.keep_allowed(newer_chunks)].tolist())
+        self.newer = frozenset(newer_chunks[query.mask_allowed(newer_chunks)].tolist())
         candidates = list(dict.fromkeys((*near_chunks, *chunks)))
         homes = dict(zip(candidates, communities.of_chunks(candidates), strict=True))
-        self._possible = None
+        self._is_allowed = None
         if allowed is not None:
-            self._possible = np.zeros(len(communities), np.bool_)
-            self._possible[list({community for path in homes.values() for community in path})] = True
+            self._is_allowed = np.zeros(len(communities), np.bool_)
+            self._is_allowed[list({community for path in homes.values() for community in path})] = True
         unassigned = [chunk for chunk, path in homes.items() if not path or chunk in self.newer]
         unassigned = list(dict.fromkeys((*unassigned, *in_order(state, self.newer))))
-        self.loose = unassigned[: _LOOSE if query.within is not None or asks_overview(query.question) else _TELLING]
+        self.loose = unassigned[
+            : _MAX_UNASSIGNED if query.within is not None or is_overview_question(query.question) else _TELLING
+        ]
         self.left_out = len(unassigned) - len(self.loose)
         self.looked_at = 0
         self.deepest = 0
@@ -144,35 +155,35 @@ class _Tree:
         self.deepest = max(self.deepest, int(self._communities.tree.levels[found].max(initial=0)))
         scores = self._communities.cosines(found, self._query.vector).astype(np.float64).round(6)
         if self._rarities:
-            best = _best_places(found, scores, _READ)
+            best = _find_best(found, scores, _READ)
             scores[best] += [self._share(terms) for terms in self._terms(found[best].tolist())]
         return scores
 
-    def score_of_loose(self) -> float:
+    def score_unassigned(self) -> float:
         """The same of what is in no community: its chunks that are nearest, and the words of all of it."""
         ids = np.array(self.loose, np.uint64)
-        cosines = np.sort(cosines_of(self._query.view, ids, self._query.vector))[::-1][:_TELLING]
+        cosines = np.sort(compute_cosines(self._query.view, ids, self._query.vector))[::-1][:_TELLING]
         state = self._query.view
         records = state.chunks.get_many(self.loose) if self._rarities else []
         texts = (state.documents.text_slice(record.document, record.start, record.end) for record in records)
-        return float(cosines.mean(dtype=np.float64)) + self._share(framed_terms("\n".join(texts), self._stem))
+        return float(cosines.mean(dtype=np.float64)) + self._share(frame_terms("\n".join(texts), self._stem))
 
     def _living(self, found: Partition) -> Partition:
-        return self._communities.living(found) if self._possible is None else found[self._possible[found]]
+        return self._communities.living(found) if self._is_allowed is None else found[self._is_allowed[found]]
 
     def _terms(self, found: Sequence[int]) -> list[str]:
         """The terms of reports; those that are stored, where all that reports say may answer and is as it was
         built."""
-        if self._query.allowed is None and self._communities.as_built:
-            return self._communities.terms_as_built(found)
-        return self._terms_said(found)
+        if self._query.allowed is None and self._communities.is_as_built:
+            return self._communities.get_built_terms(found)
+        return self._build_terms(found)
 
-    def _terms_said(self, found: Sequence[int]) -> list[str]:
+    def _build_terms(self, found: Sequence[int]) -> list[str]:
         """The terms of reports; kept for other questions as long as they say the same."""
         communities = self._communities
         communities.read(found)
         titles = communities.titles(found)
-        reports = [report_source(self._query, communities, number) for number in found]
+        reports = [find_report_source(self._query, communities, number) for number in found]
         cache: dict[int, tuple[bytes, str]] = communities.memory("terms of reports", dict)
         sources = [
             records.pack([title, report.spans if report.written is None else report.written])
@@ -180,11 +191,11 @@ class _Tree:
         ]
         entries = [cache.get(number, (b"", "")) for number in found]
         changed_positions = [position for position, source in enumerate(sources) if entries[position][0] != source]
-        if len(cache) + len(changed_positions) > _TERMS_KEPT:
+        if len(cache) + len(changed_positions) > _MAX_CACHED_TERMS:
             cache.clear()
         for position, text in zip(
             changed_positions,
-            report_texts(self._query, [reports[position] for position in changed_positions]),
+            render_reports(self._query, [reports[position] for position in changed_positions]),
             strict=True,
         ):
             new_terms = report_terms(titles[position], text, self._stem)
@@ -198,7 +209,7 @@ class _Tree:
         return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / self._most
 
 
-def _best_places(communities: Partition, scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.intp]:
+def _find_best(communities: Partition, scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.intp]:
     """The places of communities that have the greatest scores, best first, equals by number."""
     if not 0 < most < len(scores):
         return np.lexsort((communities, -scores))[:most]
@@ -207,7 +218,7 @@ def _best_places(communities: Partition, scores: npt.NDArray[np.float64], most: 
     return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:most]]
 
 
-def _selected(tree: _Tree, levels: int, most: int) -> tuple[list[tuple[int | None, float]], int]:
+def _select_communities(tree: _ScoredTree, levels: int, most: int) -> tuple[list[tuple[int | None, float]], int]:
     """The communities that say most with their scores, best first, ``most`` of them, and how many there are: from the
     coarsest down as long as one below says as much; None stands for what is in no community."""
     current = tree.roots()
@@ -224,33 +235,33 @@ def _selected(tree: _Tree, levels: int, most: int) -> tuple[list[tuple[int | Non
         current, scores = below[is_better], child_scores[is_better]
     every, scores = map(np.concatenate, zip(*selected, (current, scores), strict=True))
     scores = scores * tree.weights(every)
-    first = _best_places(every, scores, most)
+    first = _find_best(every, scores, most)
     ranking: list[tuple[int | None, float]] = list(zip(every[first].tolist(), scores[first].tolist(), strict=True))
     if tree.loose:
-        score = tree.score_of_loose()
+        score = tree.score_unassigned()
         ranking.insert(sum(1 for _, other_score in ranking if other_score >= score), (None, score))
     return ranking[:most], len(every) + bool(tree.loose)
 
 
 def _reports(
-    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _Tree
+    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree
 ) -> list[Hit]:
     """A report of each selected community; where they have so many tokens together, each fills its share by a cover of
     its passages."""
     if query.within is not None:
-        return _within(query, communities, selected[: max(1, query.within // _LEAST_TOKENS)], tree, query.within)
+        return _within(query, communities, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within)
     hits: list[Hit | None] = []
     for community, score in selected:
         if community is None:
-            hits.append(_cover_report(query, communities, community, tree.loose, score, _LOOSE_TOKENS))
+            hits.append(_build_cover_report(query, communities, community, tree.loose, score, _UNASSIGNED_TOKENS))
         else:
             path = f"community of level {communities.get(community).level}"
-            hits.append(report_of(query, communities, community, path=path, score=score))
+            hits.append(build_community_report(query, communities, community, path=path, score=score))
     return ranked(hit for hit in hits if hit is not None)
 
 
 def _within(
-    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _Tree, tokens: int
+    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree, tokens: int
 ) -> list[Hit]:
     """Reports of so many tokens together: the share of each is what it says times the passages it has, and what one
     does not use goes to those with more."""
@@ -259,21 +270,23 @@ def _within(
         chunks = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
         # What is newer is told apart.
         older_chunks = (chunk for chunk in chunks if community is None or chunk not in tree.newer)
-        chunks_by_community[community] = [chunk for chunk in older_chunks if query.may_answer(chunk)]
+        chunks_by_community[community] = [chunk for chunk in older_chunks if query.is_allowed(chunk)]
     shares = {community: max(0.0, score) * len(chunks_by_community[community]) for community, score in selected}
     remaining_share = math.fsum(shares.values())
     hits: dict[int | None, Hit | None] = {}
     for community, score in sorted(selected, key=lambda one: (shares[one[0]], -1 if one[0] is None else one[0])):
         room = int(tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
-        hit = _cover_report(query, communities, community, chunks_by_community[community][:_PASSAGES], score, room)
+        hit = _build_cover_report(
+            query, communities, community, chunks_by_community[community][:_PASSAGES], score, room
+        )
         hits[community] = hit
         remaining_share -= shares[community]
-        tokens -= 0 if hit is None else sum(token_count(line) for line in hit.text.split("\n"))
+        tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
     ordered = (hits[community] for community, _ in selected)
     return ranked(hit for hit in ordered if hit is not None)
 
 
-def _cover_report(
+def _build_cover_report(
     query: Query, communities: Communities, community: int | None, chunks: Sequence[int], score: float, tokens: int
 ) -> Hit | None:
     """A report of the sentences of some passages that have most of what these are about."""
@@ -284,15 +297,17 @@ def _cover_report(
         heading, title = communities.key(community), communities.title(community)
         path = f"community of level {communities.get(community).level}"
     # Apart from the communities the nearest chunk comes first: it may be all that there is on the question.
-    first_sentences = [] if community is not None else cover(cover_sentences(state, chunks[:1]), tokens // 2)
-    room = tokens - sum(token_count(sentence.text) for sentence in first_sentences)
+    first_sentences = [] if community is not None else cover(collect_cover_sentences(state, chunks[:1]), tokens // 2)
+    room = tokens - sum(count_text_tokens(sentence.text) for sentence in first_sentences)
     other_chunks = chunks if community is not None else chunks[1:]
-    taken = first_sentences + cover(cover_sentences(state, other_chunks), room, asked=words_asked(query.question))
+    taken = first_sentences + cover(
+        collect_cover_sentences(state, other_chunks), room, asked=extract_question_words(query.question)
+    )
     text = "\n".join(sentence.text for sentence in taken)
-    return report_hit([sentence.span(state) for sentence in taken], text, heading, title, path, score)
+    return build_report_hit([sentence.span(state) for sentence in taken], text, heading, title, path, score)
 
 
-def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
+def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
     """The reports that a model rates above 0, best first, from the coarsest communities down: those below one that
     counts are rated next, and stand in its place where one of them counts too.
 
@@ -303,17 +318,18 @@ def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller
     change: int | None = None
     while expanded is None or expanded:
         with distiller.asked(question) as query:
-            communities = communities_for(query)
+            communities = require_communities(query)
             if change not in (None, communities.change):
                 break
             change = communities.change
-            tree = _Tree(query, communities)
+            tree = _ScoredTree(query, communities)
             candidates = tree.roots() if expanded is None else tree.children(np.array(expanded, np.int64))
             order = candidates[np.lexsort((candidates, -tree.scored(candidates)))][
                 : int(option(query, strategy, "rated"))
             ].tolist()
             reports = {
-                community: report_of(query, communities, community, path="rated by the model") for community in order
+                community: build_community_report(query, communities, community, path="rated by the model")
+                for community in order
             }
             parents = dict(zip(order, tree.parents(np.array(order, np.int64)).tolist(), strict=True))
         hits = {community: hit for community, hit in reports.items() if hit is not None}

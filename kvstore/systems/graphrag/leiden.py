@@ -19,7 +19,7 @@ from ...structures.clustering.affinity import Edges, Partition, numbered
 SEED = 0xDEADBEEF
 
 
-def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
+def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
     """Partitions of ``count`` nodes, the finest first, at most ``levels``: a group of more than ``largest`` is parted
     again, where it can be. Raises InputError where graspologic-native is not installed."""
     library = require_leiden()
@@ -39,9 +39,9 @@ def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> l
     return [numbered(labels) for labels in reversed(partitions)]
 
 
-def leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:
+def run_leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:
     """One partition of ``count`` nodes, a group of more than ``largest`` parted as far as it can be."""
-    partitions = leiden_of_graph(count, edges, largest=largest, levels=count)
+    partitions = partition_by_leiden(count, edges, largest=largest, levels=count)
     return partitions[0] if partitions else np.arange(count)
 
 

@@ -22,34 +22,34 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.lexical_search import question_terms, word_scores_of
-from ...retrieval.ordered_addresses import nodes_in_order
+from ...retrieval.lexical_search import question_terms, score_by_terms
+from ...retrieval.ordered_addresses import sort_nodes
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
 from ...retrieval.word_search import rank_by_words
-from ...structures.ranking import Ranking, best, shares_of_best
-from ...text.words import token_count
+from ...structures.ranking import Ranking, best, scale_to_best
+from ...text.words import count_text_tokens
 from ..passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
 from ..passage_graph.structure import GRAPH
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .report_hits import communities_for, ranked, reports_within
+from .report_hits import fit_reports, ranked, require_communities
 
 #: Passages near the question, by vector and by words each, whose entities may stand beside those it names.
 _NEAREST = 20
 #: Passages of an entity that are read at most: one in more leads nowhere in particular.
 _MOST_PASSAGES = 2000
 #: Passages by their entities whose cosines are read.
-_CANDIDATES = 200
+_MAX_CANDIDATES = 200
 #: What says that a passage itself writes of an entity, not the title or heading above it.
-_OWN_TEXT = CAPITALISED | INSIDE | TRIPLE
+_OWN_TEXT_FEATURES = CAPITALISED | INSIDE | TRIPLE
 #: What an entity counts that the question does not name.
-_UNNAMED = 0.5
+_UNNAMED_WEIGHT = 0.5
 #: Ancestors and descendants of a place in the forest that are told.
-_RELATIVES = 3
+_MAX_RELATIVES = 3
 
 
 class Start(NamedTuple):
@@ -74,7 +74,7 @@ class LocalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        communities = communities_for(query)
+        communities = require_communities(query)
         rankings = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
         starts = _starts(query, rankings, int(option(query, self, "entities")))
         if not starts:
@@ -82,7 +82,7 @@ class LocalStrategy:
                 query, self.name, rankings[0], "near the question (no entity is known)", len(rankings[0])
             )
         with query.trace.step("passages of the entities") as step:
-            ranking, paths = passages_of_entities(query, starts, rankings)
+            ranking, paths = rank_entity_chunks(query, starts, rankings)
             step.detail, step.count = "by the entities they name, cosine and words", len(ranking)
         reports = self._reports(query, communities, starts)
         evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
@@ -99,7 +99,7 @@ class LocalStrategy:
                     matches.setdefault(community, []).append(start.key)
             order = sorted(matches, key=lambda one: (-len(matches[one]), -communities.get(one).rating, one))
             paths = {community: f"community of {', '.join(matches[community])}" for community in order}
-            found = reports_within(query, communities, paths, share, max_reports)
+            found = fit_reports(query, communities, paths, share, max_reports)
             step.detail, step.count = f"{len(found)} reports", len(order)
         return found
 
@@ -108,25 +108,25 @@ class LocalStrategy:
         share = option(query, self, "relations")
         room = math.inf if query.within is None else share * query.within
         with query.trace.step("relations of the entities") as step:
-            hierarchy = Hierarchy(query.view, _RELATIVES)
+            hierarchy = Hierarchy(query.view, _MAX_RELATIVES)
             lines: list[str] = []
             for start in starts if share else ():
                 nodes = [node for node_group in hierarchy.nodes([start.key]) for node in node_group]
-                for line in hierarchy.sentences(nodes_in_order(query.view, nodes)[:_RELATIVES]):
-                    room -= token_count(line)
+                for line in hierarchy.sentences(sort_nodes(query.view, nodes)[:_MAX_RELATIVES]):
+                    room -= count_text_tokens(line)
                     if room >= 0:
                         lines.append(line)
             step.count = len(lines)
         return lines
 
 
-def question_entities(query: Query) -> list[Start]:
+def find_question_entities(query: Query) -> list[Start]:
     """The entities that a question names, the rarest first."""
-    seeds = recognise(query, as_written=True)
+    seeds = recognise(query, capitalized_only=True)
     return [Start(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entities]
 
 
-def near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[int], most: int) -> list[Start]:
+def find_near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[int], most: int) -> list[Start]:
     """The entities that some rankings of passages name most tellingly, best first: each counts with its rarity, times
     the share of the best score that the passage has."""
     state = query.view
@@ -134,7 +134,7 @@ def near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[
     for ranking in near:
         rows = state.part(GRAPH).chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
         rarities = _rarities(query, rows.entities).tolist()
-        entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT)) != 0).tolist()
+        entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
         top = max((score for _, score in ranking), default=0.0) or 1.0
         for number, (_, score) in enumerate(ranking):
             for position in range(rows.bounds[number], rows.bounds[number + 1]):
@@ -144,22 +144,22 @@ def near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[
     keys = {entity: state.entities.get(entity).key for entity in scores}
     best_score = max(scores.values(), default=0.0) or 1.0
     order = sorted(scores, key=lambda entity: (-scores[entity], keys[entity]))[:most]
-    return [Start(entity, keys[entity], _UNNAMED * scores[entity] / best_score, False) for entity in order]
+    return [Start(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, False) for entity in order]
 
 
 def _starts(query: Query, near: Sequence[Ranking], most: int) -> list[Start]:
     """The entities that a question names; behind them those of its nearest passages."""
-    named_starts = question_entities(query)[:most]
+    named_starts = find_question_entities(query)[:most]
     with query.trace.step("entities of near passages") as step:
         top_rankings = [of_one[:_NEAREST] for of_one in near]
-        near_starts = near_entities(
+        near_starts = find_near_entities(
             query, top_rankings, {start.entity for start in named_starts}, most - len(named_starts)
         )
         step.detail, step.count = ", ".join(start.key for start in near_starts) or "none", len(near_starts)
     return named_starts + near_starts
 
 
-def passages_of_entities(
+def rank_entity_chunks(
     query: Query, starts: Sequence[Start], near: Sequence[Ranking] = ()
 ) -> tuple[Ranking, dict[int, str]]:
     """Passages by the entities they name, their cosines with the question, and its words, each as a share of the best;
@@ -170,18 +170,18 @@ def passages_of_entities(
     state = query.view
     entities = np.array([start.entity for start in starts], np.uint32)
     graph = state.part(GRAPH)
-    rows = graph.entity_rows(entities, graph.degrees(entities), _MOST_PASSAGES)
+    rows = graph.read_entity_rows(entities, graph.degrees(entities), _MOST_PASSAGES)
     weights = np.array([start.weight for start in starts]) * _rarities(query, entities)
     scores, owners = _scores(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
-    chunks = chunks[query.keep_allowed(chunks)]
-    kept = best(state, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _CANDIDATES + query.reach)
+    chunks = chunks[query.mask_allowed(chunks)]
+    kept = best(state, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach)
     ids = np.unique(np.array([chunk for ranking in (kept, *near) for chunk, _ in ranking], np.uint64))
     if not len(ids):
         return [], {}
-    total = shares_of_best(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
-    total += shares_of_best(cosines_of(state, ids, query.vector).astype(np.float64))
-    total += shares_of_best(word_scores_of(state, question_terms(state, query.question), ids))
+    total = scale_to_best(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
+    total += scale_to_best(compute_cosines(state, ids, query.vector).astype(np.float64))
+    total += scale_to_best(score_by_terms(state, question_terms(state, query.question), ids))
     ranking = best(state, ids, total, query.reach)
     return ranking, {chunk: _path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
 
@@ -212,7 +212,7 @@ def _scores(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[in
 
 def narrowed(query: Query, hits: Sequence[Hit]) -> Query:
     """A query with the room that some hits leave."""
-    within = None if query.within is None else query.within - sum(token_count(hit.text) for hit in hits)
+    within = None if query.within is None else query.within - sum(count_text_tokens(hit.text) for hit in hits)
     narrowed_query = replace(query, top=query.top - len(hits), within=within)
     narrowed_query.trace, narrowed_query.reading = query.trace, query.reading
     return narrowed_query

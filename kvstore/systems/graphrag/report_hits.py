@@ -16,13 +16,13 @@ from ...errors import InputError
 from ...retrieval.evidence import Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.indexes.index_reading import bound_index
-from ...text.words import token_count
+from ...text.words import count_text_tokens
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .community_reports import SentencePlace, report_places, span_texts
+from .community_reports import SentenceSpan, list_report_spans, read_spans
 
 
-def communities_for(query: Query) -> Communities:
+def require_communities(query: Query) -> Communities:
     """The communities that a strategy asks; raises InputError where they are not made yet."""
     found = bound_index(query.view, COMMUNITIES)
     if found is None:
@@ -30,54 +30,56 @@ def communities_for(query: Query) -> Communities:
     return found
 
 
-def report_of(query: Query, communities: Communities, community: int, *, path: str, score: float = 0.0) -> Hit | None:
+def build_community_report(
+    query: Query, communities: Communities, community: int, *, path: str, score: float = 0.0
+) -> Hit | None:
     """The report of a community; None where nothing of it may answer."""
-    report = report_source(query, communities, community)
-    places = [text_span(query, span) for span in report.spans]
+    report = find_report_source(query, communities, community)
+    places = [to_text_span(query, span) for span in report.spans]
     heading, title = communities.key(community), communities.title(community)
-    return report_hit(places, report_texts(query, [report])[0], heading, title, path, score)
+    return build_report_hit(places, render_reports(query, [report])[0], heading, title, path, score)
 
 
 class ReportSource(NamedTuple):
     """What a report says it from: sentences of documents, or what a model wrote of such places; no places where
     nothing of it may answer."""
 
-    spans: Sequence[SentencePlace]
+    spans: Sequence[SentenceSpan]
     written: Mapping[str, Any] | None
 
 
-def report_source(query: Query, communities: Communities, community: int) -> ReportSource:
+def find_report_source(query: Query, communities: Communities, community: int) -> ReportSource:
     """What the report of a community says it from, as far as that may answer."""
     model_text = communities.written(community)
     if model_text is not None:
         sources = communities.sources(community)
-        if all(may_answer(query, source) for source in sources):
+        if all(is_allowed(query, source) for source in sources):
             source_numbers = dict.fromkeys(
                 number for finding in model_text.value["findings"] for number in finding["sources"]
             )
             if source_numbers:
                 return ReportSource([sources[number] for number in source_numbers], model_text.value)
-    return ReportSource([span for span in extracted(communities, community) if may_answer(query, span)], None)
+    return ReportSource([span for span in extracted(communities, community) if is_allowed(query, span)], None)
 
 
-def report_texts(query: Query, reports: Sequence[ReportSource]) -> list[str]:
+def render_reports(query: Query, reports: Sequence[ReportSource]) -> list[str]:
     """What some reports say; the documents of their sentences are read together."""
     quoted = dict.fromkeys(span for report in reports if report.written is None for span in report.spans)
-    texts = dict(zip(quoted, span_texts(query.view.documents, list(quoted)), strict=True))
+    texts = dict(zip(quoted, read_spans(query.view.documents, list(quoted)), strict=True))
     return [
-        "\n".join(map(texts.__getitem__, report.spans)) if report.written is None else _written_text(report.written)
+        "\n".join(map(texts.__getitem__, report.spans))
+        if report.written is None
+        else _render_model_text(report.written)
         for report in reports
     ]
 
 
-def _written_text(written: Mapping[str, Any]) -> str:
+def _render_model_text(written: Mapping[str, Any]) -> str:
     told = (f"{finding['summary']} {finding['explanation']}" for finding in written["findings"])
     return "\n".join([written["title"], written["summary"], *told])
 
 
-def reports_within(
-    query: Query, communities: Communities, paths: Mapping[int, str], share: float, most: int
-) -> list[Hit]:
+def fit_reports(query: Query, communities: Communities, paths: Mapping[int, str], share: float, most: int) -> list[Hit]:
     """The reports of communities, in the order of ``paths``, which say why each is there: at most so many, and within a
     share of the tokens that the query has, where it has a limit."""
     room = math.inf if query.within is None else share * query.within
@@ -85,14 +87,16 @@ def reports_within(
     for community, path in paths.items():
         if len(found) >= most:
             break
-        report = report_of(query, communities, community, path=path)
-        if report is not None and (size := token_count(report.text)) <= room:
+        report = build_community_report(query, communities, community, path=path)
+        if report is not None and (size := count_text_tokens(report.text)) <= room:
             found.append(report)
             room -= size
     return found
 
 
-def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float) -> Hit | None:
+def build_report_hit(
+    places: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float
+) -> Hit | None:
     """A hit of the kind ``report``, or None where there are no places."""
     if not places:
         return None
@@ -101,12 +105,12 @@ def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, 
     return Hit(1, score, *fields, heading, title, "report", tuple(places))
 
 
-def extracted(communities: Communities, community: int) -> list[SentencePlace]:
+def extracted(communities: Communities, community: int) -> list[SentenceSpan]:
     """The sentences on a community that no model wrote: its summary, then what is found in it, each once."""
-    return report_places(communities.summary(community), communities.findings(community))
+    return list_report_spans(communities.summary(community), communities.findings(community))
 
 
-def text_span(query: Query, span: SentencePlace) -> TextSpan:
+def to_text_span(query: Query, span: SentenceSpan) -> TextSpan:
     """A place as hits and citations name it."""
     state = query.view
     return TextSpan(state.documents.key_of(span.document), state.chunks.get(span.chunk).ordinal, span.start, span.end)
@@ -117,6 +121,6 @@ def ranked(hits: Iterable[Hit]) -> list[Hit]:
     return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]
 
 
-def may_answer(query: Query, span: SentencePlace) -> bool:
+def is_allowed(query: Query, span: SentenceSpan) -> bool:
     """Whether the document of a place may answer."""
     return query.allowed is None or span.document in query.allowed

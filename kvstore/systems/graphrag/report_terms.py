@@ -13,17 +13,17 @@ from ...storage import records
 from ...structures.state import State
 from ...text.words import stemmer, term_counts
 from .communities import TITLED, title_of
-from .community_reports import CommunityReport, report_places, span_texts
+from .community_reports import CommunityReport, list_report_spans, read_spans
 
 #: Reports that are read together.
 _TOGETHER = 64
 
 
-def framed_terms(text: str, stem: Callable[[str], str]) -> str:
+def frame_terms(text: str, stem: Callable[[str], str]) -> str:
     """The terms of a text, each as often as it is there, with a blank on either side: small, and quickly looked
     through.
 
-    >>> framed_terms("Bergen ferries, Bergen", str.lower)
+    >>> frame_terms("Bergen ferries, Bergen", str.lower)
     ' bergen  bergen  ferries '
     """
     return "".join(f" {term} " * count for term, count in term_counts(text, stem).items())
@@ -31,10 +31,10 @@ def framed_terms(text: str, stem: Callable[[str], str]) -> str:
 
 def report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
     """The terms of a community of this title and of its report; none where that says nothing."""
-    return framed_terms(f"{title}\n{report}", stem) if report else ""
+    return frame_terms(f"{title}\n{report}", stem) if report else ""
 
 
-def built_terms(
+def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
     """The rows of terms of all communities, as they are built: from the rows of their members, the strongest first."""
@@ -45,8 +45,8 @@ def built_terms(
         entities = list(dict.fromkeys(entity for group in entity_groups for entity in group))
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
         batch_reports = [reports[records.U32.unpack(key)[0]] for key, _ in batch]
-        span_groups = [report_places(report.summary, report.findings) for report in batch_reports]
-        texts = iter(span_texts(state.documents, [span for group in span_groups for span in group]))
+        span_groups = [list_report_spans(report.summary, report.findings) for report in batch_reports]
+        texts = iter(read_spans(state.documents, [span for group in span_groups for span in group]))
         for (key, _), group, spans in zip(batch, entity_groups, span_groups, strict=True):
             title, report = title_of(map(names.__getitem__, group)), "\n".join(islice(texts, len(spans)))
             yield key, report_terms(title, report, stem)

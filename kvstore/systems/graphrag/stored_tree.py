@@ -38,14 +38,14 @@ class StoredTree:
 
     def children(self, communities: Partition) -> Partition:
         """The communities that some are parted into, those of each one after the other."""
-        return self._children.of_all(communities)
+        return self._children.get_children_of_all(communities)
 
     def partition(self, level: int) -> Partition:
         """The communities of a level, and those above that are not parted further."""
         has_children = self._children.counts > 0
         return np.flatnonzero((self.levels == level) | ((self.levels < level) & ~has_children))
 
-    def levels_of(self, communities: Partition, levels: int) -> Partition:
+    def map_to_levels(self, communities: Partition, levels: int) -> Partition:
         """The community at each level (coarsest first) that some are at or below, shape (levels, n); where one is of a
         coarser level, itself. ``communities`` may be :data:`NOWHERE`."""
         communities_by_level: Partition = np.full((levels, len(communities)), NOWHERE, np.int64)

@@ -5,7 +5,7 @@ from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _hybrid() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import HybridStrategy
 
     return HybridStrategy()
@@ -14,5 +14,5 @@ def _hybrid() -> Strategy:
 SYSTEM = System(
     "hybrid",
     "Bruch, Gai and Ingber 2023, An Analysis of Fusion Functions for Hybrid Retrieval",
-    strategies=(DeferredStrategy("hybrid", _hybrid),),
+    strategies=(DeferredStrategy("hybrid", _make_strategy),),
 )

@@ -33,35 +33,35 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.dense_search import Cosines, nearest_to
-from ...retrieval.lexical_search import question_words, weighed
-from ...retrieval.passage_reading import ChunkPassage
+from ...retrieval.dense_search import Cosines, build_nearest_request
+from ...retrieval.lexical_search import parse_question_words, weighed
+from ...retrieval.passage_reading import LoadedChunk
 from ...retrieval.query import Query, Strategy, option
-from ...retrieval.word_search import BestByWords, WordSearch, counted
+from ...retrieval.word_search import WordSearchRequest, WordSearchResult, counted
 from ...structures.id_sets import distinct
-from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
+from ...structures.ranking import Ranking, assign_ranks, best, scale_to_best
 from ...structures.reading import Ids
-from ...text.blocks import entry_terms
+from ...text.blocks import find_entry_terms
 from ...text.normalize import fold_case
 from ...text.words import (
-    chunk_terms,
     content_words,
-    informative_terms,
+    count_chunk_terms,
+    count_heading_terms,
+    find_reference_numbers,
+    get_informative_terms,
     is_unspaced,
-    reference_numbers,
+    list_term_words,
     stemmer,
-    term_words,
-    terms_above,
 )
 
 #: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
-_UPPER = 5
+_UPPER_RANK_DIVISOR = 5
 #: The place in a ranking that says how far its scores fall, and the least that they are taken to.
-_BEHIND = 10
-_LEVEL = 0.02
+_FALL_RANK = 10
+_MIN_FALL = 0.02
 #: Dense search has no weight if its cosines put the chunks with the question's words apart from unrelated chunks by
 #: less than the first number, in standard deviations of those, and all its weight from the second on.
-_SEPARATION = (0.5, 1.0)
+_SEPARATION_RANGE = (0.5, 1.0)
 #: The fall of lexical scores from which lexical search is a reference for dense search; a flat ranking judges nothing.
 _MIN_REFERENCE_FALL = 0.1
 #: The best candidates, whose headings and texts are read.
@@ -100,7 +100,7 @@ class Weights:
     numbers: float
 
 
-def weights_of(query: Query, strategy: Strategy) -> Weights:
+def get_weights(query: Query, strategy: Strategy) -> Weights:
     """What the options of a strategy say."""
     values = {name: option(query, strategy, name) for name in DIRECT_OPTIONS}
     return Weights(int(values.pop("candidates")), **values)
@@ -125,7 +125,7 @@ class Direct:
         """Which ranks each chunk had."""
         parts: dict[int, list[str]] = {}
         for name, ranking in (("vector", self.vectors), ("words", self.words)):
-            for chunk, rank in shared_ranks(ranking):
+            for chunk, rank in assign_ranks(ranking):
                 parts.setdefault(chunk, []).append(f"{name} #{rank}")
         return {chunk: ", ".join(found) for chunk, found in parts.items()}
 
@@ -133,20 +133,20 @@ class Direct:
 def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> Direct:
     """The chunks that resemble the question; ``also`` are some that may answer and are scored beside them."""
     num_chunks = max(weights.candidates, query.reach)
-    vectors, words, word_search, rarities = _searched(query, num_chunks, also)
+    vectors, words, word_search, rarities = _run_searches(query, num_chunks, also)
     with query.trace.step("resemblance") as step:
         chunks = distinct(_ids(vectors), _ids(words), also)
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, rarities, 0.0)
         cosines = _cosines(query, vectors, words, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in vectors], query.chunk_count)
-        dense = shares_of_best(cosines - noise.mean)
-        lexical = shares_of_best(_lexical_scores(words, word_search, _others(vectors, also), chunks))
+        dense = scale_to_best(cosines - noise.mean)
+        lexical = scale_to_best(_collect_lexical_scores(words, word_search, _others(vectors, also), chunks))
         separation = measure_separation(cosines, lexical, noise)
-        word_share = _share_of_words(weights.words, dense, lexical, separation)
+        word_share = _compute_word_share(weights.words, dense, lexical, separation)
         scores = (1 - word_share) * dense + word_share * lexical
         read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
-        texts = _Texts(query, rarities)
+        texts = _ResemblanceScorer(query, rarities)
         positions = np.searchsorted(chunks, read_chunks)
         for position, passage in zip(positions.tolist(), query.passages(read_chunks.tolist()), strict=True):
             resembling = texts.read(passage)
@@ -176,12 +176,12 @@ def _others(vectors: Ranking, also: Ids) -> Ids:
     return distinct(_ids(vectors), also)
 
 
-def _searched(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, WordSearch, Mapping[str, float]]:
+def _run_searches(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, WordSearchResult, Mapping[str, float]]:
     """The rankings by vector and by words, what the search by words gave beside its ranking, and the rarities of the
     question's terms: in two rounds, of which the first counts the terms."""
     reading = query.reading
-    nearest = nearest_to(query, top)
-    words = question_words(query.question, stemmer(reading.settings.stemmer))
+    nearest = build_nearest_request(query, top)
+    words = parse_question_words(query.question, stemmer(reading.settings.stemmer))
     with query.trace.step("vector search") as step:
         (vectors, step.detail), counts = reading.fetch(nearest, counted(words))
         step.count = len(vectors)
@@ -189,35 +189,39 @@ def _searched(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, Word
         terms = words.looked_up(counts)
         weights = weighed(reading.counters, terms, counts)
         others = _others(vectors, also)
-        word_search = reading.fetch(BestByWords(weights, top, query.allowed, others, nearest.vector))
+        word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, others, nearest.vector))
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
     return vectors, word_search.ranking, word_search, weights.rarities
 
 
-def _lexical_scores(words: Ranking, found: WordSearch, others: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
+def _collect_lexical_scores(
+    words: Ranking, found: WordSearchResult, others: Ids, chunks: Ids
+) -> npt.NDArray[np.float64]:
     """BM25 of some chunks, from what a search gave."""
     scores = dict(words)
     scores.update(zip(others.tolist(), found.also.tolist(), strict=True))
     return np.array([scores[chunk] for chunk in chunks.tolist()])
 
 
-def _share_of_words(
+def _compute_word_share(
     even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], separation: float
 ) -> float:
     """The share of lexical search, where it would be ``even`` if both searches told their best equally well: by the
     roots of how far the scores of each fall, and by the ``separation`` of dense search."""
-    words, cosines = even * math.sqrt(_fall(lexical)), (1 - even) * math.sqrt(_fall(dense)) * separation
+    words, cosines = even * math.sqrt(_measure_fall(lexical)), (1 - even) * math.sqrt(_measure_fall(dense)) * separation
     return words / (words + cosines) if words else 0.0
 
 
-def _fall(shares: npt.NDArray[np.float64]) -> float:
+def _measure_fall(shares: npt.NDArray[np.float64]) -> float:
     """How far the shares of a search have fallen some places behind the best, from a little above 0 to 1."""
-    if len(shares) < _BEHIND:
+    if len(shares) < _FALL_RANK:
         return 1.0
-    return max(_LEVEL, 1 - float(np.partition(shares, len(shares) - _BEHIND)[len(shares) - _BEHIND]))
+    return max(_MIN_FALL, 1 - float(np.partition(shares, len(shares) - _FALL_RANK)[len(shares) - _FALL_RANK]))
 
 
-def _cosines(query: Query, ranking: Ranking, words: Ranking, found: WordSearch, chunks: Ids) -> npt.NDArray[np.float64]:
+def _cosines(
+    query: Query, ranking: Ranking, words: Ranking, found: WordSearchResult, chunks: Ids
+) -> npt.NDArray[np.float64]:
     """Return the cosines of some chunks with the question; 0 if dense search has no ranking."""
     if not ranking:
         return np.zeros(len(chunks))
@@ -248,7 +252,7 @@ def fit_noise(cosines: Sequence[float], among: int) -> Noise:
     """Return the normal distribution of which the best are some cosines (in order) of ``among`` in all; mean and
     deviation are 0 if there are too few."""
     lower = min(len(cosines), among // 2)
-    upper = lower // _UPPER
+    upper = lower // _UPPER_RANK_DIVISOR
     if not upper:
         return Noise(0.0, 0.0, 0)
     from statistics import NormalDist
@@ -274,13 +278,13 @@ def measure_separation(cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np
     # fsum rounds once, so the order of chunks, which is that of their ids, decides nothing.
     mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
     deviations = (mean - noise.mean) / noise.deviation
-    low, high = _SEPARATION
+    low, high = _SEPARATION_RANGE
     share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample) - low) / (high - low)))
-    return 1 - (1 - share) * min(1.0, _fall(lexical) / _MIN_REFERENCE_FALL)
+    return 1 - (1 - share) * min(1.0, _measure_fall(lexical) / _MIN_REFERENCE_FALL)
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _Resemblance:
     """How much of the question is found in a chunk's text, its headings, and what begins in it, and which share of its
     numbers stand there, each from 0 to 1."""
 
@@ -290,58 +294,58 @@ class _Read:
     numbers: float
 
 
-class _Texts:
+class _ResemblanceScorer:
     """Candidates and a question, word by word."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
         self._stem = stemmer(query.reading.settings.stemmer)
         self._rarities = rarities
         self._all = sum(rarities.values()) or 1.0
-        self._pairs = _Pairs(query.question, self._stem, rarities)
+        self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question could have name nothing.
-        generic_terms = {self._stem(word) for word in term_words(query.question)}
-        generic_terms -= informative_terms(query.question, self._stem)
+        generic_terms = {self._stem(word) for word in list_term_words(query.question)}
+        generic_terms -= get_informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
         self._told = sum(self._informative.values()) or 1.0
-        self._numbers = frozenset(reference_numbers(query.question))
+        self._numbers = frozenset(find_reference_numbers(query.question))
 
     @property
     def numbered(self) -> bool:
         """Whether the question names something by a number."""
         return bool(self._numbers)
 
-    def read(self, passage: ChunkPassage) -> _Read:
+    def read(self, passage: LoadedChunk) -> _Resemblance:
         """How much of the question is found in a chunk."""
         name = passage.document.title or PurePosixPath(passage.document.key).stem
-        context_terms = terms_above(name, passage.headings, self._stem)
+        context_terms = count_heading_terms(name, passage.headings, self._stem)
         heading_share = sum(rarity for term, rarity in self._rarities.items() if term in context_terms) / self._all
-        entry_names = [*passage.begun, *entry_terms(passage.text)]
+        entry_names = [*passage.begun, *find_entry_terms(passage.text)]
         if not passage.record.start and not passage.document.title:
             entry_names.append(name)
         name_score = max(map(self._called, entry_names), default=0.0)
         numbers = 0.0
         if self._numbers:
-            text_numbers = reference_numbers(" ".join((name, *passage.headings, passage.text)))
+            text_numbers = find_reference_numbers(" ".join((name, *passage.headings, passage.text)))
             numbers = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
-        return _Read(self._pairs.nearness(passage.text), heading_share, name_score, numbers)
+        return _Resemblance(self._pairs.nearness(passage.text), heading_share, name_score, numbers)
 
     def _called(self, name: str) -> float:
         """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
         it that the question has."""
-        terms = chunk_terms(None, (), name, self._stem)
+        terms = count_chunk_terms(None, (), name, self._stem)
         share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._told
         if not share:
             return 0.0
         words = list(map(self._stem, content_words(name)))
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
-    def coverage(self, passage: ChunkPassage) -> float:
+    def coverage(self, passage: LoadedChunk) -> float:
         """The share of the question's terms that a chunk has, weighed by rarity."""
-        terms = chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
+        terms = count_chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
         return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._all
 
 
-class _Pairs:
+class _WordPairs:
     """Words that follow each other in a question, function words left out; each pair weighs what its words do."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:

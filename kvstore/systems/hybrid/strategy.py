@@ -8,7 +8,7 @@ from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...structures.ranking import best
-from .direct import DIRECT_OPTIONS, search_directly, weights_of
+from .direct import DIRECT_OPTIONS, get_weights, search_directly
 
 
 class HybridStrategy:
@@ -19,6 +19,6 @@ class HybridStrategy:
     options: Mapping[str, Option] = DIRECT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        direct = search_directly(query, weights_of(query, self))
+        direct = search_directly(query, get_weights(query, self))
         ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
         return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))

@@ -5,7 +5,7 @@ from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _lexical() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import LexicalStrategy
 
     return LexicalStrategy()
@@ -14,5 +14,5 @@ def _lexical() -> Strategy:
 SYSTEM = System(
     "lexical",
     "Robertson and Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond",
-    strategies=(DeferredStrategy("lexical", _lexical),),
+    strategies=(DeferredStrategy("lexical", _make_strategy),),
 )

@@ -137,27 +137,27 @@ Condition = (
 )
 
 
-def is_told(condition: Condition) -> bool:
+def is_supported(condition: Condition) -> bool:
     """Whether no part of a condition is untold."""
     match condition:
         case Untold():
             return False
         case Not(part) | Exists(part):
-            return is_told(part)
+            return is_supported(part)
         case All(parts) | AnyOf(parts):
-            return all(map(is_told, parts))
+            return all(map(is_supported, parts))
     return True
 
 
-def asks_words(condition: Condition) -> bool:
+def has_text_search(condition: Condition) -> bool:
     """Whether a part of a condition is about the words of the documents' texts."""
     match condition:
         case MatchesText(field):
             return field == DOCUMENT_TEXT
         case Not(part) | Exists(part):
-            return asks_words(part)
+            return has_text_search(part)
         case All(parts) | AnyOf(parts):
-            return any(map(asks_words, parts))
+            return any(map(has_text_search, parts))
     return False
 
 

@@ -20,12 +20,12 @@ from ...storage import records
 #: Documents of one container.
 SPAN = 8192
 _LISTED, _RUNS, _BITS = 0, 1, 2
-_BITMAP = SPAN // 8
+_BITMAP_BYTES = SPAN // 8
 _ALONE = struct.Struct("<BH")
 #: Bytes of a container of one number.
 _SHORT = _ALONE.size + records.CHECKSUM.size
 
-PlacesInContainer = npt.NDArray[np.uint16]
+ContainerNumbers = npt.NDArray[np.uint16]
 #: Whether each document belongs to a set, by its id.
 DocumentMask = npt.NDArray[np.bool_]
 
@@ -38,11 +38,11 @@ def packed(numbers: Iterable[int]) -> bytes:
     return _packed(np.array(ordered, np.uint16))
 
 
-def _packed(found: PlacesInContainer) -> bytes:
+def _packed(found: ContainerNumbers) -> bytes:
     breaks = np.flatnonzero(np.diff(found) > 1)
     runs = len(breaks) + 1
     list_bytes, run_bytes = 2 * len(found), 4 * runs
-    if min(list_bytes, run_bytes) >= _BITMAP:
+    if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
         flags = np.zeros(SPAN, np.bool_)
         flags[found] = True
         return records.seal(bytes((_BITS,)) + np.packbits(flags, bitorder="little").tobytes())
@@ -67,7 +67,7 @@ def changed(stored: memoryview | None, added: set[int], removed: set[int], table
     return _packed(numbers) if len(numbers) else None
 
 
-def mask_of(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
+def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
     """The documents below ``size`` that are in any of some containers; each comes with its key, of which the last four
     bytes number it."""
     mask = np.zeros(size, np.bool_)
@@ -84,24 +84,24 @@ def mask_of(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -
     return mask
 
 
-def unpacked(stored: memoryview, table: str, key: bytes) -> PlacesInContainer:
+def unpacked(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
     """The numbers of a container, ascending."""
     body = records.unseal(stored, table, key)
     kind = body[0] if len(body) else -1
     try:
         if kind == _LISTED:
             return np.frombuffer(body, "<u2", offset=1)
-        if kind == _BITS and len(body) == 1 + _BITMAP:
+        if kind == _BITS and len(body) == 1 + _BITMAP_BYTES:
             bits = np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little")
             return np.flatnonzero(bits).astype(np.uint16)
         if kind == _RUNS:
-            return _numbers_of_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
+            return _expand_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
     except ValueError:
         pass
     raise CorruptionError(f"table {table}, key {key.hex()}: no set of documents; run CHECK REPAIR")
 
 
-def _numbers_of_runs(runs: npt.NDArray[np.int64]) -> PlacesInContainer:
+def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
     lengths = runs[:, 1] - runs[:, 0] + 1
     offsets = np.cumsum(lengths) - lengths
     return (np.repeat(runs[:, 0] - offsets, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

@@ -23,7 +23,7 @@ from ...storage import records
 from ...structures import tables
 from ...structures.documents.chunks import GROUP
 from ...structures.state import State
-from ...structures.text_candidates import chunks_of_word, patterns_of
+from ...structures.text_candidates import find_chunks_with_word, iter_patterns
 from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, candidates
 from .columns import ColumnValues
 from .conditions import (
@@ -58,12 +58,12 @@ from .value_keys import (
     TEXT,
     TEXT_COLUMNS,
     UNCLEAR,
-    column_key,
-    names_key,
-    number_bound,
-    read_exactly,
-    stored_value,
-    value_key,
+    decode_value,
+    encode_column,
+    encode_names,
+    encode_number_bound,
+    encode_value,
+    is_exact_decimal,
 )
 
 #: Documents for which a condition is true, at least and at most.
@@ -74,15 +74,15 @@ NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
 #: Columns that every document has a value in.
 _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
 #: Ways to write a pattern's beginning in either case that are looked for.
-_MOST_WAYS = 64
+_MAX_PATTERN_CASES = 64
 #: Doubles next to each other within which a number may be read as another.
 _NEIGHBOURS = 16
 #: A long key stands in ``document_keys`` as so many bytes and a digest.
-_CUT_KEY = 400
+_MAX_STORED_KEY_BYTES = 400
 #: Characters of the longest pattern that is compared here.
-LONGEST_PATTERN = 1000
+MAX_PATTERN_CHARS = 1000
 #: Characters of a pattern's beginning by which values are entered.
-_LONGEST_BEGINNING = 64
+_MAX_PREFIX_CHARS = 64
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
@@ -125,7 +125,7 @@ class Evaluation:
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
                     return self.bounds(Untold())
-                possible = self._may_match(query)
+                possible = self._find_text_candidates(query)
                 return (self._index.mask(), possible) if true else (self._every & ~possible, self._every)
 
     @cached_property
@@ -165,9 +165,9 @@ class Evaluation:
         """The documents of which a field is not NULL, and those of which that is not told (None: there are none)."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return self._index.having(column_key(field.name) + PRESENT), None
+                return self._index.having(encode_column(field.name) + PRESENT), None
             return (self._every, None) if field.name in _NEVER_NULL else None
-        start = names_key(FIELD, field.names)
+        start = encode_names(FIELD, field.names)
         if start is None or field.elements:
             return None
         crowded = self._crowded
@@ -175,15 +175,15 @@ class Evaluation:
 
     # Words -----------------------------------------------------------------------------------------------------------
 
-    def _may_match(self, query: TextQuery) -> DocumentMask:
+    def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
         """The documents that have the words of a query anywhere: a phrase may go on from one chunk to the next."""
-        return candidates(query, self._having_words, np.logical_and, np.logical_or)
+        return candidates(query, self._find_with_words, np.logical_and, np.logical_or)
 
-    def _having_words(self, leaf: Phrase | Proximity) -> DocumentMask:
-        return reduce(np.logical_and, map(self._having_word, set(patterns_of(leaf))))
+    def _find_with_words(self, leaf: Phrase | Proximity) -> DocumentMask:
+        return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(leaf))))
 
-    def _having_word(self, pattern: WordPattern) -> DocumentMask:
-        groups = (chunks_of_word(self._state, pattern) // np.uint64(GROUP)).astype(np.int64)
+    def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
+        groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP)).astype(np.int64)
         # Documents and their groups are numbered upwards together; one without groups has the number of the next.
         owners = self.columns["first_group"].searchsorted(groups, "right") - 1
         return self._of(self.columns["document"][np.unique(owners)])
@@ -193,46 +193,48 @@ class Evaluation:
     def _compared(self, condition: Compare) -> Bounds | None:
         field, operator, value = condition.field, condition.operator, condition.value
         text = isinstance(value, str)
-        if text and operator != "=" and value_key(value) is None:
+        if text and operator != "=" and encode_value(value) is None:
             return None  # too long for a bound
         if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and text):
             alike = condition.alike
-            return self._by_values(field, lambda start: self._comparing(start, operator, value, alike))
+            return self._evaluate_values(field, lambda start: self._compare_values(start, operator, value, alike))
         if field.name in NUMBER_COLUMNS and not isinstance(value, str):
-            return _same(self._of(self.columns["document"][_fulfilling(self.columns[field.name], operator, value)]))
+            return _same(self._of(self.columns["document"][_mask_matching(self.columns[field.name], operator, value)]))
         if field.name == "changed" and isinstance(value, str):
-            return self._changed_comparing(operator, value)
+            return self._compare_changed(operator, value)
         if field.name == "key" and isinstance(value, str):
-            return self._keys_comparing(operator, value)
+            return self._compare_keys(operator, value)
         return None
 
     def _matching(self, condition: IsLike | HasText) -> Bounds | None:
         field = condition.field
         if isinstance(condition, HasText):
-            prefixes, matches, include_numbers = [""], text_match(condition.text, condition.any_case), False
+            prefixes, matches, include_numbers = [""], make_substring_matcher(condition.text, condition.any_case), False
         else:
             pattern, glob = condition.pattern, condition.glob
-            if len(pattern) > LONGEST_PATTERN or "\0" in pattern or (glob and "[" in pattern):
+            if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
                 return None
             prefixes, matches, include_numbers = (
-                _beginnings(pattern, glob),
-                pattern_match(pattern, glob),
+                _list_prefixes(pattern, glob),
+                make_pattern_matcher(pattern, glob),
                 not condition.alike,
             )
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
-            return self._by_values(field, lambda start: self._texts_matching(start, prefixes, matches, include_numbers))
+            return self._evaluate_values(
+                field, lambda start: self._match_texts(start, prefixes, matches, include_numbers)
+            )
         if field.name == "changed":
             return self._changed(matches)
         if field.name == "key":
-            return self._keys_matching(prefixes, matches)
+            return self._match_keys(prefixes, matches)
         return None
 
-    def _by_values(self, field: Field, found: Callable[[bytes], Bounds]) -> Bounds | None:
+    def _evaluate_values(self, field: Field, found: Callable[[bytes], Bounds]) -> Bounds | None:
         """What is found among the values of a field, whose keys begin alike; values that are unclear may do."""
         if isinstance(field, ColumnField):
-            start = column_key(field.name)
+            start = encode_column(field.name)
         else:
-            field_key = names_key(FIELD, field.names)
+            field_key = encode_names(FIELD, field.names)
             if field_key is None:
                 return None
             start = field_key
@@ -250,52 +252,52 @@ class Evaluation:
         possible |= certain
         return _same(certain) if np.array_equal(certain, possible) else (certain, possible)
 
-    def _comparing(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
+    def _compare_values(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
         """Of the values whose keys begin with ``start``, those that compare so with a value."""
         if isinstance(value, str):
-            return _same(self._texts_comparing(start, operator, value, TEXT if alike else NUMBER))
-        return self._numbers_comparing(start, operator, value, TEXT if alike else AFTER_TEXT)
+            return _same(self._compare_texts(start, operator, value, TEXT if alike else NUMBER))
+        return self._compare_numbers(start, operator, value, TEXT if alike else AFTER_TEXT)
 
-    def _texts_comparing(self, start: bytes, operator: str, text: str, least: bytes) -> DocumentMask:
+    def _compare_texts(self, start: bytes, operator: str, text: str, least: bytes) -> DocumentMask:
         """Texts that compare so with one, and what lies between the kind ``least`` and them."""
         # The end of a text is the least of bytes: after it come the longer texts that begin alike.
         bound = start + TEXT + text.encode()
         if operator == "=":
-            key = value_key(text)
+            key = encode_value(text)
             return self._index.mask() if key is None else self._index.having(start + key)
         if operator in "<=":
             stop = bound + (b"\x00" if operator == "<" else b"\x01")
             return self._index.between(start + least, stop)
         return self._index.between(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
-    def _numbers_comparing(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
+    def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
         """Numbers that compare so with one, and what lies between them and the kind ``end``."""
-        low, high = (start + number_bound(edge) for edge in _neighbours(number))
+        low, high = (start + encode_number_bound(edge) for edge in _neighbours(number))
         certain = self._index.mask()
         if operator in ("<", "<="):
             certain |= self._index.between(start + NUMBER, low)
         elif operator in (">", ">="):
             certain |= self._index.between(high + b"\xff", start + end)
-        is_exact = read_exactly(number)
+        is_exact = is_exact_decimal(number)
 
         def surely(key: bytes) -> bool:
-            stored = stored_value(key[len(start) :])
-            return is_exact and read_exactly(stored) and _compares(stored, operator, number)  # type: ignore[arg-type]
+            stored = decode_value(key[len(start) :])
+            return is_exact and is_exact_decimal(stored) and _is_true(stored, operator, number)  # type: ignore[arg-type]
 
         def perhaps(key: bytes) -> bool:
-            return not (is_exact and read_exactly(stored_value(key[len(start) :])))  # type: ignore[arg-type]
+            return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
         certain |= self._index.chosen(low, high + b"\xff", surely)
         return certain, certain | self._index.chosen(low, high + b"\xff", perhaps)
 
-    def _texts_matching(self, start: bytes, begins: list[str], matches: Callable[[str], bool], numbers: bool) -> Bounds:
+    def _match_texts(self, start: bytes, begins: list[str], matches: Callable[[str], bool], numbers: bool) -> Bounds:
         # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
         def whole(key: bytes) -> bool:
-            number = stored_value(key[len(start) :])
+            number = decode_value(key[len(start) :])
             return isinstance(number, int) and matches(str(number))
 
         def like(key: bytes) -> bool:
-            return matches(str(stored_value(key[len(start) :])))
+            return matches(str(decode_value(key[len(start) :])))
 
         certain = self._index.chosen(start + NUMBER, start + TEXT, whole) if numbers else self._index.mask()
         for prefix in begins:
@@ -304,11 +306,11 @@ class Evaluation:
         if not numbers:
             return certain, certain
         real_numbers = self._index.chosen(
-            start + NUMBER, start + TEXT, lambda key: isinstance(stored_value(key[len(start) :]), float)
+            start + NUMBER, start + TEXT, lambda key: isinstance(decode_value(key[len(start) :]), float)
         )
         return certain, certain | real_numbers
 
-    def _changed_comparing(self, operator: str, text: str) -> Bounds:
+    def _compare_changed(self, operator: str, text: str) -> Bounds:
         # Times sort as their texts do, which have four digits for the year.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
@@ -328,14 +330,14 @@ class Evaluation:
 
     # Keys of documents -----------------------------------------------------------------------------------------------
 
-    def _keys_comparing(self, operator: str, key: str) -> Bounds:
+    def _compare_keys(self, operator: str, key: str) -> Bounds:
         if operator == "=":
             document = self._state.documents.identify(key) if key else None
             return _same(self._of(np.array([] if document is None else [document], np.int64)))
         low, high = (b"", key.encode()) if operator in "<=" else (key.encode(), None)
-        return self._keys(low, high, lambda stored: _compares(stored, operator, key))
+        return self._keys(low, high, lambda stored: _is_true(stored, operator, key))
 
-    def _keys_matching(self, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
+    def _match_keys(self, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
         certain, possible = self._index.mask(), self._index.mask()
         for prefix in begins:
             low = prefix.encode()
@@ -348,10 +350,10 @@ class Evaluation:
         """The documents whose keys fulfil something, all of which lie from ``low`` to ``high``."""
         documents: list[int] = []
         truncated: list[int] = []
-        last_key = None if high is None else high[:_CUT_KEY]
-        for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:_CUT_KEY]):
+        last_key = None if high is None else high[:_MAX_STORED_KEY_BYTES]
+        for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:_MAX_STORED_KEY_BYTES]):
             key = bytes(stored)
-            if last_key is not None and key[:_CUT_KEY] > last_key:
+            if last_key is not None and key[:_MAX_STORED_KEY_BYTES] > last_key:
                 break
             if b"\xff" in key:
                 truncated.append(records.U64.unpack(value)[0])
@@ -385,7 +387,7 @@ def _neighbours(number: float) -> tuple[float, float]:
     return low, high
 
 
-def _compares(one: FieldValue, operator: str, other: FieldValue) -> bool:
+def _is_true(one: FieldValue, operator: str, other: FieldValue) -> bool:
     """How two values of one kind compare."""
     match operator:
         case "=":
@@ -400,7 +402,7 @@ def _compares(one: FieldValue, operator: str, other: FieldValue) -> bool:
             return one >= other  # type: ignore[operator]
 
 
-def _fulfilling(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
+def _mask_matching(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
     """Which whole numbers of a column compare so with any number."""
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(number, float) and math.isinf(number)) or not lowest <= number <= highest:
@@ -413,7 +415,7 @@ def _fulfilling(column: ColumnValues, operator: str, number: float) -> npt.NDArr
     return below if operator in ("<", "<=") else ~below
 
 
-def text_match(text: str, any_case: bool = False) -> Callable[[str], bool]:
+def make_substring_matcher(text: str, any_case: bool = False) -> Callable[[str], bool]:
     """Whether another text has a text in it, as it is written or in any case."""
     if any_case:
         lower = text.lower()
@@ -421,7 +423,7 @@ def text_match(text: str, any_case: bool = False) -> Callable[[str], bool]:
     return lambda other: text in other
 
 
-def pattern_match(pattern: str, glob: bool) -> Callable[[str], bool]:
+def make_pattern_matcher(pattern: str, glob: bool) -> Callable[[str], bool]:
     """Whether a text is like a pattern, as SQLite's LIKE and GLOB have it."""
     any_wildcard, single_wildcard = "*?" if glob else "%_"
     parts = (
@@ -440,18 +442,18 @@ def pattern_match(pattern: str, glob: bool) -> Callable[[str], bool]:
     return lambda text: folded.fullmatch(text.translate(_LOWER)) is not None
 
 
-def _beginnings(pattern: str, glob: bool) -> list[str]:
+def _list_prefixes(pattern: str, glob: bool) -> list[str]:
     """What the texts that are like a pattern begin with: for LIKE in either case."""
     prefix_match = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
     assert prefix_match is not None  # it may be empty
     if glob:
-        return [prefix_match[0][:_LONGEST_BEGINNING]]
+        return [prefix_match[0][:_MAX_PREFIX_CHARS]]
     cases: list[list[str]] = []
     num_cases = 1
-    for letter in prefix_match[0][:_LONGEST_BEGINNING]:
+    for letter in prefix_match[0][:_MAX_PREFIX_CHARS]:
         letter_cases = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
         num_cases *= len(letter_cases)
-        if num_cases > _MOST_WAYS:
+        if num_cases > _MAX_PATTERN_CASES:
             break
         cases.append(letter_cases)
     return list(map("".join, product(*cases)))

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...structures.documents.documents import DocumentRecord
 from ...structures.state import State
-from ...text.text_query import text_matcher
+from ...text.text_query import build_text_matcher
 from .conditions import (
     DOCUMENT_TEXT,
     All,
@@ -31,7 +31,7 @@ from .conditions import (
     Present,
     Unknown,
 )
-from .evaluation import pattern_match, text_match
+from .evaluation import make_pattern_matcher, make_substring_matcher
 
 _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 #: Columns whose attribute of a record has another name.
@@ -57,11 +57,11 @@ def judge(condition: Condition, state: State) -> Callable[[DocumentRecord], bool
         case Exists(Unknown()):
             return lambda record: False
         case Exists(part):
-            return _judge_of_values(part, state)
+            return _make_value_predicate(part, state)
     raise ValueError(f"a condition that may be unknown: {condition}")
 
 
-def _judge_of_values(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
+def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     match part:
         case Compare(field, operator, value, alike=True):
             compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
@@ -69,11 +69,11 @@ def _judge_of_values(part: Condition, state: State) -> Callable[[DocumentRecord]
                 isinstance(one, kind) and compare(one, value) for one in _values(record, field, state)
             )
         case IsLike(field, pattern, glob=False, alike=True):
-            matches = pattern_match(pattern, False)
+            matches = make_pattern_matcher(pattern, False)
         case HasText(field, text, any_case):
-            matches = text_match(text, any_case)
+            matches = make_substring_matcher(text, any_case)
         case MatchesText(field, query):
-            matches = text_matcher(query, state.settings.stemmer)
+            matches = build_text_matcher(query, state.settings.stemmer)
         case _:
             raise ValueError(f"a condition that SQL alone can say: {part}")
     return lambda record: any(isinstance(one, str) and matches(one) for one in _values(record, field, state))
@@ -87,7 +87,7 @@ def _values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]
 
 def _value(record: DocumentRecord, field: Field, state: State) -> Any:
     if field == DOCUMENT_TEXT:
-        return state.searched_text(record)
+        return state.read_searchable_text(record)
     if isinstance(field, ColumnField):
         return getattr(record, _ATTRIBUTES.get(field.name, field.name))
     value: Any = record.meta

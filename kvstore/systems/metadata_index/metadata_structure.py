@@ -22,7 +22,7 @@ from ..contract import Delta, DumpRow, LmdbTable
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
-from .value_keys import NUMBER, TEXT, column_key, document_keys, stored_value, text_key
+from .value_keys import NUMBER, TEXT, decode_value, document_keys, encode_column, encode_text
 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
@@ -49,20 +49,20 @@ class MetadataIndex:
         """The documents that have the value of a key."""
         return self.between(key, key + b"\xff\xff\xff\xff\xff")
 
-    def with_text(self, column: str, text: str) -> list[int] | None:
+    def find_text(self, column: str, text: str) -> list[int] | None:
         """The documents that have a text in a column, ids ascending; None for a text that has no key."""
-        key = text_key(text)
-        return None if key is None else np.flatnonzero(self.having(column_key(column) + key)).tolist()
+        key = encode_text(text)
+        return None if key is None else np.flatnonzero(self.having(encode_column(column) + key)).tolist()
 
     def between(self, start: bytes, stop: bytes) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop``."""
-        return document_sets.mask_of(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
+        return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def chosen(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop`` whose key is chosen."""
         stored = self._view.scan(METADATA_SETS, start, stop)
         selected = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
-        return document_sets.mask_of(selected, self.size, METADATA_SETS)
+        return document_sets.build_mask(selected, self.size, METADATA_SETS)
 
     def every_column(self) -> dict[str, ColumnValues]:
         """The columns of all documents, in order of their ids; not to be changed by the caller."""
@@ -70,7 +70,7 @@ class MetadataIndex:
         if values is None:
             values = columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
             if self._kept is not None:
-                self._kept.keep_columns(self._change, values)
+                self._kept.put_columns(self._change, values)
         return values
 
     def allowed(self, documents: ColumnValues) -> Allowed:
@@ -100,7 +100,7 @@ class MetadataIndex:
         return columns.unpacked(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
-class MetadataFollower:
+class MetadataMaintainer:
     """Gathers what documents bring and take with them, and changes each set and block once a batch."""
 
     def __init__(self, write: WriteView) -> None:
@@ -169,8 +169,8 @@ class MetadataStructure:
         cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
-    def follower(self, state: State, write: WriteView) -> MetadataFollower:
-        return MetadataFollower(write)
+    def follower(self, state: State, write: WriteView) -> MetadataMaintainer:
+        return MetadataMaintainer(write)
 
     def dump(self, read: MetadataIndex, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         return {
@@ -199,7 +199,7 @@ def _told(key: bytes) -> tuple[str, str, str | float | None]:
     """Where a value is found, its kind and, where the key tells it, the value."""
     field, _, value = key.partition(b"\x00")
     kind = value[:1]
-    return field.decode(), kind.hex(), stored_value(value) if kind in (NUMBER, TEXT) else None
+    return field.decode(), kind.hex(), decode_value(value) if kind in (NUMBER, TEXT) else None
 
 
 METADATA = MetadataStructure()

@@ -22,16 +22,16 @@ COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
 PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
 #: Follows every kind of value.
 AFTER_TEXT = b"\x21"
-#: Documents with more values than :data:`_MOST_VALUES`: all their metadata is unclear.
+#: Documents with more values than :data:`_MAX_VALUES`: all their metadata is unclear.
 CROWDED = b"\x04"
 
 #: Columns of documents that are kept by value.
 TEXT_COLUMNS = ("title", "source")
 
 _END, _BETWEEN = b"\x00", b"\x1f"
-_LONGEST_NAMES, _LONGEST_TEXT = 120, 200
+_MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200
 _DEEPEST = 4
-_MOST_VALUES = 512
+_MAX_VALUES = 512
 _NUMBER = struct.Struct(">QHB")
 _DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
 _SIGN = 1 << 63
@@ -39,7 +39,7 @@ _MIDDLE = 1 << 15
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def names_key(space: bytes, names: Sequence[str]) -> bytes | None:
+def encode_names(space: bytes, names: Sequence[str]) -> bytes | None:
     """The beginning of the keys of a field's values; None for a field of which none are kept.
 
     These have a name that is empty, or that JSON writes in other characters than its own, or lie too deep.
@@ -47,46 +47,46 @@ def names_key(space: bytes, names: Sequence[str]) -> bytes | None:
     if not 0 < len(names) <= _DEEPEST or not all(map(_plain, names)):
         return None
     joined = _BETWEEN.join(name.encode() for name in names)
-    return space + joined + _END if len(joined) <= _LONGEST_NAMES else None
+    return space + joined + _END if len(joined) <= _MAX_NAME_BYTES else None
 
 
-def column_key(name: str) -> bytes:
+def encode_column(name: str) -> bytes:
     """The beginning of the keys of a column's values."""
     return COLUMN + name.encode() + _END
 
 
-def value_key(value: Any) -> bytes | None:
+def encode_value(value: Any) -> bytes | None:
     """The end of a value's key, from its kind on; None for one that is unclear."""
     if isinstance(value, (bool, int)):
-        return number_key(value) if value in _INT64 else None
+        return encode_number(value) if value in _INT64 else None
     if isinstance(value, float):
-        return number_key(value)
+        return encode_number(value)
     if isinstance(value, str):
-        return text_key(value)
+        return encode_text(value)
     return None
 
 
-def text_key(text: str) -> bytes | None:
+def encode_text(text: str) -> bytes | None:
     """The end of the key of a text; None for one that is long, or has a NUL."""
     packed = text.encode()
-    return TEXT + packed + _END if len(packed) <= _LONGEST_TEXT and _END not in packed else None
+    return TEXT + packed + _END if len(packed) <= _MAX_TEXT_BYTES and _END not in packed else None
 
 
-def number_key(number: float) -> bytes:
+def encode_number(number: float) -> bytes:
     """The end of the key of a number of 64 bits: by its size, then whole numbers first."""
     is_whole = isinstance(number, int)
     nearest_double = float(number)
     # Whole numbers beyond 2**53 are told apart by how far they are from their double.
     remainder = int(number) - int(nearest_double) if is_whole else 0
-    return NUMBER + _NUMBER.pack(_ordered(nearest_double), remainder + _MIDDLE, 0 if is_whole else 1)
+    return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _MIDDLE, 0 if is_whole else 1)
 
 
-def number_bound(number: float) -> bytes:
+def encode_number_bound(number: float) -> bytes:
     """What the keys of all numbers equal to one begin with: those of smaller ones lie before it."""
-    return number_key(number)[:-1]
+    return encode_number(number)[:-1]
 
 
-def stored_value(key: bytes) -> str | float:
+def decode_value(key: bytes) -> str | float:
     """The value of which a key ends so."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
@@ -95,7 +95,7 @@ def stored_value(key: bytes) -> str | float:
     return number if is_real else int(number) + remainder - _MIDDLE
 
 
-def read_exactly(number: float) -> bool:
+def is_exact_decimal(number: float) -> bool:
     """Whether every reader of decimal numbers makes the same of a number as Python writes it.
 
     One of at most 15 digits and a small power of ten takes one rounding (Clinger 1990, How to read floating point
@@ -113,36 +113,36 @@ def document_keys(record: DocumentRecord) -> set[bytes]:
     for name in TEXT_COLUMNS:
         value = getattr(record, name)
         if value is not None:
-            found.update(_keys(column_key(name), value))
+            found.update(_keys(encode_column(name), value))
     metadata_keys = set[bytes]()
-    for key in _metadata_keys(record.meta, ()):
+    for key in _iter_metadata_keys(record.meta, ()):
         metadata_keys.add(key)
-        if len(metadata_keys) > _MOST_VALUES:
+        if len(metadata_keys) > _MAX_VALUES:
             metadata_keys = {CROWDED + _END + UNCLEAR}
             break
     return found | metadata_keys
 
 
-def _metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[bytes]:
+def _iter_metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[bytes]:
     for name, value in fields.items():
         names = (*above, name)
-        field = names_key(FIELD, names)
+        field = encode_names(FIELD, names)
         if field is None or value is None:
             continue
         element = ELEMENT + field[1:]
         yield from _keys(field, value)
         if isinstance(value, list):
             for item in value:
-                key = value_key(item)
+                key = encode_value(item)
                 yield element + (UNCLEAR if key is None else key)
-        elif value_key(value) is None:
+        elif encode_value(value) is None:
             yield element + UNCLEAR
         if isinstance(value, dict):
-            yield from _metadata_keys(value, names)
+            yield from _iter_metadata_keys(value, names)
 
 
 def _keys(field: bytes, value: Any) -> tuple[bytes, bytes]:
-    key = value_key(value)
+    key = encode_value(value)
     return field + PRESENT, field + (UNCLEAR if key is None else key)
 
 
@@ -150,7 +150,7 @@ def _plain(name: str) -> bool:
     return bool(name) and min(name) > "\x1f" and not {'"', "\\"} & set(name)
 
 
-def _ordered(number: float) -> int:
+def _to_sortable_bits(number: float) -> int:
     """The bits of a double as a number that grows with it."""
     if not math.isfinite(number):
         number = math.copysign(math.inf, number)

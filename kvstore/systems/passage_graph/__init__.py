@@ -6,7 +6,7 @@ from ..deferred_strategy import DeferredStrategy
 from .structure import GRAPH
 
 
-def _hipporag() -> Strategy:
+def _make_strategy() -> Strategy:
     from .hipporag_strategy import HippoRagStrategy
 
     return HippoRagStrategy()
@@ -16,5 +16,5 @@ SYSTEM = System(
     "passage_graph",
     "Gutiérrez et al. 2024, HippoRAG",
     structures=(GRAPH,),
-    strategies=(DeferredStrategy("hipporag", _hipporag),),
+    strategies=(DeferredStrategy("hipporag", _make_strategy),),
 )

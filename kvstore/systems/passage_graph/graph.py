@@ -46,16 +46,16 @@ ENTITY_LINKS = "entity_links"
 _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
 #: Entities to a page of degrees.
-PER_PAGE = (records.page_value_size(1) - _PAGE_HEADER.size) // 8
+ENTITIES_PER_PAGE = (records.compute_page_value_size(1) - _PAGE_HEADER.size) // 8
 # A degree: 0; or the entity's only chunk; or MANY, the number of chunks and the number of informative ones. LINKED
 # where there are links.
 _MANY = 1 << 63
-_LINKED = 1 << 62
-_CHUNK = _LINKED - 1
+_LINKED_FLAG = 1 << 62
+_CHUNK = _LINKED_FLAG - 1
 _TOTAL = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
-_FEATURE_BITS = 16
-_FEATURES = (1 << _FEATURE_BITS) - 1
+_ENTRY_FEATURE_BITS = 16
+_ENTRY_FEATURE_MASK = (1 << _ENTRY_FEATURE_BITS) - 1
 
 #: Chunks whose rows are changed at once.
 TOGETHER = 4096
@@ -78,7 +78,7 @@ class StoredDegrees:
         self.total: npt.NDArray[np.int64] = np.where(self._many, self._chunk & _TOTAL, self._chunk > 0)
         #: The number of those chunks that do not only mention it in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
-            self._many, self._chunk >> _INFORMATIVE_SHIFT, _are_informative(self._chunk & _FEATURES)
+            self._many, self._chunk >> _INFORMATIVE_SHIFT, _mask_informative(self._chunk & _ENTRY_FEATURE_MASK)
         )
 
     @property
@@ -89,7 +89,7 @@ class StoredDegrees:
     @property
     def linked(self) -> npt.NDArray[np.bool_]:
         """Which have links."""
-        linked: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED)) != 0
+        linked: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED_FLAG)) != 0
         return linked
 
 
@@ -100,8 +100,8 @@ class PassageGraph:
         self._view = view
         self._lists = BlockLists(view, ENTITY_PASSAGES)
         # Pages of degrees that were read, one below the other, and where each is.
-        self._pages = np.zeros((16, PER_PAGE), np.uint64)
-        self._page_places: dict[int, int] = {}
+        self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
+        self._page_indexes: dict[int, int] = {}
 
     def chunk_rows(self, chunks: Numbers) -> ChunkRows:
         """The entities of chunks, each once; a chunk without any, or that is not stored, has an empty row."""
@@ -118,16 +118,16 @@ class PassageGraph:
 
     def degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """How many chunks each of some entities has, and whether it has links; their rows are not read."""
-        blocks = (entities // np.uint32(PER_PAGE)).tolist()
+        blocks = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(blocks))
-        indexes = [self._page_places[block] for block in blocks]
-        return StoredDegrees(self._pages[indexes, entities % np.uint32(PER_PAGE)])
+        indexes = [self._page_indexes[block] for block in blocks]
+        return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
-    def visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of some entities, counted over the chunks that may answer."""
         return self.degrees(entities)
 
-    def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
         """The chunks of entities, ascending; ``degrees`` are theirs. One with more than ``most`` has an empty row."""
         totals = degrees.total
         is_multiple = (totals > 1) & (totals <= most)
@@ -141,11 +141,11 @@ class PassageGraph:
         order = np.argsort(rows, kind="stable")
         entries = entries[order]
         bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
-        return EntityRows(bounds, entries >> np.uint64(_FEATURE_BITS), entries.astype(np.uint16))
+        return EntityRows(bounds, entries >> np.uint64(_ENTRY_FEATURE_BITS), entries.astype(np.uint16))
 
-    def link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
+    def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """The links of entities, entity by entity in the order given, those of one in order of the others and kinds."""
-        entries = self._view.get_below(ENTITY_LINKS, list(map(records.u32, entities.tolist())))
+        entries = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in entries), _LINK_KEYS)
         counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in entries)
         return LinkRows(
@@ -162,7 +162,7 @@ class PassageGraph:
     def joining(self, entity: int) -> list[int]:
         """The chunks of which somebody has stated that they join an entity to another."""
         number = np.array([entity], np.uint32)
-        _, chunks, features = self.entity_rows(number, self.degrees(number), most=1 << 62)
+        _, chunks, features = self.read_entity_rows(number, self.degrees(number), most=1 << 62)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
         return triple_chunks
 
@@ -171,46 +171,53 @@ class PassageGraph:
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_pairs(_unpacked(key, value)))
 
-    def all_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
+    def iter_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
         """Every entity that has chunks or links: its number, how many chunks and informative ones, whether it has
         links; and where it has one chunk alone, that chunk with the features there (else 0, 0)."""
         for key, _ in self._view.scan(ENTITY_HEADS):
-            first = records.U32.unpack(key)[0] * PER_PAGE
-            numbers = np.arange(first, first + PER_PAGE, dtype=np.uint32)
+            first = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
+            numbers = np.arange(first, first + ENTITIES_PER_PAGE, dtype=np.uint32)
             degrees = self.degrees(numbers)
             columns = (numbers, degrees.total, degrees.informative, degrees.linked, degrees.only)
             for number, total, informative, linked, only_chunk in zip(
                 *(column.tolist() for column in columns), strict=True
             ):
                 if total or linked:
-                    yield number, total, informative, linked, only_chunk >> _FEATURE_BITS, only_chunk & _FEATURES
+                    yield (
+                        number,
+                        total,
+                        informative,
+                        linked,
+                        only_chunk >> _ENTRY_FEATURE_BITS,
+                        only_chunk & _ENTRY_FEATURE_MASK,
+                    )
 
-    def all_links(self) -> Iterator[tuple[int, Link]]:
+    def iter_links(self) -> Iterator[tuple[int, Link]]:
         """Every link, with the entity it belongs to."""
         for key, value in self._view.scan(ENTITY_LINKS):
             entity, other, kind = _LINK_KEY.unpack(key)
-            yield entity, Link(other, kind, _link_count(key, value))
+            yield entity, Link(other, kind, _decode_link_count(key, value))
 
-    def all_listed(self) -> Iterator[tuple[int, int, int]]:
+    def iter_listed_chunks(self) -> Iterator[tuple[int, int, int]]:
         """Every entity with a chunk that its blocks in ``entity_passages`` hold, and the features there."""
         for entity, _, block in self._lists.scan():
             for entry in block.tolist():
-                yield entity, entry >> _FEATURE_BITS, entry & _FEATURES
+                yield entity, entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
 
     def _read_pages(self, blocks: Set[int]) -> None:
         """Have the pages of degrees of some blocks of entities in memory."""
-        missing = sorted(blocks - self._page_places.keys())
+        missing = sorted(blocks - self._page_indexes.keys())
         if not missing:
             return
-        first, needed = len(self._page_places), len(self._page_places) + len(missing)
+        first, needed = len(self._page_indexes), len(self._page_indexes) + len(missing)
         if needed > len(self._pages):
-            more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), PER_PAGE), np.uint64)
+            more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
             self._pages = np.concatenate((self._pages, more))
         keys = list(map(records.u32, missing))
         for index, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
             if value is not None:
                 self._pages[index] = _decoded(key, value)
-        self._page_places.update(zip(missing, range(first, needed), strict=True))
+        self._page_indexes.update(zip(missing, range(first, needed), strict=True))
 
 
 class GraphWriter(PassageGraph):
@@ -260,7 +267,7 @@ class GraphWriter(PassageGraph):
                 removed, added = (old_row - new_row, new_row - old_row) if old_row else (old_row, new_row)
                 for changes, entries in ((self._removed, removed), (self._added, added)):
                     for entity, features in entries:
-                        changes.setdefault(entity, []).append(chunk << _FEATURE_BITS | features)
+                        changes.setdefault(entity, []).append(chunk << _ENTRY_FEATURE_BITS | features)
                 packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in new_row))
                 values[key] = records.seal(packed) if new_row else None
             self._write.change_many(PASSAGE_ENTITIES, values)
@@ -272,17 +279,19 @@ class GraphWriter(PassageGraph):
 
     def flush(self) -> None:
         """Carry the gathered changes to the entities' side."""
-        has_links = {entity: self._flush_links(entity, changes) for entity, changes in self._links_by_entity().items()}
+        has_links = {entity: self._flush_links(entity, changes) for entity, changes in self._group_links().items()}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
         pages: dict[bytes, bytes | None] = {}
-        for block, block_entities in groupby(entities, lambda entity: entity // PER_PAGE):
-            page = self._pages[self._page_places[block]]
+        for block, block_entities in groupby(entities, lambda entity: entity // ENTITIES_PER_PAGE):
+            page = self._pages[self._page_indexes[block]]
             has_degrees = False
             for entity in block_entities:
-                degree = degrees[entity] | (_LINKED if has_links.get(entity, old_degrees[entity] & _LINKED) else 0)
-                page[entity % PER_PAGE] = degree
+                degree = degrees[entity] | (
+                    _LINKED_FLAG if has_links.get(entity, old_degrees[entity] & _LINKED_FLAG) else 0
+                )
+                page[entity % ENTITIES_PER_PAGE] = degree
                 has_degrees |= degree > 0
             pages[records.u32(block)] = _encoded(page) if has_degrees or page.any() else None
         self._write.change_many(ENTITY_HEADS, pages)
@@ -306,16 +315,16 @@ class GraphWriter(PassageGraph):
             if degree & _MANY or not (degree & _CHUNK or removed):  # no chunk stands in the degree itself
                 lists[entity] = removed, added
                 if not degree & _MANY:
-                    degrees[entity] = packed_degree(len(added), _informative(added))
+                    degrees[entity] = encode_degree(len(added), _informative(added))
                 continue
             current = {degree & _CHUNK} if degree & _CHUNK else set[int]()
             remaining = sorted(current.difference(removed).union(added))
             if not current.issuperset(removed):
-                raise _unknown_chunk(entity)
+                raise _make_chunk_error(entity)
             if len(remaining) > 1:
                 lists[entity] = [], remaining
             degrees[entity] = (
-                packed_degree(len(remaining), _informative(remaining))
+                encode_degree(len(remaining), _informative(remaining))
                 if len(remaining) > 1
                 else remaining[0]
                 if remaining
@@ -326,15 +335,15 @@ class GraphWriter(PassageGraph):
                 continue
             removed, added = lists[entity]
             if list_change.removed != len(removed):
-                raise _unknown_chunk(entity)
+                raise _make_chunk_error(entity)
             total = (before[entity] & _TOTAL) + list_change.new - list_change.removed
             informative = (before[entity] & _CHUNK) >> _INFORMATIVE_SHIFT
-            degrees[entity] = packed_degree(total, informative + _informative(added) - _informative(removed))
+            degrees[entity] = encode_degree(total, informative + _informative(added) - _informative(removed))
             if total < 2:
                 degrees[entity] = int.from_bytes(self._lists.take(entity), "little")
         return degrees
 
-    def _links_by_entity(self) -> dict[int, dict[tuple[int, int], int]]:
+    def _group_links(self) -> dict[int, dict[tuple[int, int], int]]:
         changes: dict[int, dict[tuple[int, int], int]] = {}
         for (entity, other, kind), change in self._link_changes.items():
             if change:
@@ -346,7 +355,7 @@ class GraphWriter(PassageGraph):
         for (other, kind), change in sorted(changes.items()):
             key = _LINK_KEY.pack(entity, other, kind)
             value = self._view.get(ENTITY_LINKS, key)
-            count = change if value is None else _link_count(key, value) + change
+            count = change if value is None else _decode_link_count(key, value) + change
             if count:
                 self._write.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
             else:
@@ -354,20 +363,20 @@ class GraphWriter(PassageGraph):
         return next(self._view.scan(ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)), None) is not None
 
 
-def _are_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     informative: npt.NDArray[np.bool_] = (features & ~LOWER) != 0
     return informative
 
 
 def _informative(entries: list[int]) -> int:
-    return sum(entry & _FEATURES & ~LOWER != 0 for entry in entries)
+    return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 
-def _unknown_chunk(entity: int) -> CorruptionError:
+def _make_chunk_error(entity: int) -> CorruptionError:
     return CorruptionError(f"entity {entity}: a chunk that names it is not among its chunks; run CHECK")
 
 
-def packed_degree(total: int, informative: int) -> int:
+def encode_degree(total: int, informative: int) -> int:
     """Return the degree, as it is stored, of an entity with several chunks."""
     return _MANY | informative << _INFORMATIVE_SHIFT | total
 
@@ -391,7 +400,7 @@ def _pairs(row: bytes) -> Iterator[tuple[int, int]]:
     return ((number >> FEATURE_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
 
 
-def _link_count(key: bytes, value: memoryview) -> int:
+def _decode_link_count(key: bytes, value: memoryview) -> int:
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
@@ -402,7 +411,7 @@ def _encoded(page: Numbers) -> bytes:
 
 def _decoded(key: bytes, value: memoryview) -> Numbers:
     packed = value[_PAGE_HEADER.size :]
-    if len(packed) != 8 * PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (
+    if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (
         _PAGE_ENCODING,
         zlib.crc32(packed),
     ):

@@ -19,12 +19,12 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
 from ...structures.ranking import best
 from ..synonyms.nearest_names import NearestNames
-from .neighbourhood import NamesInChunks, entity_node
-from .pagerank import personalised_pagerank
-from .walk import degrees_of, masses_of_names, paths
+from .neighbourhood import NamesInChunks, make_entity_node
+from .pagerank import compute_personalised_pagerank
+from .walk import compute_name_masses, make_degree_request, paths
 
 #: Names nearest to the question that stand in for names in it.
-_NEAREST_NAMES = 5
+_NUM_NEAREST_NAMES = 5
 
 
 class HippoRagStrategy:
@@ -39,16 +39,18 @@ class HippoRagStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         reading = query.reading
-        names = recognise(query, as_written=True)
-        starts = (masses_of_names(names, reading.fetch(degrees_of(names))) if names else {}) or _nearest(query)
+        names = recognise(query, capitalized_only=True)
+        starts = (compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}) or _nearest(
+            query
+        )
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
         with query.trace.step("personalised PageRank") as step:
-            ranks = personalised_pagerank(
+            ranks = compute_personalised_pagerank(
                 reading, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
             )
-            keep = query.keep_allowed(ranks.chunks)
+            keep = query.mask_allowed(ranks.chunks)
             ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)
         return evidence_of(
@@ -62,7 +64,7 @@ class HippoRagStrategy:
 
 def _nearest(query: Query) -> dict[int, float]:
     """Where to start for a question that names nothing known, with their masses."""
-    request = NearestNames(query.vector, _NEAREST_NAMES)
+    request = NearestNames(query.vector, _NUM_NEAREST_NAMES)
     with query.trace.step("nearest names") as step:
         names = query.reading.fetch(request)
         near = {entity: cosine for entity, cosine in names or () if cosine > 0}
@@ -74,4 +76,4 @@ def _nearest(query: Query) -> dict[int, float]:
         with query.trace.step("names of the nearest passage") as step:
             near = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
             step.detail, step.count = reason, len(near)
-    return {entity_node(entity): mass for entity, mass in near.items()}
+    return {make_entity_node(entity): mass for entity, mass in near.items()}

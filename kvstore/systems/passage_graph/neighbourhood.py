@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.dense_search import cosines_of
+from ...retrieval.dense_search import compute_cosines
 from ...structures.id_sets import without
 from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
@@ -29,12 +29,12 @@ Nodes = npt.NDArray[np.uint64]
 EntityNumbers = npt.NDArray[np.uint32]
 
 
-def chunk_node(chunk: int) -> int:
+def make_chunk_node(chunk: int) -> int:
     """The node of a chunk."""
     return chunk
 
 
-def entity_node(entity: int) -> int:
+def make_entity_node(entity: int) -> int:
     """The node of an entity."""
     return _ENTITY | entity
 
@@ -44,12 +44,12 @@ def is_entity(node: int) -> bool:
     return node >= _ENTITY
 
 
-def entity_of(node: int) -> int:
+def get_entity(node: int) -> int:
     """The entity of a node that is one's."""
     return node ^ _ENTITY
 
 
-def are_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
+def mask_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
     """Which nodes are those of entities."""
     return nodes >= np.uint64(_ENTITY)
 
@@ -70,13 +70,15 @@ class EntityDegrees(ReadRequest[Degrees]):
 
 
 @dataclass(frozen=True, slots=True)
-class DegreesOfNames(ReadRequest[list[Degrees]]):
+class NameDegrees(ReadRequest[list[Degrees]]):
     """How many chunks the entities of each of some names have."""
 
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        values = state.part(GRAPH).visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
+        values = (
+            state.part(GRAPH).read_visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
+        )
         ends = np.cumsum(list(map(len, self.entities)))
         return [StoredDegrees(name_values) for name_values in np.split(values, ends)[:-1]]
 
@@ -157,15 +159,15 @@ class Neighbourhood(ReadRequest[Surroundings]):
     def _of_entities(self, state: State) -> EntitySurroundings:
         graph = state.part(GRAPH)
         degrees = graph.degrees(self.entities)
-        rows = graph.entity_rows(self.entities, degrees, self.most)
+        rows = graph.read_entity_rows(self.entities, degrees, self.most)
         links = linked = None
         if self.linking and degrees.linked.any():
-            links = graph.link_rows(self.entities[degrees.linked])
+            links = graph.read_link_rows(self.entities[degrees.linked])
             linked = graph.degrees(links.others)
         compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
             compared = rows.chunks if self.compared is None else without(rows.chunks, self.compared)
-            cosines = cosines_of(state, compared, self.vector) if len(compared) else cosines
+            cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
         return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
 
 
@@ -182,12 +184,12 @@ class NodeNames(ReadRequest[list[NodeName]]):
 
     def fetch(self, state: State) -> list[NodeName]:
         chunks = [node for node in self.nodes if not is_entity(node)]
-        entities = [entity_of(node) for node in self.nodes if is_entity(node)]
+        entities = [get_entity(node) for node in self.nodes if is_entity(node)]
         names: dict[int, NodeName] = {}
         for entity, record in zip(entities, state.entities.get_many(entities), strict=True):
-            names[entity_node(entity)] = False, record.key, 0
+            names[make_entity_node(entity)] = False, record.key, 0
         records = state.chunks.get_many(chunks)
-        keys = state.documents.keys_of(chunk.document for chunk in records)
+        keys = state.documents.get_keys(chunk.document for chunk in records)
         for node, chunk in zip(chunks, records, strict=True):
             names[node] = True, keys[chunk.document], chunk.ordinal
         return [names[node] for node in self.nodes]

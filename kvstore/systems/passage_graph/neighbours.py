@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ...columnar import Columnar, NamedRows
 from ...structures.filter import addresses
 from ...structures.names.aliases import Identity
-from ...structures.shown_entities import ShownEntities, shown_entities
+from ...structures.shown_entities import DisplayEntities, shown_entities
 from ...structures.state import State
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from .edges import LOWER, TITLE_LINK, Numbers
@@ -30,7 +30,7 @@ from .neighbourhood import EntityNumbers
 from .structure import GRAPH
 
 #: How many passages that name both a link is worth.
-LINK_WORTHS = {TITLE_LINK: 1, TRIPLE_LINK: 3, RELATION_LINK: 3}
+LINK_WEIGHTS = {TITLE_LINK: 1, TRIPLE_LINK: 3, RELATION_LINK: 3}
 #: What links are called that are no edges of a tree.
 _LINK_NAMES = {TITLE_LINK: "title", TRIPLE_LINK: "triple"}
 
@@ -62,7 +62,7 @@ class Neighbour:
 class Neighbours(Columnar, list[Neighbour]):
     """Neighbours of an entity, the strongest first."""
 
-    def _rows_by_name(self) -> NamedRows:
+    def _get_named_rows(self) -> NamedRows:
         return _COLUMNS, [[*astuple(neighbour)] for neighbour in self], _TYPES
 
     def _repr_html_(self) -> str:
@@ -78,15 +78,15 @@ def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     own_entities = np.array(sorted(identity.entities), np.uint32)
     entity = identity.entry.entity
     chunks = _passages(graph, own_entities)
-    named_entities, chunk_indexes = _named_with(graph, display_entities, chunks, entity)
+    named_entities, chunk_indexes = _list_cooccurring(graph, display_entities, chunks, entity)
     link_weights, links = _links(graph, display_entities, own_entities, entity)
-    above, below = _in_trees(state, display_entities, identity)
+    above, below = _collect_trees(state, display_entities, identity)
     others = np.union1d(named_entities, np.array(sorted({*link_weights, *above, *below} - {entity}), np.uint32))
     if not len(others):
         return Neighbours()
     shared_counts = np.bincount(np.searchsorted(others, named_entities), minlength=len(others))
     joint_weights = shared_counts + np.array([link_weights.get(other, 0) for other in others.tolist()])
-    counts = _passage_counts(graph, display_entities, others)
+    counts = _count_chunks(graph, display_entities, others)
     # Rounded, so that scores that are shown as equal are equal.
     scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
@@ -95,7 +95,7 @@ def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     ranked = sorted(
         zip(selected.tolist(), records, strict=True), key=lambda pair: (-scores[pair[0]], counts[pair[0]], pair[1].key)
     )[:limit]
-    first_chunks = _first_places(
+    first_chunks = _find_first_chunks(
         state, {int(others[index]): chunks[chunk_indexes[named_entities == others[index]]] for index, _ in ranked}
     )
     name = state.entities.get(entity).name
@@ -113,13 +113,13 @@ def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
 def _passages(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
     """The chunks that name any of some entities, ascending; those in lower case alone only where there are no
     others."""
-    _, chunks, features = graph.entity_rows(entities, graph.degrees(entities), most=1 << 62)
+    _, chunks, features = graph.read_entity_rows(entities, graph.degrees(entities), most=1 << 62)
     is_informative = (features & ~np.uint16(LOWER)) != 0
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
-def _named_with(
-    graph: PassageGraph, shown: ShownEntities, chunks: Numbers, entity: int
+def _list_cooccurring(
+    graph: PassageGraph, shown: DisplayEntities, chunks: Numbers, entity: int
 ) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
     """The other entities that some chunks name, each once a chunk, and the places of the chunks."""
     pairs = [np.empty(0, np.int64)]
@@ -135,28 +135,28 @@ def _named_with(
 
 
 def _links(
-    graph: PassageGraph, shown: ShownEntities, own: EntityNumbers, entity: int
+    graph: PassageGraph, shown: DisplayEntities, own: EntityNumbers, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
     """What the links of an entity to each other are worth, and what those are called that are in no tree."""
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
-    _, others, kinds, times = graph.link_rows(own)
+    _, others, kinds, times = graph.read_link_rows(own)
     for other, kind, count in zip(shown.of(others).tolist(), kinds.tolist(), times.tolist(), strict=True):
         if other == entity:
             continue
-        weights[other] = weights.get(other, 0) + LINK_WORTHS[kind] * count
+        weights[other] = weights.get(other, 0) + LINK_WEIGHTS[kind] * count
         if kind in _LINK_NAMES:
             names[other].add(_LINK_NAMES[kind])
     return weights, names
 
 
-_TreesOf = defaultdict[int, set[str]]
+_TreesByEntity = defaultdict[int, set[str]]
 
 
-def _in_trees(state: State, shown: ShownEntities, identity: Identity) -> tuple[_TreesOf, _TreesOf]:
+def _collect_trees(state: State, shown: DisplayEntities, identity: Identity) -> tuple[_TreesByEntity, _TreesByEntity]:
     """The trees in which others stand directly above an entity, and directly below it."""
-    above: _TreesOf = defaultdict(set)
-    below: _TreesOf = defaultdict(set)
+    above: _TreesByEntity = defaultdict(set)
+    below: _TreesByEntity = defaultdict(set)
     forest, own_entity = state.forest, identity.entry.entity
     names: dict[int, str] = {}
     for rank, node in map(addresses.split, state.addresses_of(identity).tolist()):
@@ -173,7 +173,7 @@ def _in_trees(state: State, shown: ShownEntities, identity: Identity) -> tuple[_
     return above, below
 
 
-def _passage_counts(graph: PassageGraph, shown: ShownEntities, entities: EntityNumbers) -> npt.NDArray[np.int64]:
+def _count_chunks(graph: PassageGraph, shown: DisplayEntities, entities: EntityNumbers) -> npt.NDArray[np.int64]:
     """How many passages name each of some entities, by any of its names."""
     degrees = graph.degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
@@ -184,7 +184,7 @@ def _passage_counts(graph: PassageGraph, shown: ShownEntities, entities: EntityN
     return counts
 
 
-def _first_places(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
+def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
     """Of each entity the first of its chunks by document key and number."""
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
     places = dict(zip(all_chunks.tolist(), state.places_of(all_chunks.tolist()), strict=True))

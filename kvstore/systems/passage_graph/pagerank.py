@@ -38,8 +38,8 @@ from .neighbourhood import (
     EntitySurroundings,
     Neighbourhood,
     Nodes,
-    are_entities,
     entity_nodes,
+    mask_entities,
 )
 
 #: What a chunk's row costs, in neighbours: about as many entities does a chunk name.
@@ -80,7 +80,7 @@ class EdgeWeights:
     for the most part, draws only the share ``common`` of its weight from a chunk; else such chunks count for its
     rarity as ``lower`` says. Heading weight: what the names of titles and headings, whole or part, add. Of two
     entities: the weight of the kind of link · how often it is said ^ ``count_exponent``. An entity in more than
-    ``most_chunks`` is walked neither to nor through.
+    ``max_chunks`` is walked neither to nor through.
     """
 
     count_exponent: float = 0.5
@@ -96,7 +96,7 @@ class EdgeWeights:
     triple_link: float = 0.3
     relation_link: float = 0.05
     rarity_exponent: float = 1.0
-    most_chunks: int = 2000
+    max_chunks: int = 2000
 
     @property
     def linking(self) -> bool:
@@ -137,7 +137,7 @@ class PageRank:
         return predecessors
 
 
-def personalised_pagerank(
+def compute_personalised_pagerank(
     reading: BatchedReading,
     seeds: Mapping[int, float],
     *,
@@ -158,7 +158,7 @@ def personalised_pagerank(
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
-    rows = _Rows(reading, weights, bias)
+    rows = _WeightedRows(reading, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)
@@ -168,7 +168,7 @@ def personalised_pagerank(
         for kernel_rows in rows.of(pending_nodes):
             push.add_rows(*kernel_rows)
     reached_nodes, masses, missing = push.masses()
-    entities = are_entities(reached_nodes)
+    entities = mask_entities(reached_nodes)
     return PageRank(
         reached_nodes[~entities],
         masses[~entities],
@@ -186,7 +186,7 @@ def personalised_pagerank(
 _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 
 
-class _Rows:
+class _WeightedRows:
     """Rows of one snapshot's graph, weighed."""
 
     def __init__(self, reading: BatchedReading, weights: EdgeWeights, bias: Bias | None) -> None:
@@ -194,7 +194,7 @@ class _Rows:
         self._bias = bias
         self._chunks = max(1, reading.counters.chunks)
         self._weights = weights
-        self._outward, self._inward = _feature_weights(weights)
+        self._outward, self._inward = _compute_feature_weights(weights)
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
         self._link_weights[TRIPLE_LINK] = weights.triple_link
@@ -203,16 +203,16 @@ class _Rows:
     def sizes(self, nodes: Nodes) -> Masses:
         """What the rows of nodes cost."""
         sizes = np.full(len(nodes), _CHUNK_SIZE)
-        entities = are_entities(nodes)
+        entities = mask_entities(nodes)
         if entities.any():
             sizes[entities] = self._sizes(self._reading.fetch(EntityDegrees(nodes[entities].astype(np.uint32))))
         return sizes
 
     def of(self, nodes: Nodes) -> Iterator[_KernelRows]:
         """The rows of nodes, read in one round: first those of chunks, then those of entities."""
-        entities = are_entities(nodes)
+        entities = mask_entities(nodes)
         chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
-        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.most_chunks, self._weights.linking)
+        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.linking)
         if self._bias is not None:
             request = replace(request, vector=self._bias.vector, compared=self._bias.chunks)
         surroundings = self._reading.fetch(request)
@@ -223,12 +223,12 @@ class _Rows:
 
     def _of_chunks(self, nodes: Nodes, found: ChunkSurroundings) -> _KernelRows:
         (bounds, entities, features), degrees = found
-        weights = self._outward[_only_lower(degrees), features] * self._rarity(degrees)
+        weights = self._outward[_mask_lower_only(degrees), features] * self._rarity(degrees)
         return nodes, bounds, entity_nodes(entities), weights, self._sizes(degrees)
 
     def _of_entities(self, nodes: Nodes, entities: npt.NDArray[np.uint32], found: EntitySurroundings) -> _KernelRows:
         (bounds, chunks, features), degrees = found.rows, found.degrees
-        weights = self._inward[np.repeat(_only_lower(degrees), np.diff(bounds)), features]
+        weights = self._inward[np.repeat(_mask_lower_only(degrees), np.diff(bounds)), features]
         if self._bias is not None:
             self._bias.add(found.compared, found.cosines)
             weights = weights * self._bias.factors(chunks)
@@ -254,23 +254,23 @@ class _Rows:
         )
 
     def _rarity(self, degrees: Degrees) -> Masses:
-        lower = np.where(_only_lower(degrees), 1.0, self._weights.lower)
+        lower = np.where(_mask_lower_only(degrees), 1.0, self._weights.lower)
         totals = degrees.informative + lower * (degrees.total - degrees.informative)
         rarity = np.log1p(self._chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
-        return np.where(degrees.total > self._weights.most_chunks, 0.0, rarity)
+        return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
     def _sizes(self, degrees: Degrees) -> Masses:
         return np.maximum(degrees.total, 1).astype(np.float64)
 
 
-def _only_lower(degrees: Degrees) -> npt.NDArray[np.int64]:
+def _mask_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
     """1 for an entity that no chunk tells of but in lower case, else 0."""
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
 
 
 @lru_cache(maxsize=8)
-def _feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
+def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     """What each set of features weighs away from a chunk and towards it.
 
     Shape (2, features) each: the second row is for entities that are only mentioned in lower case.

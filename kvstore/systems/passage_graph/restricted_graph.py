@@ -2,7 +2,7 @@
 
 In: a restricted state (:mod:`~kvstore.structures.restricted_state`). Out: rows of chunks that may answer, and links
 that an allowed document or the user states. Degrees are those of the whole store, since they only weigh; counts that a
-user sees are those of :meth:`RestrictedPassageGraph.visible_degrees`.
+user sees are those of :meth:`RestrictedPassageGraph.read_visible_degrees`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ...structures.filter import addresses
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from .edges import LOWER, ChunkRows, EntityRows, LinkRows, Numbers
-from .graph import PassageGraph, StoredDegrees, packed_degree
-from .rows import stated_pairs
+from .graph import PassageGraph, StoredDegrees, encode_degree
+from .rows import list_stated_pairs
 
 if TYPE_CHECKING:
     from ...structures.state import State
@@ -41,22 +41,22 @@ class RestrictedPassageGraph(PassageGraph):
         visible = np.repeat(self._allowed.mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
-    def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
-        bounds, chunks, features = super().entity_rows(entities, degrees, most)
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
+        bounds, chunks, features = super().read_entity_rows(entities, degrees, most)
         visible = self._allowed.mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
-    def visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+    def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         degrees = self.degrees(entities)
-        bounds, _, features = self.entity_rows(entities, degrees, most=1 << 62)
+        bounds, _, features = self.read_entity_rows(entities, degrees, most=1 << 62)
         informative = np.concatenate(([0], np.cumsum((features & ~np.uint16(LOWER)) != 0)))[bounds]
         counts = zip(np.diff(bounds).tolist(), np.diff(informative).tolist(), strict=True)
         return StoredDegrees(
-            np.array([packed_degree(total, num_informative) for total, num_informative in counts], np.uint64)
+            np.array([encode_degree(total, num_informative) for total, num_informative in counts], np.uint64)
         )
 
-    def link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        links = super().link_rows(entities)
+    def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
+        links = super().read_link_rows(entities)
         pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
         visible = np.array([self._is_stated(*link) for link in pairs], np.bool_)
         entities, others, kinds, times = links
@@ -88,7 +88,7 @@ class RestrictedPassageGraph(PassageGraph):
         """Yield the entities that statements of allowed documents join to one."""
         chunks = self._state.chunks.get_many(self.joining(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
-            for pair in stated_pairs(self._state.whole, document):
+            for pair in list_stated_pairs(self._state.whole, document):
                 if entity in pair:
                     yield from pair
 

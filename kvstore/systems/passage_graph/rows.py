@@ -23,8 +23,8 @@ from ...structures.filter.entity_filter import EntityFilter
 from ...structures.names.mention_recognition import mentions_in
 from ...structures.names.mentions import Occurrence
 from ...structures.state import State
-from ...text.names import is_name_key, title_forms
-from ...text.normalize import entity_key, fold
+from ...text.names import get_title_forms, is_name_key
+from ...text.normalize import fold, to_entity_key
 from ...text.words import FUNCTION_WORDS
 from ..contract import AddedChunk
 from . import edges
@@ -36,11 +36,11 @@ _MOST = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> ed
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
-def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
+def find_title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
     """The normal forms of a title and of the same without the bracket at its end, where both are introduced."""
     if title is None:
         return None
-    keys = tuple(entity_key(form) for form in title_forms(title))
+    keys = tuple(to_entity_key(form) for form in get_title_forms(title))
     if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, most_words) for key in keys):
         return None
     return keys[0], keys[1]
@@ -49,10 +49,10 @@ def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
 def stated_relations(state: State, document: int, most: int) -> Iterator[tuple[str, str, str]]:
     """The first relations that somebody found in a document: the normal forms of two names, what joins them between."""
     for triple in Triples(state.lmdb).of(document).triples[:most]:
-        yield entity_key(triple.subject), triple.relation, entity_key(triple.object)
+        yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
 
 
-def stated_pairs(state: State, document: int) -> list[EntityPair]:
+def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
     """The entities that somebody joined in a document, each pair once."""
     return joined(Triples(state.lmdb).of(document), state.filter)
 
@@ -79,7 +79,7 @@ class DocumentRows:
     def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """The entities of a chunk with their features; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
-        features = mention_counts(chunk)
+        features = count_mentions(chunk)
         for entity, flags in (*self._title.items(), *self._above(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
         if not self._pairs:  # as of most documents
@@ -103,16 +103,16 @@ class DocumentRows:
         return heading_flags
 
     def _named(self, text: str, whole: int, part: int) -> dict[int, int]:
-        names, parts = names_of_heading(text, self._filter, self._most_words)
+        names, parts = find_heading_names(text, self._filter, self._most_words)
         return {**dict.fromkeys(parts, part), **dict.fromkeys(names, whole)}
 
 
-def names_of_heading(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
+def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
     """The names that a title or heading is, and those that it names apart from itself."""
     mentions = list(mentions_in(entity_filter, fold(text), most_words)) if text else []
-    whole_keys = {entity_key(form) for form in (text, *title_forms(text))}
+    whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
-    full_keys = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
+    full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}
     other_mentions = nested(
         (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys
     )
@@ -131,7 +131,7 @@ def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurre
     return {pair for pair in pairs if mentioned_entities.isdisjoint(pair)}
 
 
-def mention_counts(chunk: AddedChunk) -> dict[int, int]:
+def count_mentions(chunk: AddedChunk) -> dict[int, int]:
     """The entities that the text of a chunk mentions, each with the counts among its features."""
     return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, written_as, _MOST, _SHIFTS)
 
@@ -140,7 +140,7 @@ def mention_counts(chunk: AddedChunk) -> dict[int, int]:
 def written_as(form: bytes) -> tuple[bool, bool]:
     """Whether a form, in UTF-8, is more than a function word, and whether it is in lower case."""
     text = form.decode()
-    return entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
+    return to_entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
 
 
 def nested(places: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:

@@ -21,10 +21,10 @@ from .graph import (
     PassageGraph,
 )
 from .restricted_graph import RestrictedPassageGraph
-from .rows import DocumentRows, mention_counts, stated_pairs, title_pair, unmentioned
+from .rows import DocumentRows, count_mentions, find_title_pair, list_stated_pairs, unmentioned
 
 
-class GraphFollower:
+class GraphMaintainer:
     """Makes the rows of all chunks anew of which a mention, title, heading or triple has changed."""
 
     def __init__(self, state: State, write: WriteView) -> None:
@@ -45,17 +45,17 @@ class GraphFollower:
         rows: dict[int, EdgeRow] = {}
         for record, outline, chunks, _ in delta.added:
             self._change_title_link(record, 1)
-            rows |= self._rows(record, outline, chunks, stated_pairs(self._state, record.id))
+            rows |= self._rows(record, outline, chunks, list_stated_pairs(self._state, record.id))
         for document in sorted(delta.touched):
             chunks = stored_chunks(self._state, document, sorted(delta.touched[document]))
-            rows |= self._stored_rows(document, chunks, stated_pairs(self._state, document))
+            rows |= self._stored_rows(document, chunks, list_stated_pairs(self._state, document))
         counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.mentioned):
-            pairs = stated_pairs(self._state, document)
+            pairs = list_stated_pairs(self._state, document)
             if pairs:  # which of them a chunk belongs to follows from its mentions, and from those of other chunks
                 rows |= self._stored_rows(document, delta.mentioned[document], pairs)
             else:
-                counts |= {chunk.id: mention_counts(chunk) for chunk in delta.mentioned[document]}
+                counts |= {chunk.id: count_mentions(chunk) for chunk in delta.mentioned[document]}
             if len(counts) >= TOGETHER:
                 self._graph.put_mentions(counts)
                 counts = {}
@@ -82,7 +82,7 @@ class GraphFollower:
         return {chunk.id: rows.row(chunk, lone_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, by: int) -> None:
-        pair = title_pair(record.title, self._state.settings.name_words) if record.groups else None
+        pair = find_title_pair(record.title, self._state.settings.name_words) if record.groups else None
         if pair is not None:
             full_title, short_title = map(int, self._state.filter.find_many(pair))
             self._graph.change_link(full_title, short_title, TITLE_LINK, by)
@@ -103,8 +103,8 @@ class GraphStructure:
     def read(self, state: State) -> PassageGraph:
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
-    def follower(self, state: State, write: WriteView) -> GraphFollower:
-        return GraphFollower(state, write)
+    def follower(self, state: State, write: WriteView) -> GraphMaintainer:
+        return GraphMaintainer(state, write)
 
     def dump(self, read: PassageGraph, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         return {
@@ -114,15 +114,16 @@ class GraphStructure:
                 for entity, features in row.items()
             ),
             ENTITY_PASSAGES: (
-                (names.entity(entity), names.chunk(chunk), features) for entity, chunk, features in read.all_listed()
+                (names.entity(entity), names.chunk(chunk), features)
+                for entity, chunk, features in read.iter_listed_chunks()
             ),
             ENTITY_HEADS: (
                 (names.entity(entity), *degree, names.chunk(chunk) if chunk else None, features)
-                for entity, *degree, chunk, features in read.all_entities()
+                for entity, *degree, chunk, features in read.iter_entities()
             ),
             ENTITY_LINKS: (
                 (names.entity(entity), names.entity(link.other), link.kind, link.times)
-                for entity, link in read.all_links()
+                for entity, link in read.iter_links()
             ),
         }
 

@@ -14,30 +14,30 @@ from typing import NamedTuple
 import numpy as np
 
 from ...retrieval.recognition import Seed
-from ...retrieval.word_search import ChunksWithAll
+from ...retrieval.word_search import TermSetCountRequest
 from ...structures.reading import BatchedReading
 from ...text.words import FUNCTION_WORDS, segments
 from .edges import Degrees
-from .neighbourhood import DegreesOfNames, NodeNames, chunk_node, entity_node, is_entity
+from .neighbourhood import NameDegrees, NodeNames, is_entity, make_chunk_node, make_entity_node
 from .pagerank import PageRank
 
 #: Passages that may name the rarest name of a question before its names lose weight.
-_COMMON = 50
+_MAX_RARE_CHUNKS = 50
 
 
-def degrees_of(seeds: Sequence[Seed]) -> DegreesOfNames:
+def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
     """What asks how many chunks name what a question does."""
-    return DegreesOfNames([seed.identity.entities for seed in seeds])
+    return NameDegrees([seed.identity.entities for seed in seeds])
 
 
-def masses_of_names(
+def compute_name_masses(
     seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
     """Nodes of the entities that some chunk names, with masses that sum to 1 or less; empty where there are none.
 
-    ``degrees`` are what :func:`degrees_of` asks for. A name counts as much as it is specific: 1 / the number of chunks
-    that name it (HippoRAG, section 2.3, node specificity). Names that the question compares count alike. Where even the
-    rarest is in very many chunks, they weigh less in all.
+    ``degrees`` are what :func:`make_degree_request` asks for. A name counts as much as it is specific: 1 / the number
+    of chunks that name it (HippoRAG, section 2.3, node specificity). Names that the question compares count alike.
+    Where even the rarest is in very many chunks, they weigh less in all.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -46,11 +46,11 @@ def masses_of_names(
         if totals.any():
             specificity[seed.key] = 1 / int(totals.sum())
             entity_totals = zip(seed.identity.entities, totals.tolist(), strict=True)
-            nodes[seed.key] = [entity_node(entity) for entity, total in entity_totals if total > 0]
+            nodes[seed.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
     compared_keys = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))
     total = sum(specificity.values())
-    total_mass = min(1.0, _COMMON * max(specificity.values(), default=0.0))
+    total_mass = min(1.0, _MAX_RARE_CHUNKS * max(specificity.values(), default=0.0))
     return {
         node: total_mass * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]
     }
@@ -63,9 +63,9 @@ class Spread(NamedTuple):
     proper: bool
 
 
-def all_words_of(seeds: Sequence[Seed], stem: Callable[[str], str]) -> ChunksWithAll:
+def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
     """What asks how many chunks have every word of each name of what a question names, function words left out."""
-    return ChunksWithAll(
+    return TermSetCountRequest(
         [
             {stem(word) for word in segments(key) if word not in FUNCTION_WORDS}
             for seed in seeds
@@ -74,16 +74,18 @@ def all_words_of(seeds: Sequence[Seed], stem: Callable[[str], str]) -> ChunksWit
     )
 
 
-def spreads_of(seeds: Sequence[Seed], degrees: Sequence[Degrees], with_all_words: Sequence[int]) -> dict[str, Spread]:
+def compute_spreads(
+    seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
+) -> dict[str, Spread]:
     """How each name is spread, by its key: over the geometric mean of the chunks that have it as a name and of those
-    that have all its words. What it takes, :func:`degrees_of` and :func:`all_words_of` ask for.
+    that have all its words. What it takes, :func:`make_degree_request` and :func:`make_all_words_request` ask for.
 
     The former are themselves the geometric mean of the chunks that name it and of its places. Places count
     neighbouring chunks of one document once, so that a document about a name is less than as many documents that
     mention it. A name whose words stand together in many more chunks ("industrial design", where everybody speaks of
     the design that is industrial) is a rare form of something common.
     """
-    counts = iter(with_all_words)
+    counts = iter(all_words_counts)
     spreads = {}
     for seed, name_degrees in zip(seeds, degrees, strict=True):
         total, informative = int(name_degrees.total.sum()), int(name_degrees.informative.sum())
@@ -130,7 +132,7 @@ def paths(reading: BatchedReading, ranks: PageRank, chunks: Iterable[int]) -> di
     """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question, in
     words; the chunk itself is not named again."""
     descriptions = {}
-    for node, (way, names) in ways(reading, ranks, map(chunk_node, chunks)).items():
+    for node, (way, names) in ways(reading, ranks, map(make_chunk_node, chunks)).items():
         is_near = not way or not is_entity(way[0])
         descriptions[node] = " → ".join([*(["near the question"] if is_near else []), *names])
     return descriptions

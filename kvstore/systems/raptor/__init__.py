@@ -7,7 +7,7 @@ from .topic_index import TOPICS
 from .topic_tables import TABLES
 
 
-def _raptor() -> Strategy:
+def _make_raptor() -> Strategy:
     from .strategy import RaptorStrategy
 
     return RaptorStrategy()
@@ -17,6 +17,6 @@ SYSTEM = System(
     "raptor",
     "Sarthi et al., RAPTOR, ICLR 2024",
     indexes=(TOPICS,),
-    strategies=(DeferredStrategy("raptor", _raptor),),
+    strategies=(DeferredStrategy("raptor", _make_raptor),),
     tables=TABLES,
 )

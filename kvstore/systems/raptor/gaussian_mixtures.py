@@ -20,10 +20,10 @@ from ...structures.clustering.affinity import Partition, numbered
 from ...structures.vectors.vectors import Matrix
 
 #: Components that are kept, and fewer nodes than which are one group.
-_COMPONENTS = 10
+_NUM_COMPONENTS = 10
 _LEAST = 12
 #: How many clusters are tried.
-_TRIED = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
+_CLUSTER_COUNTS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
 
 
 def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
@@ -43,10 +43,10 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     while len(partitions) < levels and len(nodes) > 1:
         labels = np.zeros(len(nodes), np.int64)
         groups = 0
-        outer = _mixture(GaussianMixture, nodes)
+        outer = _fit_mixture(GaussianMixture, nodes)
         for cluster in range(outer.max() + 1):
             members = np.flatnonzero(outer == cluster)
-            inner = _mixture(GaussianMixture, nodes[members])
+            inner = _fit_mixture(GaussianMixture, nodes[members])
             labels[members] = groups + inner
             groups += int(inner.max()) + 1
         labels = numbered(labels)
@@ -61,14 +61,14 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     return partitions
 
 
-def _mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
+def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
     if len(nodes) < _LEAST:
         return np.zeros(len(nodes), np.int64)
     points = _components(nodes)
     candidates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a fit has not converged is no news to anyone
-        for count in (count for count in _TRIED if 2 * count <= len(points)):
+        for count in (count for count in _CLUSTER_COUNTS if 2 * count <= len(points)):
             fitted = mixture(count, random_state=0, reg_covar=1e-4).fit(points)
             candidates.append((float(fitted.bic(points)), count, fitted))
     best = min(candidates, key=lambda one: one[:2])[2]
@@ -79,6 +79,6 @@ def _components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The first principal components, their signs fixed by the largest coordinate."""
     centered = nodes - nodes.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)
-    axes = vectors[:, ::-1][:, : min(_COMPONENTS, len(nodes) - 1)]
+    axes = vectors[:, ::-1][:, : min(_NUM_COMPONENTS, len(nodes) - 1)]
     largest = np.abs(axes).argmax(axis=0)
     return np.asarray(centered @ (axes * np.sign(axes[largest, np.arange(axes.shape[1])])))

@@ -17,12 +17,12 @@ from ...structures.clustering.affinity import Partition
 from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from ..graphrag.entity_graph import FEWEST_PASSAGES, naming_graph
-from .topic_building import NamingSentences, Passages
+from ..graphrag.entity_graph import MIN_NODE_CHUNKS, build_mention_graph
+from .topic_building import EntitySentences, Passages
 
 
 @dataclass(frozen=True)
-class NamePlaces:
+class EntityMentions:
     """Where passages name entities (ids, in the order of normal forms): of each passage, from ``bounds`` on, the places
     of entities in that order and the bytes of the passage at which they are named, shape (n, 2)."""
 
@@ -31,9 +31,9 @@ class NamePlaces:
     places: Partition
 
     @staticmethod
-    def of(state: State, passages: Passages) -> NamePlaces:
+    def of(state: State, passages: Passages) -> EntityMentions:
         """Those of the state that the passages are of."""
-        graph = naming_graph(state)
+        graph = build_mention_graph(state)
         display = shown_entities(state)
         entities = graph.entities.tolist()
         bounds = graph.naming.searchsorted(range(len(passages) + 1)).tolist()
@@ -43,15 +43,15 @@ class NamePlaces:
             nodes_by_entity = {
                 entities[node]: node for node in mention_nodes[bounds[position] : bounds[position + 1]].tolist()
             }
-            for entity, start, _ in state.mentions.in_chunk(chunk) if nodes_by_entity else ():
+            for entity, start, _ in state.mentions.get_in_chunk(chunk) if nodes_by_entity else ():
                 node = nodes_by_entity.get(display.one(entity))
                 if node is not None:
                     rows.extend((node, start))
             stops.append(len(rows) // 2)
-        return NamePlaces(entities, np.frombuffer(stops, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
+        return EntityMentions(entities, np.frombuffer(stops, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
 
 
-def naming_sentences(passages: Passages, names: NamePlaces) -> list[NamingSentences]:
+def naming_sentences(passages: Passages, names: EntityMentions) -> list[EntitySentences]:
     """The sentences of each entity that has some in two passages; entities that share all of theirs share them."""
     rows = array("q")
     for position in np.flatnonzero(np.diff(names.bounds)).tolist():
@@ -62,15 +62,15 @@ def naming_sentences(passages: Passages, names: NamePlaces) -> list[NamingSenten
     table: Partition = np.frombuffer(rows, np.int64).reshape(-1, 4)
     table = table[np.argsort(table[:, 0], kind="stable")]
     bounds = np.searchsorted(table[:, 0], np.arange(len(names.entities) + 1))
-    sentences_by_spans: dict[bytes, NamingSentences] = {}
+    sentences_by_spans: dict[bytes, EntitySentences] = {}
     for entity, first, last in zip(names.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         spans = table[first:last, 1:]
-        if len(np.unique(spans[:, 0])) >= FEWEST_PASSAGES:
-            sentences_by_spans.setdefault(spans.tobytes(), NamingSentences([], spans)).entities.append(entity)
+        if len(np.unique(spans[:, 0])) >= MIN_NODE_CHUNKS:
+            sentences_by_spans.setdefault(spans.tobytes(), EntitySentences([], spans)).entities.append(entity)
     return list(sentences_by_spans.values())
 
 
-def leaf_vectors(vectors: Matrix, leaves: Sequence[NamingSentences]) -> Matrix:
+def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
     """The centroids of the passages of each leaf, at length one, of ``vectors`` of all passages; shape (leaves,
     dimension)."""
     found: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)

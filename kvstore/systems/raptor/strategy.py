@@ -19,10 +19,10 @@ from collections.abc import Mapping
 
 from ...arguments import Choice, Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.overview import asks_overview
+from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, choice, evidence_of, option
 from ...structures.ranking import best
-from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
+from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
 from .summary import summary
 from .tree import collapsed, traversed
 
@@ -46,7 +46,7 @@ class RaptorStrategy:
         mode = choice(query, self, "mode")
         if mode == "auto":
             with query.trace.step("choose mode") as step:
-                mode = "cover" if asks_overview(query.question) else "leaves"
+                mode = "cover" if is_overview_question(query.question) else "leaves"
                 subject = "an overview" if mode == "cover" else "something in particular"
                 step.detail = f"{mode}: the question asks for {subject}"
         if mode == "cover":
@@ -56,6 +56,6 @@ class RaptorStrategy:
         if mode == "traversal":
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
             return traversed(query, self.name, width, levels)
-        candidates = search_directly(query, weights_of(query, self))
+        candidates = search_directly(query, get_weights(query, self))
         ranking = best(query.view, candidates.chunks, candidates.scores, query.reach)
         return evidence_of(query, self.name, ranking, candidates.paths(), len(candidates.chunks))

@@ -17,17 +17,23 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...retrieval.cover import CoverSentence, cover, cover_sentences, sentence_weights, words_asked
+from ...retrieval.cover import (
+    CoverSentence,
+    collect_cover_sentences,
+    compute_word_weights,
+    cover,
+    extract_question_words,
+)
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
-from ...retrieval.overview import asks_overview
+from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query
-from ...structures.documents.documents import DocumentRecord, heading_path
+from ...structures.documents.documents import DocumentRecord, build_heading_path
 from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import in_order
 from ...structures.state import State
-from ...text.blocks import summary_sentence
-from ...text.greedy_cover import sentence_words
+from ...text.blocks import format_summary_sentence
+from ...text.greedy_cover import extract_sentence_words
 from .topic_index import TOPICS
 from .topics import Topics
 
@@ -48,7 +54,7 @@ def summary(query: Query, strategy: str) -> Evidence:
     state = query.view
     # A topic has sentences of any document: where not all may answer, the documents are summed up one by one.
     topics = bound_index(state, TOPICS) if query.allowed is None and state.counters.documents > 1 else None
-    source = _OfDocuments(query) if topics is None else _OfTopics(query, topics)
+    source = _DocumentOverview(query) if topics is None else _TopicOverview(query, topics)
     room = query.top * state.settings.chunk_tokens if query.within is None else query.within
     with query.trace.step("read documents") as step:
         sentences, step.detail, step.count = source.sentences()
@@ -73,8 +79,8 @@ def _chosen(
 
     They are of ``top`` groups at most, those that say most: a hit is of one.
     """
-    asked_words = () if asks_overview(query.question) else words_asked(query.question)
-    weights = sentence_weights(sentences, asked_words)
+    asked_words = () if is_overview_question(query.question) else extract_question_words(query.question)
+    weights = compute_word_weights(sentences, asked_words)
     selected = cover(sentences, room, weights=weights)
     group_weights: dict[int | None, float] = {}
     for sentence in selected:
@@ -88,10 +94,10 @@ def _chosen(
 
 
 #: All of a hit between its score and its kind, and its places.
-_HitPlace = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[TextSpan, ...]]
+_HitFields = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[TextSpan, ...]]
 
 
-class _OfDocuments:
+class _DocumentOverview:
     """The documents that may answer, each by itself."""
 
     of = "documents"
@@ -112,7 +118,7 @@ class _OfDocuments:
     def group(self, sentence: CoverSentence) -> int:
         return sentence.document
 
-    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitPlace]:
+    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitFields]:
         """The chosen sentences by the parts of documents that they stand in."""
         state = self._view
         sentences_by_document: dict[int, list[CoverSentence]] = {}
@@ -128,14 +134,14 @@ class _OfDocuments:
                 ]
                 if not part_sentences:
                     continue
-                heading = " > ".join(heading_path(state.documents.outline(record.id), part.section))
+                heading = " > ".join(build_heading_path(state.documents.outline(record.id), part.section))
                 chunk_range = f"chunk {first}" if first == last else f"chunks {first} to {last}"
-                yield _hit_place(
+                yield _build_hit_fields(
                     state, part_sentences, f"{_counted(part_sentences)} of {chunk_range}", heading, record.title
                 )
 
 
-class _OfTopics:
+class _TopicOverview:
     """All documents, by the topics of the index."""
 
     of = "topics"
@@ -149,7 +155,7 @@ class _OfTopics:
         """The sentences to choose from, in order of document key and place; what was read, and of how many."""
         state = self._view
         if state.counters.text_bytes <= _READ_WHOLE:
-            all_sentences = cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
+            all_sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
             return all_sentences, "every sentence", state.counters.documents
         topics = self._topics.largest(_MOST_TOPICS)
         self._topics.read(topics)
@@ -158,28 +164,30 @@ class _OfTopics:
             for span in self._topics.spans(topic):
                 ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
         found = [
-            *_of_places(state, ranges_by_document),
-            *cover_sentences(state, in_order(state, self._topics.newer())[:_NEAREST]),
+            *_read_sentences(state, ranges_by_document),
+            *collect_cover_sentences(state, in_order(state, self._topics.newer())[:_NEAREST]),
         ]
         keys = {sentence.document: state.documents.key_of(sentence.document) for sentence in found}
         found.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
         return found, "the summaries of topics, and newer chunks: all is too long", len(topics)
 
     def group(self, sentence: CoverSentence) -> int | None:
-        return next(reversed(self._topics.topics_of(sentence.chunk)), None)
+        return next(reversed(self._topics.find_topics(sentence.chunk)), None)
 
-    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitPlace]:
+    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitFields]:
         """The chosen sentences by topics."""
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
         cut = self._cut({self.group(sentence) for sentence in chosen}, most)
         for sentence in chosen:
-            topic = next((candidate for candidate in self._topics.topics_of(sentence.chunk) if candidate in cut), None)
+            topic = next(
+                (candidate for candidate in self._topics.find_topics(sentence.chunk) if candidate in cut), None
+            )
             sentences_by_topic.setdefault(topic, []).append(sentence)
         for topic, topic_sentences in sentences_by_topic.items():  # in order of the first sentence of each
             title = None if topic is None else self._topics.title(topic) or None
             documents = len({sentence.document for sentence in topic_sentences})
             path = f"{_counted(topic_sentences)} of {documents} document{'' if documents == 1 else 's'}"
-            yield _hit_place(self._view, topic_sentences, f"{path} on {title or 'other things'}", "", title)
+            yield _build_hit_fields(self._view, topic_sentences, f"{path} on {title or 'other things'}", "", title)
 
     def _cut(self, roots: set[int | None], most: int) -> set[int]:
         """Topics that part all below some roots, the largest cut first, until there are ``most`` of them."""
@@ -200,7 +208,9 @@ def _counted(sentences: Sequence[CoverSentence]) -> str:
     return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
 
 
-def _hit_place(view: State, here: Sequence[CoverSentence], path: str, heading: str, title: str | None) -> _HitPlace:
+def _build_hit_fields(
+    view: State, here: Sequence[CoverSentence], path: str, heading: str, title: str | None
+) -> _HitFields:
     spans = tuple(sentence.span(view) for sentence in here)
     first, text = spans[0], " ".join(sentence.text for sentence in here)
     return (first.document, first.ordinal, text, path, first.start, first.end, heading, title), spans
@@ -223,13 +233,13 @@ def _sentences(view: State, documents: Sequence[DocumentRecord]) -> tuple[list[C
     """The sentences of some documents, and what was read of them."""
     if sum(record.size for record in documents) <= _READ_WHOLE:
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        return cover_sentences(view, chunks), "every sentence"
+        return collect_cover_sentences(view, chunks), "every sentence"
     leaves = sum(len(record.groups) for record in documents) <= _MOST_ABSTRACTS
     ranges_by_document = {
         record.id: [span for number in _abstracts(record, leaves=leaves) for span in view.abstracts.get(number).summary]
         for record in documents
     }
-    return _of_places(
+    return _read_sentences(
         view, ranges_by_document
     ), f"the abstracts over {'chunks' if leaves else 'documents'}: all is too long"
 
@@ -240,7 +250,7 @@ def _abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
     return numbers[: len(record.groups)] if leaves else numbers[-1:]
 
 
-def _of_places(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
+def _read_sentences(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
     """The sentences at some bytes of documents, in order of the text."""
     found = []
     for document, spans in places.items():
@@ -248,9 +258,9 @@ def _of_places(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> 
         ids = list(view.documents.get(document).chunk_ids())
         starts = [chunk.start for chunk in view.chunks.get_many(ids)]
         for start, end in sorted(spans):
-            sentence = summary_sentence(text[start:end].decode())
+            sentence = format_summary_sentence(text[start:end].decode())
             chunk = ids[bisect_right(starts, start) - 1]
-            found.append(CoverSentence(document, chunk, start, end, sentence, sentence_words(sentence)))
+            found.append(CoverSentence(document, chunk, start, end, sentence, extract_sentence_words(sentence)))
     return found
 
 

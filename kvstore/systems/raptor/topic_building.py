@@ -29,20 +29,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.cover import told_sentences
+from ...retrieval.cover import list_content_sentences
 from ...storage.scratch_file import ScratchFile
-from ...structures.clustering.affinity import Partition, affinity_of_vectors, numbered
+from ...structures.clustering.affinity import Partition, cluster_vectors, numbered
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from ...text.blocks import summary_sentence
+from ...text.blocks import format_summary_sentence
 from ...text.everyday import is_everyday
-from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
 
 #: The longest summary in words and sentences, and the most sentences of one document.
-SUMMARY_WORDS, SUMMARY_SENTENCES, OF_ONE_DOCUMENT = 100, 6, 2
-TITLE_WORDS = 3
+MAX_SUMMARY_WORDS, MAX_SUMMARY_SENTENCES, MAX_SENTENCES_PER_DOCUMENT = 100, 6, 2
+NUM_TITLE_WORDS = 3
 #: Names kept of a group of related topics, of which as many are its title as words of another.
-_NAMES = 12
+_MAX_NAMES = 12
 #: About how many bytes of text a model is shown of a topic.
 _SHOWN = 6_000
 #: Chunks whose vectors are read together.
@@ -53,7 +53,7 @@ MOST_ADDED = 8
 _PROMPT = b"topic 1"
 
 
-class TextPlace(NamedTuple):
+class StoredSpan(NamedTuple):
     """A place in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
 
     document: int
@@ -80,9 +80,9 @@ class Topic(NamedTuple):
     children: Sequence[int]
     chunks: int
     documents: int
-    title: Sequence[TextPlace]
-    summary: Sequence[TextPlace]
-    shown: Sequence[TextPlace]
+    title: Sequence[StoredSpan]
+    summary: Sequence[StoredSpan]
+    shown: Sequence[StoredSpan]
     content: bytes
     total: bytes = b""
     entities: Sequence[int] = ()
@@ -174,18 +174,18 @@ class Passages:
     def told(self, passage: int) -> Iterator[TopicSentence]:
         """The sentences of a passage."""
         format = "text" if self.plain[passage] else "markdown"
-        for start, end, _, words in told_sentences(self.text(passage).decode(), format):
+        for start, end, _, words in list_content_sentences(self.text(passage).decode(), format):
             yield TopicSentence(passage, start, end, words)
 
     def sentence(self, passage: int, start: int, end: int) -> TopicSentence:
         """A sentence that :meth:`told` has told, by its place."""
-        told = summary_sentence(self.text(passage, start, end).decode())
-        return TopicSentence(passage, start, end, sentence_words(told))
+        told = format_summary_sentence(self.text(passage, start, end).decode())
+        return TopicSentence(passage, start, end, extract_sentence_words(told))
 
-    def span(self, passage: int, start: int, end: int) -> TextPlace:
+    def span(self, passage: int, start: int, end: int) -> StoredSpan:
         """A place in a passage, its bytes counted from the start of the passage."""
         offset = int(self.starts[passage])
-        return TextPlace(int(self.documents[passage]), int(self.chunks[passage]), offset + start, offset + end)
+        return StoredSpan(int(self.documents[passage]), int(self.chunks[passage]), offset + start, offset + end)
 
 
 class TopicSentence(NamedTuple):
@@ -197,7 +197,7 @@ class TopicSentence(NamedTuple):
     words: SentenceWords
 
 
-class NamingSentences(NamedTuple):
+class EntitySentences(NamedTuple):
     """The sentences that name an entity, in canonical order: their passages and bytes of these, shape (n, 3);
     ``entities`` (ids) are several where they are the same."""
 
@@ -253,15 +253,15 @@ class _TopicLevel:
     def __init__(self, first: int, labels: Partition, below: Partition | None, above: Partition | None) -> None:
         self.first, self.labels = first, labels
         self.passages = _GroupedPlaces.of(labels)
-        child_labels = None if below is None else _upwards(below, labels)
+        child_labels = None if below is None else _map_to_parents(below, labels)
         self.members = self.passages if child_labels is None else _GroupedPlaces.of(child_labels)
-        self.parents = None if above is None else _upwards(labels, above)
+        self.parents = None if above is None else _map_to_parents(labels, above)
 
     def __len__(self) -> int:
         return len(self.passages)
 
 
-def _upwards(labels: Partition, above: Partition) -> Partition:
+def _map_to_parents(labels: Partition, above: Partition) -> Partition:
     """The group above each group."""
     parents: Partition = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
     parents[labels] = above
@@ -279,7 +279,7 @@ def _levels(partitions: Sequence[Partition], first: int = 0) -> list[_TopicLevel
     return levels
 
 
-class _ChosenPlaces:
+class _LevelSummaries:
     """What was chosen for the topics of a level: places of sentences, and words of titles with theirs."""
 
     def __init__(self) -> None:
@@ -313,7 +313,7 @@ class _ChosenPlaces:
 
 
 class TopicTree:
-    """The topics of some partitions of passages, the finest first; see :func:`partitions_of`.
+    """The topics of some partitions of passages, the finest first; see :func:`iter_partitions`.
 
     A passage whose cosine with another topic of the same parent is at most ``soft`` less than that with its own is a
     member of both; ``vectors`` are needed for that alone.
@@ -326,20 +326,20 @@ class TopicTree:
         self._levels = _levels(partitions)
         self._finest = self._levels[0].passages if self._levels else None
         if soft and len(self._levels) > 1 and vectors is not None:
-            self._finest = _with_second(vectors, self._levels[0], self._levels[1], soft)
+            self._finest = _add_second_topics(vectors, self._levels[0], self._levels[1], soft)
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
-        finer_summaries = _ChosenPlaces()
+        finer_summaries = _LevelSummaries()
         for number, level in enumerate(self._levels):
-            summaries = _ChosenPlaces()
+            summaries = _LevelSummaries()
             for draft in self._drafts(number, level):
                 if number == 0:
-                    _sum_up_passages(self._passages, draft)
+                    _summarize_chunks(self._passages, draft)
                 else:
-                    _sum_up_topics(self._passages, draft, finer_summaries, self._levels[number - 1].first)
+                    _summarize_topics(self._passages, draft, finer_summaries, self._levels[number - 1].first)
                 summaries.append(draft)
                 yield _topic(self._passages, draft)
             finer_summaries = summaries
@@ -365,7 +365,7 @@ class RelatedTree:
     finest first."""
 
     def __init__(
-        self, passages: Passages, leaves: Sequence[NamingSentences], partitions: Sequence[Partition], first: int
+        self, passages: Passages, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first: int
     ) -> None:
         self._passages, self._leaves = passages, leaves
         self._levels = _levels([np.arange(len(leaves)), *partitions], first) if leaves else []
@@ -374,28 +374,28 @@ class RelatedTree:
         return sum(map(len, self._levels))
 
     def __iter__(self) -> Iterator[Topic]:
-        chunks, finer_summaries = self._passages, _ChosenPlaces()
+        chunks, finer_summaries = self._passages, _LevelSummaries()
         for number, level in enumerate(self._levels):
-            summaries = _ChosenPlaces()
+            summaries = _LevelSummaries()
             for topic in range(len(level)):
                 leaves = [self._leaves[leaf] for leaf in level.passages[topic].tolist()]
                 positions = sorted({position for leaf in leaves for position in leaf.passages})
                 draft = _TopicDraft(number, positions, positions, _parent(self._levels, number, topic))
                 if number == 0:
                     draft.entities = leaves[0].entities
-                    _sum_up_sentences(chunks, draft, [chunks.sentence(*row) for row in leaves[0].places.tolist()])
+                    _summarize_sentences(chunks, draft, [chunks.sentence(*row) for row in leaves[0].places.tolist()])
                 else:
                     first = self._levels[number - 1].first
                     draft.members = (first + level.members[topic]).tolist()
-                    _sum_up_topics(chunks, draft, finer_summaries, first)
-                    largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.passages))[:_NAMES]
+                    _summarize_topics(chunks, draft, finer_summaries, first)
+                    largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.passages))[:_MAX_NAMES]
                     draft.entities = [leaf.entities[0] for leaf in largest_leaves]
                 summaries.append(draft)
                 yield _topic(chunks, draft)
             finer_summaries = summaries
 
 
-def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
+def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
     """The groups of unit vectors, the finest first, by a method of this name: ``affinity`` or ``gmm``.
 
     The vectors are let go of when ``affinity`` needs them no more. Raises InputError where the package of ``gmm`` is
@@ -404,11 +404,11 @@ def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> Itera
     if method == "gmm":
         from .gaussian_mixtures import gaussian_mixtures
 
-        return _or_one(iter(gaussian_mixtures(vectors, levels)), len(vectors))
-    return _or_one(affinity_of_vectors(vectors, size=size, levels=levels), len(vectors))
+        return _ensure_partition(iter(gaussian_mixtures(vectors, levels)), len(vectors))
+    return _ensure_partition(cluster_vectors(vectors, size=size, levels=levels), len(vectors))
 
 
-def _or_one(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
+def _ensure_partition(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
     """Some partitions, or the one of all in one group where there is none."""
     first = next(rounds, None)
     if first is not None:
@@ -418,7 +418,7 @@ def _or_one(rounds: Iterator[Partition], count: int) -> Iterator[Partition]:
         yield np.zeros(count, np.int64)
 
 
-def _with_second(vectors: Matrix, finest: _TopicLevel, above: _TopicLevel, soft: float) -> _GroupedPlaces:
+def _add_second_topics(vectors: Matrix, finest: _TopicLevel, above: _TopicLevel, soft: float) -> _GroupedPlaces:
     """The passages of the finest topics, those among them that have a second topic which is nearly as near."""
     pairs: list[tuple[int, int]] = []
     for parent in range(len(above)):
@@ -444,7 +444,7 @@ def _with_second(vectors: Matrix, finest: _TopicLevel, above: _TopicLevel, soft:
     return _GroupedPlaces(positions[order], np.searchsorted(topics[order], np.arange(len(finest) + 1)))
 
 
-def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
+def _summarize_chunks(passages: Passages, draft: _TopicDraft) -> None:
     sentences: list[TopicSentence] = []
     chunk_counts: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -457,8 +457,8 @@ def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
         chunk_counts.update(words)
     draft.summary = _chosen(passages, sentences, chunk_counts, len(draft.passages))
     shared = sorted(chunk_counts, key=lambda word: (-chunk_counts[word], -counts[word], word))
-    title_words = _distinct(word for word in shared if not is_everyday(word))
-    draft.title = list(islice(_places(passages, sentences, title_words), TITLE_WORDS))
+    title_words = _dedupe_words(word for word in shared if not is_everyday(word))
+    draft.title = list(islice(_places(passages, sentences, title_words), NUM_TITLE_WORDS))
     size = 0
     for position in draft.passages:
         length = passages.size(position)
@@ -468,7 +468,7 @@ def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
         size += length
 
 
-def _sum_up_sentences(passages: Passages, draft: _TopicDraft, found: Sequence[TopicSentence]) -> None:
+def _summarize_sentences(passages: Passages, draft: _TopicDraft, found: Sequence[TopicSentence]) -> None:
     words: dict[int, set[str]] = {}
     for sentence in found:
         words.setdefault(sentence.passage, set()).update(sentence.words.words)
@@ -482,7 +482,7 @@ def _sum_up_sentences(passages: Passages, draft: _TopicDraft, found: Sequence[To
         size += end - start
 
 
-def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: _ChosenPlaces, first: int) -> None:
+def _summarize_topics(passages: Passages, draft: _TopicDraft, below: _LevelSummaries, first: int) -> None:
     """Sum a topic up from what was chosen for the level ``below``, of which ``first`` is the first topic."""
     children = [member - first for member in draft.members]
     child_sentences = [below.sentences(child, passages) for child in children]
@@ -498,10 +498,10 @@ def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: _ChosenPlaces,
         for title in below.title(child):
             titles[title[0]] += 1
             title_spans.setdefault(title[0], title)
-    title_words = _distinct(word for word, _ in titles.most_common())  # of equals the first that was met
-    draft.title = [title_spans[word] for word in islice(title_words, TITLE_WORDS)]
+    title_words = _dedupe_words(word for word, _ in titles.most_common())  # of equals the first that was met
+    draft.title = [title_spans[word] for word in islice(title_words, NUM_TITLE_WORDS)]
     size = 0
-    for i in range(SUMMARY_SENTENCES):
+    for i in range(MAX_SUMMARY_SENTENCES):
         for sentences in child_sentences:
             if i < len(sentences) and size < _SHOWN:
                 position, start, end, _ = sentences[i]
@@ -516,19 +516,19 @@ def _chosen(
     """The sentences that sum some up, in their order."""
     documents: list[int] = passages.documents[[sentence.passage for sentence in found]].tolist()
     words = [sentence.words for sentence in found]
-    has_many_documents = len(set(documents)) > SUMMARY_SENTENCES // OF_ONE_DOCUMENT
+    has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // MAX_SENTENCES_PER_DOCUMENT
     selected = greedy_cover(
         words,
-        cover_weights(words, spread, parts),
-        SUMMARY_WORDS,
-        most=SUMMARY_SENTENCES,
+        compute_cover_weights(words, spread, parts),
+        MAX_SUMMARY_WORDS,
+        most=MAX_SUMMARY_SENTENCES,
         owners=documents,
-        most_of_one=OF_ONE_DOCUMENT if has_many_documents else None,
+        most_of_one=MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
     return [found[number] for number in sorted(selected)]
 
 
-def _distinct(words: Iterable[str]) -> Iterator[str]:
+def _dedupe_words(words: Iterable[str]) -> Iterator[str]:
     """Words without digits, and of those that are forms of one another the first."""
     seen: set[str] = set()
     for word in words:
@@ -547,26 +547,26 @@ def _places(
             if word not in sentence.words.words:
                 continue
             text = passages.text(*sentence[:3]).decode()
-            offset = _place_of(word, text)
+            offset = _find_word(word, text)
             if offset is not None:
                 start = sentence.start + len(text[:offset].encode())
                 yield word, sentence.passage, start, start + len(text[offset : offset + len(word)].encode())
                 break
 
 
-def _place_of(word: str, text: str) -> int | None:
+def _find_word(word: str, text: str) -> int | None:
     """Where a word first stands by itself in a text, in any case; a pattern for each of so many would take longer."""
     lower = text.lower()
     offset = lower.find(word) if len(lower) == len(text) else -1
     while offset >= 0:
         end = offset + len(word)
-        if not (_is_word(lower[offset - 1 : offset]) or _is_word(lower[end : end + 1])):
+        if not (_is_word_character(lower[offset - 1 : offset]) or _is_word_character(lower[end : end + 1])):
             return offset
         offset = lower.find(word, offset + 1)
     return None
 
 
-def _is_word(sign: str) -> bool:
+def _is_word_character(sign: str) -> bool:
     return sign.isalnum() or sign == "_"
 
 

@@ -23,8 +23,8 @@ from ...structures.indexes.generations import (
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import Logical
 from ...structures.state import State
-from .naming_sentences import NamePlaces, leaf_vectors, naming_sentences
-from .topic_building import Passages, RelatedTree, TextPlace, Topic, TopicTree, partitions_of
+from .naming_sentences import EntityMentions, compute_leaf_vectors, naming_sentences
+from .topic_building import Passages, RelatedTree, StoredSpan, Topic, TopicTree, iter_partitions
 from .topic_trees import TREES_TABLE, TreeColumns
 from .topics import TOPICS_TABLE, Topics, topic_rows
 
@@ -71,13 +71,13 @@ class TopicIndex(GenerationIndex[Topics]):
         with states() as state:
             counters = state.counters
             chunks, vectors = Passages.of(state)
-            mentions = NamePlaces.of(state, chunks) if with_related else None
+            mentions = EntityMentions.of(state, chunks) if with_related else None
             opened = state.open_indexes
         if opened is not None:
             opened.environment.release_pages()  # all of the file was read
         method, size, levels = record.choice("method"), record.count("size"), record.count("levels")
         kept_vectors = vectors if with_related or soft else None
-        rounds = partitions_of(vectors, method, size, levels)
+        rounds = iter_partitions(vectors, method, size, levels)
         del vectors  # of a large store a third of what is held
         partitions = list(rounds)
         trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, kept_vectors)]
@@ -85,7 +85,7 @@ class TopicIndex(GenerationIndex[Topics]):
             leaves = naming_sentences(chunks, mentions)
             groups: Sequence[Partition] = ()
             if leaves and levels > 1:
-                groups = list(partitions_of(leaf_vectors(kept_vectors, leaves), method, size, levels - 1))
+                groups = list(iter_partitions(compute_leaf_vectors(kept_vectors, leaves), method, size, levels - 1))
             trees.append(RelatedTree(chunks, leaves, groups, len(trees[0])))
         columns = TreeColumns()
         rows: Mapping[str, KeyedRows] = {
@@ -107,10 +107,10 @@ class TopicIndex(GenerationIndex[Topics]):
         newer_count = len(bound.newer())
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
-        return description + bound.described_texts()
+        return description + bound.describe_texts()
 
     def dump(self, bound: Topics, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        def places(spans: Iterable[TextPlace]) -> tuple[Any, ...]:
+        def places(spans: Iterable[StoredSpan]) -> tuple[Any, ...]:
             return tuple((names.chunk(span.chunk), span.start, span.end) for span in spans)
 
         return {
@@ -157,7 +157,7 @@ class TopicIndex(GenerationIndex[Topics]):
 
     def outline(self, bound: Topics) -> Iterable[OutlineNode]:
         for related in (False, True):
-            yield from _outlined(bound, bound.roots(related=related))
+            yield from _iter_outline(bound, bound.roots(related=related))
 
 
 def _told(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
@@ -170,7 +170,7 @@ def _told(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterat
     tools.progress(count, count)
 
 
-def _outlined(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
+def _iter_outline(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
     """Topics, those with the most chunks first."""
     sizes = sorted(((len(bound.chunks(number)), number) for number in topics), key=lambda one: (-one[0], one[1]))
     for count, number in sizes:
@@ -179,7 +179,7 @@ def _outlined(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
         if bound.is_related(number):
             detail = f"what is related, {detail}" if detail else "what is related"
         children = bound.children(number)
-        yield OutlineNode(bound.title(number), detail, count, lambda below=children: _outlined(bound, below))  # type: ignore[misc]
+        yield OutlineNode(bound.title(number), detail, count, lambda below=children: _iter_outline(bound, below))  # type: ignore[misc]
 
 
 #: The one that strategies ask for.

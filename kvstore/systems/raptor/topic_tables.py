@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...structures.indexes.generations import bound_generation
+from ...structures.indexes.generations import bind_generation
 from ..reader import Reader
 from ..sql_table import listed
 from .topic_index import TOPICS
@@ -16,7 +16,7 @@ from .topics import Topics
 
 
 def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
-    topics = bound_generation(reader.view, TOPICS)
+    topics = bind_generation(reader.view, TOPICS)
     for number, one in topics.stored() if topics is not None else ():
         if topics is not None and topics.alive(number):
             model_text = topics.written(number)
@@ -36,7 +36,7 @@ def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
 
 
 def _members(reader: Reader) -> Iterator[tuple[Any, ...]]:
-    topics = bound_generation(reader.view, TOPICS)
+    topics = bind_generation(reader.view, TOPICS)
     if topics is None:
         return
     for topic in (*topics.at(0), *topics.at(0, related=True)):

@@ -110,11 +110,11 @@ class StoredTopicTrees:
 
     def at(self, level: int, *, related: bool) -> Partition:
         """The topics of a level of a tree."""
-        return np.flatnonzero(self._of_tree(related) & (self.levels == level))
+        return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
     def roots(self, *, related: bool) -> Partition:
         """The topics of a tree that are part of no other."""
-        return np.flatnonzero(self._of_tree(related) & (self.parents == ROOT))
+        return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
     def children(self, topic: int) -> list[int]:
         """The topics that one is made of, ascending."""
@@ -157,7 +157,7 @@ class StoredTopicTrees:
         return np.sort(topics[np.argsort(-self.sizes[topics], kind="stable")[:most]])
 
     @cached_property
-    def parts_chunks(self) -> bool:
+    def has_disjoint_leaves(self) -> bool:
         """Whether no chunk is in two of the finest topics of the tree of what is alike."""
         ids, leaves = self._leaves_by_chunk
         ids = ids[leaves < self.similar]
@@ -168,7 +168,7 @@ class StoredTopicTrees:
         """Of each topic the one that has the same chunks and is made of several, or of chunks: itself, or below it."""
         found = np.arange(len(self))
         single_child_topics = np.flatnonzero(self._children.counts == 1)
-        children = self._children.of_all(single_child_topics)
+        children = self._children.get_children_of_all(single_child_topics)
         for level in range(1, int(self.levels.max(initial=0)) + 1):
             at_level = self.levels[single_child_topics] == level
             found[single_child_topics[at_level]] = found[children[at_level]]
@@ -180,7 +180,7 @@ class StoredTopicTrees:
         ids, leaves = self._leaves_by_chunk
         return np.unique(ids[leaves < self.similar])
 
-    def _of_tree(self, related: bool) -> npt.NDArray[np.bool_]:
+    def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
         mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar) == related
         return mask
 

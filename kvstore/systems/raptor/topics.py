@@ -19,13 +19,13 @@ from ...errors import CorruptionError
 from ...storage.records import U32
 from ...structures import tables
 from ...structures.indexes.generations import GenerationRows
-from ...structures.indexes.vector_search import nearest_chunks
-from ...structures.indexes.written_texts import WrittenText, written_text
+from ...structures.indexes.vector_search import find_nearest_chunks
+from ...structures.indexes.written_texts import WrittenText, get_written_text
 from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from ...text.blocks import summary_sentence
-from .topic_building import MOST_ADDED, TITLE_WORDS, TextPlace, Topic
+from ...text.blocks import format_summary_sentence
+from .topic_building import MOST_ADDED, NUM_TITLE_WORDS, StoredSpan, Topic
 from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
@@ -66,7 +66,7 @@ class Topics:
             yield expected, self._topic(expected, row)
             expected += 1
         if expected < len(self):
-            raise _lacking(expected)
+            raise _make_missing_error(expected)
 
     def at(self, level: int, *, related: bool = False) -> list[int]:
         """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk, or of
@@ -96,7 +96,7 @@ class Topics:
         rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
         for topic, row in zip(topics, rows, strict=True):
             if row is None:
-                raise _lacking(topic)
+                raise _make_missing_error(topic)
             yield row
 
     def is_related(self, topic: int) -> bool:
@@ -110,7 +110,7 @@ class Topics:
     def alive(self, topic: int) -> bool:
         """Whether it has a living chunk."""
         return not self._changed or any(
-            any(map(self._is_there, self.tree.chunks(finest))) or finest in self._newer_of
+            any(map(self._is_there, self.tree.chunks(finest))) or finest in self._newer_by_topic
             for finest in self.tree.finest(topic)
         )
 
@@ -128,7 +128,7 @@ class Topics:
         if self.tree.sizes[topic] > MOST_ADDED:
             if not self.stale(topic):
                 return [topic], []
-            if self.tree.levels[topic] and self.tree.parts_chunks and not self.is_related(topic):
+            if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_related(topic):
                 child_summands = [self.summands(child) for child in self.tree.children(topic)]
                 topics, chunks = (
                     [number for part in parts for number in part] for parts in zip(*child_summands, strict=True)
@@ -146,33 +146,33 @@ class Topics:
         newer_chunks: dict[int, None] = {}
         for finest in self.tree.finest(topic):
             found.update((chunk, None) for chunk in self.tree.chunks(finest) if self._is_there(chunk))
-            newer_chunks.update((chunk, None) for chunk in self._newer_of.get(finest, ()))
+            newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(finest, ()))
         return [*found, *newer_chunks]
 
-    def topics_of(self, chunk: int) -> list[int]:
+    def find_topics(self, chunk: int) -> list[int]:
         """The topics that a chunk is below, the finest first; of several finest ones the first leads upwards."""
-        return self.topics_of_each([chunk])[0]
+        return self.find_topics_by_chunk([chunk])[0]
 
-    def topics_of_each(self, chunks: Sequence[int]) -> list[list[int]]:
-        """The topics that each of some chunks is below; see :meth:`topics_of`."""
+    def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
+        """The topics that each of some chunks is below; see :meth:`find_topics`."""
         leaves_by_chunk = self._leaves(chunks)
         for chunk, finest in zip(chunks, leaves_by_chunk, strict=True):
             if not finest and chunk in self._placed:
                 finest.append(self._placed[chunk])
         return [[*finest, *self._above(finest[:1])] for finest in leaves_by_chunk]
 
-    def related_of_each(self, chunks: Sequence[int]) -> list[list[int]]:
+    def find_related_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """The topics of what is related that each of some chunks is below: those of its names, and all above any of
         these."""
         topics_by_chunk = []
         for chunk, finest in zip(chunks, self.tree.leaves_of(chunks, related=True), strict=True):
-            leaves = finest or self._related_newer.get(chunk, ())
+            leaves = finest or self._related_by_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._above(leaves)])
         return topics_by_chunk
 
     def newer(self) -> list[int]:
         """The chunks that came after it was made."""
-        return self._newer
+        return self._newer_chunks
 
     def title(self, topic: int) -> str:
         """What it is called: by a model, or by words that its members share, or the names of what is related; empty
@@ -184,7 +184,7 @@ class Topics:
             return ", ".join(self._names(topic))
         return ", ".join(map(self._text, self._living(self.get(topic).title)))
 
-    def spans(self, topic: int) -> list[TextPlace]:
+    def spans(self, topic: int) -> list[StoredSpan]:
         """The sentences that sum it up, in the order of documents, as far as they are there."""
         return self._living(self.get(topic).summary)
 
@@ -193,17 +193,17 @@ class Topics:
         model_text = self.written(topic)
         if model_text is not None:
             return str(model_text.value["summary"])
-        return " ".join(summary_sentence(self._text(span)) for span in self.spans(topic))
+        return " ".join(format_summary_sentence(self._text(span)) for span in self.spans(topic))
 
     def written(self, topic: int) -> WrittenText | None:
         """What a model wrote of it, while all that it wrote from is there."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.is_whole(topic):
             return None
-        return written_text(self._state.lmdb, self.get(topic).content)
+        return get_written_text(self._state.lmdb, self.get(topic).content)
 
     def is_whole(self, topic: int) -> bool:
         """Whether all that a model is shown of it is there."""
-        return all(self._has(span.document) for span in self.get(topic).shown)
+        return all(self._has_document(span.document) for span in self.get(topic).shown)
 
     def shown(self, topic: int) -> list[str]:
         """What a model is shown of it."""
@@ -213,15 +213,15 @@ class Topics:
         """Whether a chunk below it is gone, or a newer one belongs there."""
         return self._changed and any(map(self._has_changed, self.tree.finest(topic)))
 
-    def described_texts(self) -> str:
+    def describe_texts(self) -> str:
         """How many of the texts that a model may write are there, by which models; empty where none is."""
         models: Counter[str] = Counter()
         texts = 0
         for _, topic in self.stored() if self._state.lmdb.count(tables.WRITTEN) else ():
             if topic.chunks > 1:
                 texts += 1
-                is_whole = all(self._has(span.document) for span in topic.shown)
-                model_text = written_text(self._state.lmdb, topic.content) if is_whole else None
+                is_whole = all(self._has_document(span.document) for span in topic.shown)
+                model_text = get_written_text(self._state.lmdb, topic.content) if is_whole else None
                 models.update(() if model_text is None else (model_text.model,))
         return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
 
@@ -246,7 +246,7 @@ class Topics:
         """The names that it is called by, as far as they are there; none is a part of another."""
         found: list[str] = []
         for entity in self.get(topic).entities:
-            if len(found) < TITLE_WORDS and entity in self._state.entities:
+            if len(found) < NUM_TITLE_WORDS and entity in self._state.entities:
                 name = self._state.entities.get(entity).name
                 if not any(name in other or other in name for other in found):
                     found.append(name)
@@ -256,12 +256,12 @@ class Topics:
         """A topic of its row."""
         level = int(self.tree.levels[number])
         children = self.tree.children(number) if level else self.tree.chunks(number)
-        return read_topic((level, self.tree.parent(number), children), row)
+        return parse_topic((level, self.tree.parent(number), children), row)
 
-    def _living(self, spans: Sequence[TextPlace]) -> list[TextPlace]:
-        return [span for span in spans if self._has(span.document)]
+    def _living(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
+        return [span for span in spans if self._has_document(span.document)]
 
-    def _has(self, document: int) -> bool:
+    def _has_document(self, document: int) -> bool:
         exists = self._documents.get(document)
         if exists is None:
             exists = self._documents[document] = self._state.documents.has(document)
@@ -270,19 +270,19 @@ class Topics:
     def _has_changed(self, finest: int) -> bool:
         changed = self._finest.get(finest)
         if changed is None:
-            changed = finest in self._newer_of or not all(map(self._is_there, self.tree.chunks(finest)))
+            changed = finest in self._newer_by_topic or not all(map(self._is_there, self.tree.chunks(finest)))
             self._finest[finest] = changed
         return changed
 
     def _is_there(self, chunk: int) -> bool:
-        if not self._lost:
+        if not self._has_lost_chunks:
             return True
         exists = self._chunks.get(chunk)
         if exists is None:
             exists = self._chunks[chunk] = self._state.chunks.has_many([chunk])[0]
         return exists
 
-    def _text(self, span: TextPlace) -> str:
+    def _text(self, span: StoredSpan) -> str:
         return self._state.documents.text_slice(span.document, span.start, span.end)
 
     @cached_property
@@ -290,36 +290,38 @@ class Topics:
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
-    def _lost(self) -> bool:
+    def _has_lost_chunks(self) -> bool:
         """Whether a chunk that the topics were made of is gone."""
         if not self._changed:
             return False
-        return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer) < len(self.tree.known_chunks)
+        return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
+            self.tree.known_chunks
+        )
 
     @cached_property
-    def _newer(self) -> list[int]:
+    def _newer_chunks(self) -> list[int]:
         return [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)]
 
     @cached_property
-    def _newer_of(self) -> Mapping[int, Sequence[int]]:
+    def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
         """The newer chunks by the finest topic in which each is placed."""
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._placed.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
-        for chunk, topics in self._related_newer.items():
+        for chunk, topics in self._related_by_chunk.items():
             for topic in topics:
                 chunks_by_topic.setdefault(topic, []).append(chunk)
         return chunks_by_topic
 
     @cached_property
-    def _related_newer(self) -> Mapping[int, Sequence[int]]:
+    def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
         """The leaves of what is related, with an older chunk each, that newer chunks name."""
-        if not self._newer or not self._of_entity:
+        if not self._newer_chunks or not self._of_entity:
             return {}
         display = shown_entities(self._state)
         leaves_by_chunk: dict[int, list[int]] = {}
-        for chunk in self._newer:
-            names = (display.one(entity) for entity, _, _ in self._state.mentions.in_chunk(chunk))
+        for chunk in self._newer_chunks:
+            names = (display.one(entity) for entity, _, _ in self._state.mentions.get_in_chunk(chunk))
             leaves = sorted({self._of_entity[entity] for entity in names if entity in self._of_entity})
             living_leaves = [leaf for leaf in leaves if any(map(self._is_there, self.tree.chunks(leaf)))]
             if living_leaves:
@@ -329,12 +331,12 @@ class Topics:
     @cached_property
     def _placed(self) -> Mapping[int, int]:
         """The finest topic of each newer chunk."""
-        if not self._newer or not len(self):
+        if not self._newer_chunks or not len(self):
             return {}
-        records = self._state.chunks.get_many(self._newer)
+        records = self._state.chunks.get_many(self._newer_chunks)
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
         nearest = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
-        pairs = [(chunk, older) for chunk, older in zip(self._newer, nearest, strict=True) if older is not None]
+        pairs = [(chunk, older) for chunk, older in zip(self._newer_chunks, nearest, strict=True) if older is not None]
         leaves = self._leaves([older for _, older in pairs])
         return {chunk: finest[0] for (chunk, _), finest in zip(pairs, leaves, strict=True) if finest}
 
@@ -342,7 +344,7 @@ class Topics:
         """The older chunk nearest to a vector."""
         count = _NEIGHBOURS
         while True:
-            ranking, _ = nearest_chunks(self._state, vector, count)
+            ranking, _ = find_nearest_chunks(self._state, vector, count)
             chunks = [chunk for chunk, _ in ranking]
             older = next((chunk for chunk, finest in zip(chunks, self._leaves(chunks), strict=True) if finest), None)
             if older is not None or len(ranking) < count:
@@ -373,14 +375,14 @@ class Topics:
     @property
     def _of_entity(self) -> Mapping[int, int]:
         """By entity the leaf of what is related."""
-        return self._rows.memory("of_entity", lambda rows: _leaves_of_entities(rows, self.tree))
+        return self._rows.memory("of_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
-def _lacking(topic: int) -> CorruptionError:
+def _make_missing_error(topic: int) -> CorruptionError:
     return CorruptionError(f"index topics: topic {topic} is not stored; DROP INDEX topics, and make it anew")
 
 
-def _leaves_of_entities(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
+def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
     leaves = tree.at(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}
@@ -393,8 +395,8 @@ def topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[
         yield U32.pack(number), [*topic[3 : None if topic.related else -1]]
 
 
-def read_topic(place: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
+def parse_topic(place: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
     """The topic of a row, with its place in the trees: level, parent and children."""
     chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
-    title, summary, prompt_spans = ([TextPlace(*span) for span in spans] for spans in (title, summary, prompt_spans))
+    title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
     return Topic(*place, chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities)

@@ -23,10 +23,10 @@ from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.documents.chunks import GROUP, AbstractRecord, ChunkRecord
-from ...structures.documents.documents import DocumentRecord, heading_path
+from ...structures.documents.documents import DocumentRecord, build_heading_path
 from ...structures.indexes.index_reading import bound_index
 from ...structures.vectors.vectors import Matrix
-from ...text.words import token_count
+from ...text.words import count_text_tokens
 from .topic_index import TOPICS
 from .topics import Topics
 
@@ -77,7 +77,7 @@ class _DocumentTree:
         self.sums = sums
 
     def heading(self, section: int) -> str:
-        return " > ".join(heading_path(self.view.documents.outline(self.record.id), section))
+        return " > ".join(build_heading_path(self.view.documents.outline(self.record.id), section))
 
 
 class _DocumentNode(_TreeNode):
@@ -139,7 +139,7 @@ class _AbstractNode(_DocumentNode):
             TextSpan(record.key, first + bisect_right(starts, start) - 1, start, end)
             for start, end in self._record.summary
         )
-        number = record.abstract_ordinal(self._number)
+        number = record.get_abstract_ordinal(self._number)
         path = f"abstract {number}, of chunks {first} to {last}: cosine {self.cosine:.3f}"
         heading = self.tree.heading(self._record.section)
         return _summary(rank, self.cosine, state.abstracts.text(self._record), path, heading, record.title, spans)
@@ -232,7 +232,7 @@ class _Trees:
             self._abstracts[number] = _AbstractNode(tree, number, record)
         return [self._abstracts[number] for _, number in places]
 
-    def abstracts_above(self, chunks: Sequence[_ChunkNode]) -> list[list[_AbstractNode]]:
+    def find_abstracts_above(self, chunks: Sequence[_ChunkNode]) -> list[list[_AbstractNode]]:
         """The abstracts above each of some chunks, the nearest first."""
         found: list[list[_AbstractNode]] = [[] for _ in chunks]
         pending = [(index, chunk.tree, chunk.chunk // GROUP) for index, chunk in enumerate(chunks)]
@@ -316,7 +316,7 @@ def collapsed(query: Query, strategy: str) -> Evidence:
     cache, topics, nearest = _near(query)
     with query.trace.step("collapse tree") as step:
         nodes: dict[_TreeNode, None] = {}
-        rows = zip(nearest, cache.abstracts_above(nearest), _topics_above(topics, nearest), strict=True)
+        rows = zip(nearest, cache.find_abstracts_above(nearest), _find_topics_above(topics, nearest), strict=True)
         for node, abstracts, numbers in rows:
             nodes.update(dict.fromkeys((node, *abstracts)))
             if topics is not None:
@@ -335,7 +335,7 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
     selected: list[_TreeNode] = []
     with query.trace.step("go down") as step:
         roots: dict[_TreeNode, None] = {}
-        for node, numbers in zip(nearest, _topics_above(topics, nearest), strict=True):
+        for node, numbers in zip(nearest, _find_topics_above(topics, nearest), strict=True):
             root = node.tree.record.root
             if numbers and topics is not None:
                 for topic in numbers:
@@ -366,12 +366,12 @@ def _near(query: Query) -> tuple[_Trees, Topics | None, list[_ChunkNode]]:
     return cache, topics, cache.chunks(chunks)
 
 
-def _topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[list[int]]:
+def _find_topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[list[int]]:
     """The topics above each of some chunks: those of what is alike, then those of what is related."""
     if topics is None:
         return [[] for _ in nearest]
     chunks = [node.chunk for node in nearest]
-    pairs = zip(topics.topics_of_each(chunks), topics.related_of_each(chunks), strict=True)
+    pairs = zip(topics.find_topics_by_chunk(chunks), topics.find_related_by_chunk(chunks), strict=True)
     return [[*similar, *related] for similar, related in pairs]
 
 
@@ -396,7 +396,7 @@ def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Eviden
             if hit is None or all(any(_inside(span, other) for other in shown_spans) for span in hit.spans):
                 continue
             if room is not None:
-                size = token_count(hit.text)
+                size = count_text_tokens(hit.text)
                 if size > room:
                     continue
                 room -= size

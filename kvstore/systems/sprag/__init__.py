@@ -6,7 +6,7 @@ from ..deferred_strategy import DeferredStrategy
 from .written_context import WRITTEN_CONTEXT
 
 
-def _sprag() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import SpragStrategy
 
     return SpragStrategy()
@@ -15,6 +15,6 @@ def _sprag() -> Strategy:
 SYSTEM = System(
     "sprag",
     "spRAG (dsRAG of D-Star-AI): relevant segment extraction, AutoContext",
-    strategies=(DeferredStrategy("sprag", _sprag),),
+    strategies=(DeferredStrategy("sprag", _make_strategy),),
     facts=(WRITTEN_CONTEXT,),
 )

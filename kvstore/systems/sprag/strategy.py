@@ -13,7 +13,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
 from ...retrieval.segments import CONSIDERED, SEGMENT_OPTIONS
 from ...structures.ranking import best
-from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
+from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
 
 
 class SpragStrategy:
@@ -24,6 +24,6 @@ class SpragStrategy:
     options: Mapping[str, Option] = {**SEGMENT_OPTIONS, **DIRECT_OPTIONS}
 
     def retrieve(self, query: Query) -> Evidence:
-        direct = search_directly(query, weights_of(query, self))
+        direct = search_directly(query, get_weights(query, self))
         ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, CONSIDERED))
         return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks), as_segments=True)

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ...models.json_schema import object_of
+from ...models.json_schema import build_object_schema
 from ...models.quoting import Quotation, printable
 from ...models.structured import StructuredPrompt
-from ...structures.documents.documents import heading_path
+from ...structures.documents.documents import build_heading_path
 from ...text.words import segments
 from ..chunked_text import ChunkedText
 from ..fact import Fields
 from ..written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
 
 #: Bytes of a document and of a section that a model is shown, at most, and of the shortest section that it is.
-_OF_DOCUMENT, _OF_SECTION, _LEAST = 14_000, 4_000, 300
+_MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _LEAST = 14_000, 4_000, 300
 #: Characters of the longest title and of the longest sentence.
 _TITLE, _SENTENCE = 120, 400
 
@@ -30,10 +30,10 @@ _TASK = (
     "organisations, products and periods that it treats by their full names. Say nothing that the passage does not "
     "say, and write in its language."
 )
-_SCHEMA = object_of(
+_SCHEMA = build_object_schema(
     passages={
         "type": "array",
-        "items": object_of(
+        "items": build_object_schema(
             number={"type": "integer"},
             title={"type": "string", "minLength": 1, "maxLength": _TITLE},
             about={"type": "string", "minLength": 1, "maxLength": _SENTENCE},
@@ -52,10 +52,10 @@ class _WrittenContext(WrittenFact):
     about = "titles of documents and sections, and what they are about in a sentence"
 
     def passages(self, document: ChunkedText) -> list[SourcePassage]:
-        return [_document_passage(document), *(passage for _, passage in _section_passages(document))]
+        return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
     def contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
-        return context_headers(value, document)
+        return build_context_headers(value, document)
 
     def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         quotation = Quotation(
@@ -76,14 +76,14 @@ class _WrittenContext(WrittenFact):
         return StructuredPrompt(self.name, messages, _SCHEMA, check)
 
 
-def _document_passage(document: ChunkedText) -> SourcePassage:
-    text = _beginning(document.text, _OF_DOCUMENT)
+def _build_document_passage(document: ChunkedText) -> SourcePassage:
+    text = _beginning(document.text, _MAX_DOCUMENT_BYTES)
     return SourcePassage(
         passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
     )
 
 
-def _section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
+def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
     """The sections that chunks stand in, each with its number and its passage; short ones say what they are about
     themselves."""
     chunks: dict[int, list[int]] = {}
@@ -93,8 +93,8 @@ def _section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassag
     for section, numbers in chunks.items():
         start, end = document.chunks[numbers[0]].start, document.chunks[numbers[-1]].end
         if end - start >= _LEAST:
-            headings = heading_path(document.outline, section)
-            text = _beginning(document.text[start:end], _OF_SECTION)
+            headings = build_heading_path(document.outline, section)
+            text = _beginning(document.text[start:end], _MAX_SECTION_BYTES)
             digest = passage_digest(document.title, headings, text)
             passage = SourcePassage(digest, document.title, headings, text, range(numbers[0], numbers[-1] + 1))
             yield section, passage
@@ -108,7 +108,10 @@ def _beginning(text: bytes, most: int) -> str:
 def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
     heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
     prefix = "a section of " if passage.headings else ""
-    return f"Passage {number}: {prefix}{printable(' '.join(heading_line.split()))}\n{quotation.of(printable(passage.text))}"
+    return (
+        f"Passage {number}: "
+        f"{prefix}{printable(' '.join(heading_line.split()))}\n{quotation.of(printable(passage.text))}"
+    )
 
 
 def _context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
@@ -123,14 +126,14 @@ def _context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotat
     return found
 
 
-def context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
+def build_context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
     """For each chunk of a document the lines that say where it stands: the document's title where it has none of its
     own, what the document and what the section are about; empty where nothing is written."""
     if value is None:
         return [""] * len(document.chunks)
-    document_entry = value.of(_document_passage(document).digest)
+    document_entry = value.of(_build_document_passage(document).digest)
     section_entries = {
-        section_entry: value.of(passage.digest) for section_entry, passage in _section_passages(document)
+        section_entry: value.of(passage.digest) for section_entry, passage in _iter_section_passages(document)
     }
     headers = []
     for chunk in document.chunks:

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
 from ...structures.state import State
-from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, CodedRows, HnswBuilder, HnswGraph
+from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DEAD_SHARE, CodedRows, HnswBuilder, HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
 from .synonym_graph import SEARCHED, RowNumbers, SynonymGraph, Synonyms
 
 #: Names that are embedded, and names that are added to the graph, between two words of progress.
-_EMBEDDED, _ADDED = 256, 512
+_EMBED_BATCH, _ADDED = 256, 512
 #: The arrays of the file beside those of the graph.
 _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
@@ -60,7 +60,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         if (
             old is not None
             and old.options == options
-            and len(is_unchanged) - is_unchanged.sum() <= MOST_DEAD * len(is_unchanged)
+            and len(is_unchanged) - is_unchanged.sum() <= MAX_DEAD_SHARE * len(is_unchanged)
         ):
             base_graph, vectors, coded_rows = old.graph, old.vectors, [old.graph.rows]
             is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
@@ -71,7 +71,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         steps = 2 * len(new_entities) + len(vectors) - start
         vectors = np.concatenate([vectors, *_embedded([names[entity] for entity in new_entities], steps, tools)])
         entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
-        coded_rows.append(CodedRows.of_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
+        coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
         builder = HnswBuilder(CodedRows.joined(coded_rows), base_graph, **graph_options)
         while builder.advance(_ADDED):
             pass
@@ -84,7 +84,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
                 tools.progress(done + row - start + 1, steps)
         tools.progress(steps, steps)
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
-        column_values = (vectors, entities, row_digests, *_both_ways(pair_groups))
+        column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
         columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, column_values, strict=True))
         head = {"options": options, "change": change, "entry": graph.entry}
         return Content(head, {**graph.arrays, **columns})
@@ -107,9 +107,9 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
 
 def _embedded(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
     parts = []
-    for first in range(0, len(names), _EMBEDDED):
-        parts.append(tools.embed(names[first : first + _EMBEDDED]))
-        tools.progress(min(first + _EMBEDDED, len(names)), steps)
+    for first in range(0, len(names), _EMBED_BATCH):
+        parts.append(tools.embed(names[first : first + _EMBED_BATCH]))
+        tools.progress(min(first + _EMBED_BATCH, len(names)), steps)
     return parts
 
 
@@ -132,7 +132,7 @@ def _near(
     return np.full(len(others), row, np.uint32), others, scores
 
 
-def _both_ways(found: Sequence[_SynonymPairs]) -> _SynonymPairs:
+def _symmetrize_pairs(found: Sequence[_SynonymPairs]) -> _SynonymPairs:
     """All pairs in both directions, each once, in order of the first row and then the second."""
     first, second, cosines = (np.concatenate(column) for column in zip(*found, strict=True))
     codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
