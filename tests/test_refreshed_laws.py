@@ -73,6 +73,9 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
                 store.refresh()
                 newest = None  # as old as the rest, which an overview need not tell
                 continue
+            if versions.get(key) == version:
+                store.put(key, text_of(key, version))
+                continue  # the same text changes nothing, so the document is as old as before
             if key in versions:
                 gone.add(word_of(key, versions.pop(key)))
             if version < 0:
