@@ -30,7 +30,7 @@ _MAX_INTEGER = 2**63 - 1
 MAX_DIGITS = 308
 #: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
 _MAX_PATH_BYTES = 4096
-_LONGEST_NAME = 255
+_MAX_NAME_BYTES = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class Choice:
     choices: tuple[str, ...]
     description: str
 
-    def chosen(self, what: str, value: object) -> str:
-        """The word that a value is, in any case; raises InputError, which calls the option ``what``."""
+    def parse_choice(self, label: str, value: object) -> str:
+        """The word that a value is, in any case; raises InputError, which calls the option ``label``."""
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
             from difflib import get_close_matches
 
             suggestions = get_close_matches(word, self.choices, 1)
             hint = f"; did you mean {suggestions[0]}?" if suggestions else ""
-            raise InputError(f"{what} is one of {', '.join(self.choices)}, not {value!r}{hint}")
+            raise InputError(f"{label} is one of {', '.join(self.choices)}, not {value!r}{hint}")
         return word
 
 
-def checked(function: Function, name: str | None = None) -> Function:
+def check_arguments(function: Function, name: str | None = None) -> Function:
     """Return ``function`` with its arguments checked; errors call it ``name``, by default its own name."""
     label = name or function.__name__
     checks: dict[str, ArgumentCheck] = {}
@@ -82,45 +82,45 @@ def checked(function: Function, name: str | None = None) -> Function:
     rest_check = checks.get(rest_name or "")
 
     @wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
             if check is not None and (problem := check(value)):
-                raise _error(label, name, problem, value)
+                raise _make_error(label, name, problem, value)
         if rest_check is not None:
             for value in args[len(positional) :]:
                 if problem := rest_check(value):
-                    raise _error(label, str(rest_name), problem, value)
-        for name, value in named.items():
+                    raise _make_error(label, str(rest_name), problem, value)
+        for name, value in kwargs.items():
             check = checks.get(name)
             if check is not None and (problem := check(value)):
-                raise _error(label, name, problem, value)
-        return function(*args, **named)
+                raise _make_error(label, name, problem, value)
+        return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
 
 
-def check_methods(of: type) -> None:
+def check_methods(cls: type) -> None:
     """Have the arguments of the public methods that a class defines checked."""
-    for name, value in list(vars(of).items()):
+    for name, value in list(vars(cls).items()):
         if name[0] != "_" and inspect.isfunction(value):
-            setattr(of, name, checked(value))
+            setattr(cls, name, check_arguments(value))
 
 
-def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
     """Raise TypeError for a clause that a method does not have, ArgumentError for one of the wrong kind."""
     for name, value in clauses.items():
-        if name not in known:
+        if name not in parameters:
             from difflib import get_close_matches
 
-            suggestions = get_close_matches(name, known, 1)
-            hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"there are {', '.join(known)}"
+            suggestions = get_close_matches(name, parameters, 1)
+            hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"there are {', '.join(parameters)}"
             raise TypeError(f"{method}() has no argument {name!r}; {hint}")
-        annotation = known[name]
+        annotation = parameters[name]
         check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))
         problem = None if check is None else check(value)
         if problem:
-            raise ArgumentError(f"{method}(): {name} is {problem}, not {shown(value)}")
+            raise ArgumentError(f"{method}(): {name} is {problem}, not {format_value(value)}")
 
 
 def check_options(name: str, options: Mapping[str, Any] | None) -> None:
@@ -128,13 +128,15 @@ def check_options(name: str, options: Mapping[str, Any] | None) -> None:
     for key, value in (options or {}).items():
         is_too_large = isinstance(value, int) and not is_representable(value)
         if is_too_large or not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
-            raise ArgumentError(f"{name} are texts and numbers by their names, not {shown(key)}: {shown(value)}")
+            raise ArgumentError(
+                f"{name} are texts and numbers by their names, not {format_value(key)}: {format_value(value)}"
+            )
 
 
 def check_text(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a text that can be written as UTF-8."""
     if problem := _find_text_problem(value):
-        raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
+        raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
 
 
 def is_text(value: object) -> bool:
@@ -145,28 +147,28 @@ def is_text(value: object) -> bool:
 def check_path(name: str, value: Any) -> None:
     """Raise ArgumentError unless ``value`` is a path that a file may have."""
     if problem := _find_path_problem(value):
-        raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
+        raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
 
 
 def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
     """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: as large as SQLite's)."""
     if problem := _find_integer_problem(value):
-        raise ArgumentError(f"{name} is {problem}, not {shown(value)}")
+        raise ArgumentError(f"{name} is {problem}, not {format_value(value)}")
     max_value = _MAX_INTEGER if high is None else high
     if not low <= value <= max_value:
         limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {max_value:,}"
-        value_text = f"{value:,}" if abs(value) <= 10 * _MAX_INTEGER else shown(value)
+        value_text = f"{value:,}" if abs(value) <= 10 * _MAX_INTEGER else format_value(value)
         raise InputError(f"{name} takes {limits}, not {value_text}")
 
 
-def _error(function: str, name: str, wrong: str, value: Any) -> ArgumentError:
-    return ArgumentError(f"{function}(): {name} is {wrong}, not {shown(value)}")
+def _make_error(function: str, name: str, problem: str, value: Any) -> ArgumentError:
+    return ArgumentError(f"{function}(): {name} is {problem}, not {format_value(value)}")
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value of the wrong kind as an error names it.
 
-    >>> shown(2.5), shown("x" * 99), shown([])
+    >>> format_value(2.5), format_value("x" * 99), format_value([])
     ('float 2.5', 'a str of 101 signs', 'list []')
     """
     type_name = type(value).__name__
@@ -229,8 +231,8 @@ def _find_path_problem(value: Any) -> str | None:
         encoded = os.fsencode(path)
     except UnicodeEncodeError:
         return "a path that the file system can take (this one has half of a surrogate pair)"
-    if len(encoded) >= _MAX_PATH_BYTES or any(len(name) > _LONGEST_NAME for name in encoded.split(b"/")):
-        return f"a path of less than {_MAX_PATH_BYTES:,} bytes, {_LONGEST_NAME} a name"
+    if len(encoded) >= _MAX_PATH_BYTES or any(len(name) > _MAX_NAME_BYTES for name in encoded.split(b"/")):
+        return f"a path of less than {_MAX_PATH_BYTES:,} bytes, {_MAX_NAME_BYTES} a name"
     return None
 
 

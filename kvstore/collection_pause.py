@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 _lock = Lock()
-_pausing = 0
+_num_pauses = 0
 _was_enabled = False
 
 
@@ -27,18 +27,18 @@ def pause_collection() -> Iterator[None]:
 
     A program that has switched collection off finds it off behind the block as well.
     """
-    global _pausing, _was_enabled
+    global _num_pauses, _was_enabled
     with _lock:
-        if not _pausing:
+        if not _num_pauses:
             _was_enabled = gc.isenabled()
             gc.disable()
-        _pausing += 1
+        _num_pauses += 1
     try:
         yield
     finally:
         with _lock:
-            _pausing -= 1
-            if not _pausing and _was_enabled:
+            _num_pauses -= 1
+            if not _num_pauses and _was_enabled:
                 gc.enable()
 
 

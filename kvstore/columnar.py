@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .extras import required
+from .extras import import_extra
 
 #: The Arrow type of a column of SQL.
 ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}
@@ -45,7 +45,7 @@ class Columnar:
 
 def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
     """A ``pyarrow.Table`` of these rows; raises MissingExtraError without pyarrow."""
-    pa = required("pyarrow", "arrow", "to_arrow()")
+    pa = import_extra("pyarrow", "arrow", "to_arrow()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
     return pa.table(
@@ -59,7 +59,7 @@ def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types:
 
 def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
     """A ``pandas.DataFrame`` of these rows; raises MissingExtraError without pandas."""
-    pd = required("pandas", "pandas", "to_pandas()")
+    pd = import_extra("pandas", "pandas", "to_pandas()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
     # By number first, since two columns may have one name.
@@ -73,7 +73,7 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
     return frame
 
 
-def plain_text(value: Any) -> str | None:
+def to_plain_text(value: Any) -> str | None:
     """A value as text, NULL as such."""
     if value is None or isinstance(value, str):
         return value
@@ -94,12 +94,12 @@ def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> li
     return values
 
 
-def _kinds(values: Iterable[Any]) -> frozenset[type]:
+def _find_types(values: Iterable[Any]) -> frozenset[type]:
     return frozenset(type(value) for value in values if value is not None)
 
 
 def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
-    kinds = _kinds(values)
+    kinds = _find_types(values)
     if not kinds:
         name = ARROW_TYPES.get(declared or "")
         return pa.array(values, type=None if name is None else pa.type_for_alias(name))
@@ -111,11 +111,11 @@ def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any
             return pa.array(values)
         except pa.ArrowException:  # lists or mappings that are not of one form
             pass
-    return pa.array([plain_text(value) for value in values], type=pa.string())
+    return pa.array([to_plain_text(value) for value in values], type=pa.string())
 
 
 def _build_series(pd: Any, values: list[Any], declared: str | None) -> Any:
-    kinds = _kinds(values)
+    kinds = _find_types(values)
     if not kinds:
         return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))
     has_nulls = any(value is None for value in values)

@@ -133,7 +133,7 @@ class NotSupportedError(DatabaseError):
 
 
 #: The class for each of kvstore's errors, the first that fits; what is not here is operational.
-_CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
+_ERROR_CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
     (Error, Error),
     (errors.DocumentExistsError, IntegrityError),
     (errors.CorruptionError, InternalError),
@@ -149,7 +149,7 @@ _CHANGE_WORDS = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNME
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise kvstore's errors as those of this module."""
     try:
         yield
@@ -157,7 +157,7 @@ def _translated() -> Iterator[None]:
         raise
     except errors.KvstoreError as error:
         error_class = next(
-            (error_class for kvstore_class, error_class in _CLASSES if isinstance(error, kvstore_class)),
+            (error_class for kvstore_class, error_class in _ERROR_CLASSES if isinstance(error, kvstore_class)),
             OperationalError,
         )
         raise error_class(str(error)) from error
@@ -175,7 +175,7 @@ def connect(
     from .opening import open_store
     from .store import Store
 
-    with _translated():
+    with _translate_errors():
         if isinstance(store, Store):
             if options:
                 raise errors.InputError(f"an open store takes no further options, and there is {next(iter(options))}")
@@ -231,22 +231,22 @@ class StoreConnection:
 
     def commit(self) -> None:
         """Make the changes since the last commit durable and visible; does nothing where there are none."""
-        self._end("COMMIT")
+        self._end_transaction("COMMIT")
 
     def rollback(self) -> None:
         """Undo the changes since the last commit."""
-        self._end("ROLLBACK")
+        self._end_transaction("ROLLBACK")
 
-    def _end(self, statement: str) -> None:
+    def _end_transaction(self, statement: str) -> None:
         self._require_open()
         if self.session.in_transaction:
-            with _translated():
+            with _translate_errors():
                 self.session.execute(statement)
 
     def close(self) -> None:
         """Roll back what was not committed, and end the session; raises InterfaceError where it is ended already."""
         self._require_open()
-        with _translated():
+        with _translate_errors():
             self.session.close()
 
     def _require_open(self) -> None:
@@ -316,14 +316,14 @@ class StoreCursor:
         if self._result is not None:
             self._result.close()
         self._result, self.rowcount = None, -1
-        with _translated():
-            words = _words(operation)
+        with _translate_errors():
+            words = _parse_first_words(operation)
             session = self.connection.session
-            starts_transaction = not self.connection.autocommit and not session.in_transaction and _changes(words)
+            starts_transaction = not self.connection.autocommit and not session.in_transaction and _is_change(words)
             if starts_transaction:
                 session.execute("BEGIN")
             try:
-                self._result = session.execute(operation, _bound(parameters))
+                self._result = session.execute(operation, _bind_parameters(parameters))
             except BaseException:
                 if starts_transaction and session.in_transaction:
                     session.execute("ROLLBACK")
@@ -333,24 +333,24 @@ class StoreCursor:
 
     def fetchone(self) -> Row | None:
         """The next row, or None after the last."""
-        with _translated():
-            return self._rows().fetchone()
+        with _translate_errors():
+            return self._get_result().fetchone()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next rows, at most ``size``, else ``arraysize``."""
-        with _translated():
-            return self._rows().fetchmany(self.arraysize if size is None else size)
+        with _translate_errors():
+            return self._get_result().fetchmany(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Row]:
         """All rows that are left."""
-        with _translated():
-            return self._rows().fetchall()
+        with _translate_errors():
+            return self._get_result().fetchall()
 
     def __iter__(self) -> Iterator[Row]:
         while (row := self.fetchone()) is not None:
             yield row
 
-    def _rows(self) -> Cursor:
+    def _get_result(self) -> Cursor:
         self._require_open()
         if self._result is None or not self._result.columns:
             raise ProgrammingError("there are no rows: no statement was run, or it gives none")
@@ -380,33 +380,33 @@ class StoreCursor:
         self.close()
 
 
-def _words(operation: str) -> list[str]:
+def _parse_first_words(operation: str) -> list[str]:
     """The first two words of one statement, in capitals; raises StatementError where there is not one."""
-    found: list[str] = []
+    words: list[str] = []
     is_ended = False
     for token in tokens(operation):
         if token.kind in ("space", "comment"):
             continue
         if is_ended and token.kind != "semicolon":
             raise errors.StatementError("execute() takes one statement; give each to a call of its own")
-        is_ended = is_ended or (token.kind == "semicolon" and bool(found))
-        if len(found) < 2 and token.kind != "semicolon":
-            found.append(token.text.upper())
-    return found
+        is_ended = is_ended or (token.kind == "semicolon" and bool(words))
+        if len(words) < 2 and token.kind != "semicolon":
+            words.append(token.text.upper())
+    return words
 
 
-def _changes(words: Sequence[str]) -> bool:
+def _is_change(words: Sequence[str]) -> bool:
     return words[:1] != [] and (words[0] in _CHANGE_WORDS or words == ["DROP", "ALIAS"])
 
 
-def _bound(parameters: StatementValues) -> StatementValues:
+def _bind_parameters(parameters: StatementValues) -> StatementValues:
     """Parameters with dates as ISO 8601 text."""
     if isinstance(parameters, Mapping):
-        return {name: _value(value) for name, value in parameters.items()}
-    return [_value(value) for value in parameters]
+        return {name: _convert_value(value) for name, value in parameters.items()}
+    return [_convert_value(value) for value in parameters]
 
 
-def _value(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value

@@ -52,72 +52,74 @@ class Plugin:
 class PluginGroup(Generic[Made]):
     """The plugins of one kind.
 
-    ``taken`` gives the names that are kvstore's own, which no package replaces. ``made`` turns what a package's entry
+    ``get_reserved_names`` gives the names that are kvstore's own, which no package replaces. ``convert`` turns what a package's entry
     point names into what is used; it raises a PluginError, a sentence without a subject, for what is none.
     """
 
-    def __init__(self, kind: str, *, taken: Callable[[], Collection[str]], made: Callable[[Plugin, Any], Made]) -> None:
+    def __init__(
+        self, kind: str, *, get_reserved_names: Callable[[], Collection[str]], convert: Callable[[Plugin, Any], Made]
+    ) -> None:
         self._kind = kind
-        self._taken = taken
-        self._made = made
+        self._get_reserved_names = get_reserved_names
+        self._convert = convert
         self._loaded: dict[str, tuple[Plugin, Made | None]] = {}
 
     def get(self, name: str) -> Made | None:
         """What a package adds under this name, None where none does; raises PluginError where it is broken."""
-        if name in self._taken() or name not in _found()[self._kind]:
+        if name in self._get_reserved_names() or name not in _get_entry_points()[self._kind]:
             return None
         plugin, value = self._load(name)
         if value is None:
             raise PluginError(f"{plugin} cannot be used: {plugin.problem}; mend the package, or uninstall it")
         return value
 
-    def usable(self) -> dict[str, Made]:
+    def load_usable(self) -> dict[str, Made]:
         """All that can be used, by name."""
-        loaded = ((name, self._load(name)) for name in _found()[self._kind])
+        loaded = ((name, self._load(name)) for name in _get_entry_points()[self._kind])
         return {name: value for name, (_, value) in loaded if value is not None}
 
-    def plugins(self) -> list[Plugin]:
+    def list_plugins(self) -> list[Plugin]:
         """All that there are, those that cannot be used with what is wrong."""
         return [
-            Plugin(self._kind, name, *_package(point), self._load(name)[0].problem)
-            for name, points in _found()[self._kind].items()
+            Plugin(self._kind, name, *_get_package(point), self._load(name)[0].problem)
+            for name, points in _get_entry_points()[self._kind].items()
             for point in points
         ]
 
     def _load(self, name: str) -> tuple[Plugin, Made | None]:
         if name not in self._loaded:
-            points = _found()[self._kind][name]
-            plugin, value = Plugin(self._kind, name, *_package(points[0])), None
+            points = _get_entry_points()[self._kind][name]
+            plugin, value = Plugin(self._kind, name, *_get_package(points[0])), None
             try:
-                value = self._checked(plugin, points)
+                value = self._convert_entry_point(plugin, points)
             except PluginError as error:
                 plugin = replace(plugin, problem=str(error))
             except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
-                plugin = replace(plugin, problem=told(error))
+                plugin = replace(plugin, problem=format_error(error))
             self._loaded[name] = plugin, value
         return self._loaded[name]
 
-    def _checked(self, plugin: Plugin, points: Collection[EntryPoint]) -> Made:
-        if plugin.name in self._taken():
+    def _convert_entry_point(self, plugin: Plugin, points: Collection[EntryPoint]) -> Made:
+        if plugin.name in self._get_reserved_names():
             raise PluginError("kvstore itself has one of this name")
         if len(points) > 1:
-            packages = " and ".join(_package(duplicate)[0] for duplicate in points)
+            packages = " and ".join(_get_package(duplicate)[0] for duplicate in points)
             raise PluginError(f"{packages} each have one of this name, and nothing says which is meant")
         (point,) = points
-        return self._made(plugin, point.load())
+        return self._convert(plugin, point.load())
 
 
-def told(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """What a stranger's code raised, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 
-def misplaced() -> list[Plugin]:
+def list_misplaced() -> list[Plugin]:
     """The packages whose entry points cannot be read, and groups of names that are none of :data:`GROUPS`."""
     return list(_scan()[1])
 
 
-def _found() -> dict[str, dict[str, list[EntryPoint]]]:
+def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
     """The entry points of each kind, by name."""
     return _scan()[0]
 
@@ -134,7 +136,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
         # Names and versions are slow to read: only of those that mention kvstore.
         if not _mentions_kvstore(distribution):
             continue
-        package, version = _named(distribution)
+        package, version = _read_package(distribution)
         if package in seen_packages:  # the same package further behind on the path is not what is imported
             continue
         seen_packages.add(package)
@@ -142,7 +144,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
             points = list(distribution.entry_points)
         except Exception as error:
             problem_plugins.append(
-                Plugin("package", "", package, version, f"its entry points cannot be read: {told(error)}")
+                Plugin("package", "", package, version, f"its entry points cannot be read: {format_error(error)}")
             )
             continue
         for point in points:
@@ -154,7 +156,7 @@ def _scan() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
     ordered = {points_by_name: dict(sorted(points.items())) for points_by_name, points in entry_points_by_kind.items()}
     for points_by_name in ordered.values():
         for points in points_by_name.values():
-            points.sort(key=_package)
+            points.sort(key=_get_package)
     return ordered, problem_plugins
 
 
@@ -165,12 +167,12 @@ def _mentions_kvstore(distribution: Distribution) -> bool:
         return False
 
 
-def _package(point: EntryPoint) -> tuple[str, str]:
+def _get_package(point: EntryPoint) -> tuple[str, str]:
     """The name and the version of the package that has an entry point."""
-    return ("unknown", "") if point.dist is None else _named(point.dist)
+    return ("unknown", "") if point.dist is None else _read_package(point.dist)
 
 
-def _named(distribution: Distribution) -> tuple[str, str]:
+def _read_package(distribution: Distribution) -> tuple[str, str]:
     # Metadata that lack them give None, or raise.
     try:
         return str(distribution.metadata["Name"]), str(distribution.version)

@@ -13,7 +13,7 @@ from typing import Any
 from .errors import KvstoreError, MissingExtraError
 
 
-def required(
+def import_extra(
     module: str,
     extra: str,
     purpose: str,
@@ -25,9 +25,9 @@ def required(
 
     ``package`` is what the distribution is called, where that is not the first part of the module's name.
 
-    >>> required("json", "arrow", "EXPORT TO a .parquet file").__name__
+    >>> import_extra("json", "arrow", "EXPORT TO a .parquet file").__name__
     'json'
-    >>> required("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
+    >>> import_extra("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
     Traceback (most recent call last):
     kvstore.errors.MissingExtraError: EXPORT TO a .parquet file needs no_such_package; pip install 'kvstore[arrow]'
     """

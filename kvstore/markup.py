@@ -17,47 +17,47 @@ MAX_CELL_CHARACTERS = 400
 MAX_TABLE_ROWS = 50
 
 _PRE_STYLE = 'style="white-space:pre-wrap"'
-_CELL = 'style="white-space:pre-wrap;text-align:left"'
+_CELL_STYLE = 'style="white-space:pre-wrap;text-align:left"'
 #: Branches that are drawn one below another; what lies deeper is left out.
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A text as HTML shows it."""
     return html.escape(text)
 
 
-def paragraph(text: str) -> str:
+def render_paragraph(text: str) -> str:
     """A text as a paragraph, its line ends kept."""
-    return f'<p dir="auto" {_PRE_STYLE}>{escaped(text)}</p>'
+    return f'<p dir="auto" {_PRE_STYLE}>{escape(text)}</p>'
 
 
-def remark(text: str) -> str:
+def render_remark(text: str) -> str:
     """A word about a result, apart from it."""
-    return f'<p dir="auto"><em>{escaped(text)}</em></p>'
+    return f'<p dir="auto"><em>{escape(text)}</em></p>'
 
 
-def quotation(inner: str) -> str:
+def render_quotation(inner: str) -> str:
     """HTML as a quotation, its line ends kept."""
     return f'<blockquote dir="auto" {_PRE_STYLE}>{inner}</blockquote>'
 
 
-def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """A text, escaped, with the bytes from ``start`` to ``end`` of its UTF-8 marked, of each span.
 
-    >>> marked("a < b & c", [(4, 5), (4, 7)])
+    >>> mark_spans("a < b & c", [(4, 5), (4, 7)])
     'a &lt; <mark>b &amp;</mark> c'
     """
     data = text.encode()
     pieces: list[str] = []
     offset = 0
-    for start, end in _joined(spans):
-        pieces += [_decoded(data[offset:start]), f"<mark>{_decoded(data[start:end])}</mark>"]
+    for start, end in _merge_spans(spans):
+        pieces += [_decode_escaped(data[offset:start]), f"<mark>{_decode_escaped(data[start:end])}</mark>"]
         offset = end
-    return "".join([*pieces, _decoded(data[offset:])])
+    return "".join([*pieces, _decode_escaped(data[offset:])])
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans in order, those that touch as one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
@@ -68,28 +68,28 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _decoded(data: bytes) -> str:
-    return escaped(data.decode(errors="replace"))
+def _decode_escaped(data: bytes) -> str:
+    return escape(data.decode(errors="replace"))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
+def render_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
     """A table of the first rows, long values cut, with remarks below it."""
-    head = "".join(f'<th dir="auto">{escaped(name)}</th>' for name in columns)
+    head = "".join(f'<th dir="auto">{escape(name)}</th>' for name in columns)
     row_markup: list[str] = []
     has_more = False
     for row in rows:
         has_more = len(row_markup) == MAX_TABLE_ROWS
         if has_more:
             break
-        row_markup.append(f"<tr>{''.join(map(_cell, row))}</tr>")
+        row_markup.append(f"<tr>{''.join(map(_render_cell, row))}</tr>")
     notes = [f"the first {MAX_TABLE_ROWS} rows; there are more", *remarks] if has_more else remarks
     table_markup = (
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(row_markup)}</tbody></table>" if columns else ""
     )
-    return f"<div>{table_markup}{''.join(map(remark, notes))}</div>"
+    return f"<div>{table_markup}{''.join(map(render_remark, notes))}</div>"
 
 
-def _cell(value: Any) -> str:
+def _render_cell(value: Any) -> str:
     if isinstance(value, int | float):
         return f"<td>{value:.6g}</td>" if isinstance(value, float) else f"<td>{value}</td>"
     text = "NULL" if value is None else f"X'{value.hex()}'" if isinstance(value, bytes) else value
@@ -98,31 +98,31 @@ def _cell(value: Any) -> str:
     text = str(text)
     if len(text) > MAX_CELL_CHARACTERS:
         text = text[:MAX_CELL_CHARACTERS] + "…"
-    return f'<td dir="auto" {_CELL}>{escaped(text)}</td>'
+    return f'<td dir="auto" {_CELL_STYLE}>{escape(text)}</td>'
 
 
-def levels(rows: Iterable[tuple[int, str, str]]) -> str:
+def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
     """Lines of a level (0: outermost), a name and a note, as lists in lists: an outline, each line before those below
     it."""
     pieces: list[str] = []
     depth = -1
     for level, name, note in rows:
-        level = min(level, depth + 1, _DEEPEST)
+        level = min(level, depth + 1, _MAX_DEPTH)
         if level > depth:
             pieces.append("<ul>")
         else:
             pieces.append("</li>" + "</ul></li>" * (depth - level))
-        pieces.append(f"<li>{_named(name, note)}")
+        pieces.append(f"<li>{_render_name(name, note)}")
         depth = level
     return f"<div>{''.join(pieces)}{'</li></ul>' * (depth + 1)}</div>"
 
 
-def _named(name: str, note: str) -> str:
-    note_markup = f' <small dir="auto">{escaped(note)}</small>' if note else ""
-    return f"<bdi>{escaped(name)}</bdi>{note_markup}"
+def _render_name(name: str, note: str) -> str:
+    note_markup = f' <small dir="auto">{escape(note)}</small>' if note else ""
+    return f"<bdi>{escape(name)}</bdi>{note_markup}"
 
 
-def relatives(rows: Iterable[Sequence[Any]]) -> str:
+def render_relatives(rows: Iterable[Sequence[Any]]) -> str:
     """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees.
 
     A relative that is reached in several ways has its own relatives below it where it stands first.
@@ -132,13 +132,13 @@ def relatives(rows: Iterable[Sequence[Any]]) -> str:
         groups.setdefault((row[0], row[1]), []).append(row)
     pieces: list[str] = []
     for (entity, tree), members in groups.items():
-        pieces.append(f"<p><b><bdi>{escaped(entity)}</bdi></b> in <bdi>{escaped(tree)}</bdi></p>")
+        pieces.append(f"<p><b><bdi>{escape(entity)}</bdi></b> in <bdi>{escape(tree)}</bdi></p>")
         for label, sign in (("above", -1), ("below", 1)):
             by_via = _group_by_via(row for row in members if row[2] * sign > 0)
             if by_via:
                 first = [row for group in by_via.values() for row in group if abs(row[2]) == 1]
                 pieces.append(f"<ul><li>{label}{''.join(_render_branch(first, by_via, set(), 1))}</li></ul>")
-        pieces += [remark(row[5]) for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
+        pieces += [render_remark(row[5]) for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
     return f"<div>{''.join(pieces)}</div>"
 
 
@@ -153,15 +153,15 @@ def _group_by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], lis
 def _render_branch(
     rows: Sequence[Sequence[Any]],
     by_via: Mapping[tuple[str, int], list[Sequence[Any]]],
-    drawn: set[str],
+    rendered: set[str],
     distance: int,
 ) -> Iterator[str]:
     yield "<ul>"
     for row in rows:
-        yield f"<li>{_named(row[3], row[5] if ' is under ' not in row[5] else '')}"
-        children = [] if row[3] in drawn else by_via.get((row[3], distance + 1), [])
-        drawn.add(row[3])
-        if children and distance < _DEEPEST:
-            yield from _render_branch(children, by_via, drawn, distance + 1)
+        yield f"<li>{_render_name(row[3], row[5] if ' is under ' not in row[5] else '')}"
+        children = [] if row[3] in rendered else by_via.get((row[3], distance + 1), [])
+        rendered.add(row[3])
+        if children and distance < _MAX_DEPTH:
+            yield from _render_branch(children, by_via, rendered, distance + 1)
         yield "</li>"
     yield "</ul>"

@@ -15,7 +15,7 @@ import sys
 _VARIABLE, _CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 
-def _start() -> None:
+def _import_numpy() -> None:
     """Import numpy, unless that is done or the environment says how long its threads spin."""
     if "numpy" in sys.modules or _VARIABLE in os.environ:
         return
@@ -26,4 +26,4 @@ def _start() -> None:
         os.environ.pop(_VARIABLE, None)
 
 
-_start()
+_import_numpy()

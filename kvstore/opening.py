@@ -21,7 +21,7 @@ import kvstore_migrations
 
 # Before anything here imports numpy:
 from . import numpy_start  # noqa: F401
-from .arguments import checked, shown
+from .arguments import check_arguments, format_value
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .settings import EARLIER_TOKENIZER, LANGUAGE_SETTINGS, TOKENIZER, FixedSettings
@@ -32,10 +32,10 @@ from .storage.location import DATA_FILE
 from .store import Store
 from .structures import tables
 from .systems import get_buffered_tables
-from .systems.versions import outdated, underived, unmaintained, write_versions
+from .systems.versions import explain_migration, explain_read_only, find_outdated, write_versions
 
 if TYPE_CHECKING:
-    from .changes.repair import Rebuilt
+    from .changes.repair import RebuildReport
     from .models.embedder import Embedder
 
 _FORMAT = b"format"
@@ -43,7 +43,7 @@ _FORMAT = b"format"
 _CHANGE_BUFFER_FORMAT = 6
 
 
-@partial(checked, name="kvstore.open")
+@partial(check_arguments, name="kvstore.open")
 def open_store(
     path: str | os.PathLike[str],
     *,
@@ -87,13 +87,13 @@ def open_store(
         hasattr(own_embedder, "embed") and isinstance(getattr(own_embedder, "name", None), str)
     ):
         raise ArgumentError(
-            f"open(): embedder is a name or an Embedder, which has a name and embeds, not {shown(own_embedder)}"
+            f"open(): embedder is a name or an Embedder, which has a name and embeds, not {format_value(own_embedder)}"
         )
     if embedder is not None:
         from .models.embedder import open_embedder
 
         creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
-    with _opening(path):
+    with _get_path_lock(path):
         identity = identity_of(Path(path, DATA_FILE))
         for candidate in list(_open_stores):
             if identity is None or candidate.environment.identity != identity:
@@ -101,7 +101,9 @@ def open_store(
             with candidate.lock:  # one that is being closed is waited for
                 if candidate.environment.identity == identity:
                     return _open_handle(candidate, creation_settings, own_embedder, readonly, durability, max_bytes)
-        store = _opened(path, creation_settings, own_embedder, create, readonly, lock_timeout, max_bytes, durability)
+        store = _load_store(
+            path, creation_settings, own_embedder, create, readonly, lock_timeout, max_bytes, durability
+        )
         _open_stores.add(store)
         return Store(store, readonly=readonly)
 
@@ -112,7 +114,7 @@ _open_stores: weakref.WeakSet[OpenStore] = weakref.WeakSet()
 _locks: dict[str, threading.Lock] = {}
 
 
-def _opening(path: str | os.PathLike[str]) -> threading.Lock:
+def _get_path_lock(path: str | os.PathLike[str]) -> threading.Lock:
     return _locks.setdefault(os.path.realpath(path), threading.Lock())
 
 
@@ -122,7 +124,7 @@ os.register_at_fork(after_in_child=_locks.clear)
 
 def _open_handle(
     store: OpenStore,
-    wanted: Mapping[str, Any],
+    creation_settings: Mapping[str, Any],
     embedder: Embedder | None,
     readonly: bool,
     durability: str,
@@ -130,8 +132,8 @@ def _open_handle(
 ) -> Store:
     """A further handle on an open store; raises SettingsMismatchError or InputError where it is not open so."""
     environment = store.environment
-    store.settings.check_same(wanted, environment.path)
-    store.fix_settings(wanted)
+    store.settings.check_same(creation_settings, environment.path)
+    store.fix_settings(creation_settings)
     if environment.readonly and not readonly and environment.why_readonly is None:
         raise InputError(
             f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
@@ -151,10 +153,10 @@ def _open_handle(
     return Store(store, readonly=readonly)
 
 
-def _opened(
+def _load_store(
     path: str | os.PathLike[str],
-    wanted: Mapping[str, Any],
-    given: Embedder | None,
+    creation_settings: Mapping[str, Any],
+    own_embedder: Embedder | None,
     create: bool,
     readonly: bool,
     lock_timeout: float,
@@ -162,7 +164,7 @@ def _opened(
     durability: str,
 ) -> OpenStore:
     """A store that this process has not open yet."""
-    build_settings = cache(lambda: _build_settings(wanted, given))
+    build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
     if create and not readonly and not Path(path, "data.mdb").exists():
         build_settings()
     environment = Environment.open(
@@ -176,38 +178,38 @@ def _opened(
     )
     try:
         fixed, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)
-        fixed.check_same(wanted, environment.path)
+        fixed.check_same(creation_settings, environment.path)
         _update_structures(environment, fixed)
     except BaseException:
         environment.close()
         raise
-    undecided = frozenset(LANGUAGE_SETTINGS) - wanted.keys() if is_new else frozenset()
-    return OpenStore(environment, fixed, given, undecided)
+    undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
+    return OpenStore(environment, fixed, own_embedder, undecided)
 
 
-def _build_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
+def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """The settings of a new store; raises InputError, EmbedderError, LanguageError or SettingsMismatchError where there
     can be none."""
     from .models.embedder import open_embedder
     from .models.language import ENGLISH, open_language
-    from .text.words import stemmer
+    from .text.words import get_stemmer
 
-    fixed = FixedSettings(**wanted)
-    stemmer(fixed.stemmer)
+    fixed = FixedSettings(**creation_settings)
+    get_stemmer(fixed.stemmer)
     pipeline = open_language(fixed.language)
     if pipeline is not None and fixed.language != ENGLISH:
         pipeline.load()
     model = embedder or open_embedder(fixed.embedder)
-    if wanted.get("dimension", model.dimension) != model.dimension:
+    if creation_settings.get("dimension", model.dimension) != model.dimension:
         raise SettingsMismatchError(
-            f"the vectors of {model.name} have {model.dimension} dimensions, not {wanted['dimension']}; "
+            f"the vectors of {model.name} have {model.dimension} dimensions, not {creation_settings['dimension']}; "
             "leave dimension out"
         )
     return replace(fixed, embedder=model.name, dimension=model.dimension)
 
 
 def _load_or_create_settings(
-    environment: Environment, new: Callable[[], FixedSettings], *, create: bool
+    environment: Environment, build_settings: Callable[[], FixedSettings], *, create: bool
 ) -> tuple[FixedSettings, bool]:
     """The settings the store was made with, and whether this has made it: a new store gets them now."""
     with environment.snapshot() as snapshot:
@@ -226,21 +228,21 @@ def _load_or_create_settings(
         raise NotAStoreError(
             f"{environment.path} is a store whose making was interrupted; make it again (create=True), or delete it"
         )
-    new()
+    build_settings()
     with environment.raw() as raw:
         kvstore_migrations.migrate(raw)
-    return environment.write_with_growth(lambda view: _make(view, new))
+    return environment.write_with_growth(lambda view: _write_settings(view, build_settings))
 
 
 def _read_settings(view: View) -> FixedSettings | None:
     """The settings of a store of this format, None where there are none yet, in whatever format it was left."""
     packed_format = view.get(tables.META, _FORMAT)
-    value = view.get(tables.META, tables.SETTINGS)
+    value = view.get(tables.META, tables.SETTINGS_KEY)
     if value is None:
         return None
     if packed_format is not None:
         kvstore_migrations.check_format(int(records.unpack(packed_format, tables.META, _FORMAT)))
-    settings = records.unpack(value, tables.META, tables.SETTINGS)
+    settings = records.unpack(value, tables.META, tables.SETTINGS_KEY)
     if settings["tokenizer"] == EARLIER_TOKENIZER:
         settings["tokenizer"] = TOKENIZER
     return FixedSettings(**settings)
@@ -259,18 +261,20 @@ def _has_earlier_terms(view: View) -> bool:
 
 def _has_earlier_tokenizer(view: View) -> bool:
     """True if the settings name the rules before these, by which texts without such writing are split alike."""
-    value = view.get(tables.META, tables.SETTINGS)
-    return value is not None and records.unpack(value, tables.META, tables.SETTINGS)["tokenizer"] == EARLIER_TOKENIZER
+    value = view.get(tables.META, tables.SETTINGS_KEY)
+    return (
+        value is not None and records.unpack(value, tables.META, tables.SETTINGS_KEY)["tokenizer"] == EARLIER_TOKENIZER
+    )
 
 
-def _make(view: WriteView, new: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
+def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]) -> tuple[FixedSettings, bool]:
     """Write the settings of a new store, unless another process has just done so; whether this has written them."""
     fixed = _read_settings(view)
     if fixed is not None:
         return fixed, False
     from .structures.language_version import put_language_version, put_settings
 
-    fixed = new()
+    fixed = build_settings()
     put_settings(view, fixed)
     put_language_version(view, fixed)
     write_versions(view)
@@ -290,9 +294,9 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
         if environment.readonly:
             return
         refusal, outdated_structures, missing_derivations = (
-            unmaintained(snapshot),
-            outdated(snapshot),
-            underived(snapshot),
+            explain_read_only(snapshot),
+            find_outdated(snapshot),
+            explain_migration(snapshot),
         )
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # none of its terms differ
@@ -318,7 +322,7 @@ class Migrated:
 
     formats: list[int]
     backup: Path | None = None
-    rebuilt: Rebuilt | None = None
+    rebuilt: RebuildReport | None = None
 
     @property
     def changed(self) -> bool:
@@ -326,7 +330,7 @@ class Migrated:
         return bool(self.formats) or self.rebuilt is not None
 
 
-@partial(checked, name="kvstore.migrate")
+@partial(check_arguments, name="kvstore.migrate")
 def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migrated:
     """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
 
@@ -343,9 +347,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.snapshot() as snapshot:
             packed_format = snapshot.get(tables.META, _FORMAT)
             stored_format = 0 if packed_format is None else int(records.unpack(packed_format, tables.META, _FORMAT))
-            is_pending, refusal = _is_pending(snapshot), unmaintained(snapshot)
+            is_pending, refusal = _is_pending(snapshot), explain_read_only(snapshot)
             is_incomplete = stored_format == kvstore_migrations.CURRENT_FORMAT and (
-                underived(snapshot) is not None or _has_earlier_terms(snapshot)
+                explain_migration(snapshot) is not None or _has_earlier_terms(snapshot)
             )
         if refusal is not None:
             raise StoreFormatError(f"{environment.path}: {refusal}")
@@ -361,22 +365,24 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
-            needs_rebuild = _is_pending(snapshot) or underived(snapshot) is not None or _has_earlier_terms(snapshot)
+            needs_rebuild = (
+                _is_pending(snapshot) or explain_migration(snapshot) is not None or _has_earlier_terms(snapshot)
+            )
             fixed = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None
         if fixed is not None:
             from .changes.compaction import compact_if_sparse
-            from .changes.repair import rebuild
+            from .changes.repair import rebuild_store
             from .models.embedder import open_embedder
 
             embedder = cache(lambda: open_embedder(fixed.embedder))
-            rebuilt = rebuild(environment, fixed, lambda texts: embedder().embed(texts))
+            rebuilt = rebuild_store(environment, fixed, lambda texts: embedder().embed(texts))
             compact_if_sparse(environment)
         return Migrated(formats, backup_path, rebuilt)
 
 
 def _is_pending(view: View) -> bool:
-    return view.get(tables.META, tables.REBUILD) is not None
+    return view.get(tables.META, tables.REBUILD_KEY) is not None
 
 
 def _find_free_path(path: Path, number: int) -> Path:

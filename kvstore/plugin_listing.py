@@ -5,7 +5,7 @@ In: the groups of plugins of the rooms that use them. Out: each plugin, those th
 
 from __future__ import annotations
 
-from .entry_points import Plugin, misplaced
+from .entry_points import Plugin, list_misplaced
 from .ingest.readers import READERS
 from .models.embedder import EMBEDDERS
 from .systems.plugin_strategy import STRATEGY_PLUGINS
@@ -20,4 +20,4 @@ def plugins() -> list[Plugin]:
     >>> [plugin.name for plugin in kvstore.plugins() if plugin.problem is not None]
     []
     """
-    return [*EMBEDDERS.plugins(), *READERS.plugins(), *STRATEGY_PLUGINS.plugins(), *misplaced()]
+    return [*EMBEDDERS.list_plugins(), *READERS.list_plugins(), *STRATEGY_PLUGINS.list_plugins(), *list_misplaced()]

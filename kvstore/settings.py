@@ -109,7 +109,7 @@ class SessionSettings:
     answer_timeout: float = 600.0
     attempts: int = 3
 
-    def changed(self, name: str, value: Any) -> SessionSettings:
+    def replace_setting(self, name: str, value: Any) -> SessionSettings:
         """A copy with one setting changed; raises InputError for an unknown name or a bad value."""
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name not in kinds:

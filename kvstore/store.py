@@ -120,7 +120,7 @@ class Store(Database):
         """
         from .sql import descriptions
 
-        return descriptions.tables()
+        return descriptions.list_tables()
 
     def describe_table(self, name: str) -> Table:
         """One table that SELECT reads, with its columns; raises InputError for a name that no table has.
@@ -130,4 +130,4 @@ class Store(Database):
         """
         from .sql import descriptions
 
-        return descriptions.table(name)
+        return descriptions.get_table(name)

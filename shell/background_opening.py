@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import kvstore
 
 
-class Opening:
-    """One opening: it goes on in a thread of its own from :meth:`begin` on."""
+class BackgroundOpening:
+    """One opening: it goes on in a thread of its own from :meth:`start` on."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
         self.path = path
@@ -28,16 +28,16 @@ class Opening:
         self._future: Future[kvstore.Store] = Future()
 
     @property
-    def begun(self) -> bool:
+    def is_started(self) -> bool:
         """True once the store is opened, or is being opened."""
         return self._thread is not None
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether the store is open, or cannot be opened."""
         return self._future.done()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Begin to open the store, unless that was begun."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
@@ -50,7 +50,7 @@ class Opening:
         except Exception as error:
             self._future.set_exception(error)
 
-    def store(self) -> kvstore.Store:
+    def wait_for_store(self) -> kvstore.Store:
         """The open store, waited for; raises what opening raised."""
         return self._future.result()
 

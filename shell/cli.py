@@ -22,7 +22,7 @@ import kvstore
 from kvstore.settings import TIME_LIMIT, FixedSettings
 
 from . import command_completion as completing
-from .masking import guarded
+from .masking import mask_output
 from .plugin_commands import CommandGroup
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ MODES = ("table", "box", "json", "jsonl", "csv", "tsv", "markdown", "line")
 FAILED = 1
 INTERRUPTED = 130
 
-_STORE = click.argument("store", type=click.Path(path_type=Path), shell_complete=completing.folders)
+_STORE = click.argument("store", type=click.Path(path_type=Path), shell_complete=completing.complete_folders)
 _MODE = click.option("--mode", type=click.Choice(MODES), help="How results are written (terminal: table, else tsv).")
 
 #: Seconds to wait for another writer.
-_PATIENCE = 5.0
+_DEFAULT_LOCK_TIMEOUT = 5.0
 _SETTINGS = (
     click.option(
         "--setting",
@@ -51,7 +51,7 @@ _SETTINGS = (
 _LOCK_TIMEOUT = click.option(
     "--lock-timeout",
     type=click.FloatRange(0),
-    default=_PATIENCE,
+    default=_DEFAULT_LOCK_TIMEOUT,
     metavar="SECONDS",
     show_default=True,
     help="How long a change waits for another writer.",
@@ -104,7 +104,7 @@ def cli() -> None:
     "files",
     multiple=True,
     metavar="FILE",
-    shell_complete=completing.files,
+    shell_complete=completing.complete_files,
     help="Run a script and leave; - is stdin.",
 )
 @_PARAMETERS
@@ -137,7 +137,7 @@ def shell(
     parameter_values = _parse_parameters(parameters)
 
     def open_store() -> kvstore.Store:
-        return _open(
+        return _open_store(
             store,
             create=not readonly,
             readonly=readonly,
@@ -148,13 +148,13 @@ def shell(
 
     if not commands and not files and sys.stdin.isatty():
         return _run_conversation(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
-    from .background_opening import Opening
+    from .background_opening import BackgroundOpening
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
 
     # Options of a new store say that one is meant; else a missing store is made once there is something to store.
     opens_lazily = not (readonly or embedder or new_settings or (store / "data.mdb").exists())
-    store_or_opening = Opening(store, open_store) if opens_lazily else open_store()
+    store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=run_command)
     try:
         _run_scripts(console, commands, files)
@@ -174,17 +174,17 @@ def _run_conversation(
     bail: bool,
     warn: bool,
 ) -> int:
-    from .background_opening import Opening, pause_garbage_collection
+    from .background_opening import BackgroundOpening, pause_garbage_collection
 
     with pause_garbage_collection():
         from .console import Console
         from .dot_commands import run_command
         from .repl import converse
-    opening = Opening(store, open_store)
+    opening = BackgroundOpening(store, open_store)
     if not (store / "data.mdb").exists():
         # It is made, or there is no conversation: both are settled before the prompt.
-        opening.begin()
-        opening.store()
+        opening.start()
+        opening.wait_for_store()
     console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
     try:
         return converse(console, opening, warn=warn)
@@ -193,15 +193,15 @@ def _run_conversation(
 
 
 def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
-    from .script import pieces, read_items
+    from .script import read_items, split_items
 
     for command in commands:
-        console.run_items(pieces(command))
+        console.run_items(split_items(command))
     for file in files or (() if commands else ("-",)):
         if file == "-":
             console.run_items(read_items(sys.stdin.buffer), "standard input")
         else:
-            console.read(file)
+            console.run_script(file)
 
 
 def _validate_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
@@ -210,8 +210,8 @@ def _validate_format(_: click.Context, __: click.Parameter, form: str | None) ->
 
         # One that is broken says so when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
-        if form not in (known := language.formats()) and form not in broken_readers:
-            raise click.BadParameter(f"{form!r} is not one of {', '.join(known)}")
+        if form not in (formats := language.formats()) and form not in broken_readers:
+            raise click.BadParameter(f"{form!r} is not one of {', '.join(formats)}")
     return form
 
 
@@ -220,7 +220,7 @@ _FORMAT = click.option(
     "form",
     callback=_validate_format,
     metavar="FORMAT",
-    shell_complete=completing.words(_list_formats),
+    shell_complete=completing.complete_words(_list_formats),
     help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
 )
 _INCLUDE = click.option(
@@ -239,7 +239,7 @@ _READER_OPTIONS = click.option(
 
 @cli.command()
 @_STORE
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.files)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.complete_files)
 @_FORMAT
 @_INCLUDE
 @click.option(
@@ -298,12 +298,14 @@ def ingest(
     from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
 
-    reader_options = dict(_named(option, "-o") for option in options)
+    reader_options = dict(_split_assignment(option, "-o") for option in options)
     new_settings = _parse_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
     with (
-        _open(store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout) as opened_store,
+        _open_store(
+            store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
+        ) as opened_store,
         DeferredInterrupts() as interrupts,
     ):
         progress_line = ProgressLine(sys.stderr, silent=quiet)
@@ -314,7 +316,7 @@ def ingest(
                 prune=prune,
                 include=include,
                 options=reader_options,
-                progress=interrupts.before(progress_line.show),
+                progress=interrupts.wrap_callback(progress_line.show),
                 workers=workers,
                 engine=engine,
                 time_limit=time_limit,
@@ -322,22 +324,22 @@ def ingest(
             )
         except KeyboardInterrupt:
             progress_line.close()
-            _tell(f"interrupted; {progress_line.kept()}; run the same command again to go on")
+            _report(f"interrupted; {progress_line.describe_kept()}; run the same command again to go on")
             return INTERRUPTED
         progress_line.close()
         for problem in report.problems:
-            _tell(problem)
+            _report(problem)
         if not quiet:
             if report.known:
                 are, were = ("is", "was") if report.known == 1 else ("are", "were")
-                _tell(f"{counted(report.known, 'file')} {were} ingested before and {are} unchanged")
-            _tell(_counted(report))
+                _report(f"{counted(report.known, 'file')} {were} ingested before and {are} unchanged")
+            _report(_format_counts(report))
             for remark in report.remarks:
-                _tell(remark)
+                _report(remark)
         return FAILED if report.failures else 0
 
 
-def _counted(report: kvstore.IngestReport) -> str:
+def _format_counts(report: kvstore.IngestReport) -> str:
     from kvstore.language import counted
 
     counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
@@ -354,7 +356,7 @@ def _counted(report: kvstore.IngestReport) -> str:
     required=True,
     metavar="FOLDER...",
     type=click.Path(path_type=Path),
-    shell_complete=completing.folders,
+    shell_complete=completing.complete_folders,
 )
 @_FORMAT
 @_INCLUDE
@@ -393,41 +395,43 @@ def watch(
     options: tuple[str, ...],
 ) -> int:
     """Keep STORE, which is made where it is missing, like FOLDER... while the files there change; Ctrl-C ends it."""
-    from .watching import follow, watcher
+    from .watching import follow, make_watcher
 
     for folder in folders:
         if not folder.is_dir():
             raise click.BadParameter(f"{folder} is no folder; name one that is there", param_hint="FOLDER")
-    reader_options = dict(_named(option, "-o") for option in options)
+    reader_options = dict(_split_assignment(option, "-o") for option in options)
     new_settings = _parse_settings(settings, language, stemmer)
     reported_failures: set[str] = set()
 
-    def tell(report: kvstore.IngestReport) -> None:
+    def report_ingest(report: kvstore.IngestReport) -> None:
         failures = {f"{failure.place}: {failure.reason}" for failure in report.failures}
         for text in sorted(failures - reported_failures):
-            _tell(text)
+            _report(text)
         reported_failures.clear()
         reported_failures.update(failures)
         if report.added or report.changed or report.removed:
-            _tell(_counted(report))
+            _report(_format_counts(report))
 
-    with _open(store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout) as opened_store:
+    with _open_store(
+        store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
+    ) as opened_store:
 
-        def ingest() -> kvstore.IngestReport:
+        def ingest_folders() -> kvstore.IngestReport:
             return opened_store.ingest(
                 list(folders), format=form, prune=not no_prune, include=include, options=reader_options
             )
 
         try:
-            changes = watcher(folders, store, quiet=debounce, every=poll)
-            _tell(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
-            follow(changes, ingest, tell, lambda error: _tell(f"error: {error}; trying again"))
+            changes = make_watcher(folders, store, quiet=debounce, interval=poll)
+            _report(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
+            follow(changes, ingest_folders, report_ingest, lambda error: _report(f"error: {error}; trying again"))
         except KeyboardInterrupt:
-            _tell("no longer watching")
+            _report("no longer watching")
         return 0
 
 
-def _named(text: str, hint: str) -> tuple[str, str]:
+def _split_assignment(text: str, hint: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=hint)
@@ -437,13 +441,13 @@ def _named(text: str, hint: str) -> tuple[str, str]:
 def _parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
     from .console import parse_parameter_value
 
-    assignments = dict(_named(parameter, "-p") for parameter in parameters)
+    assignments = dict(_split_assignment(parameter, "-p") for parameter in parameters)
     return {name.removeprefix(":"): parse_parameter_value(value) for name, value in assignments.items()}
 
 
 def _parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
     """Settings of a new store, whole numbers as such."""
-    new_settings: dict[str, Any] = dict(_named(setting, "--setting") for setting in settings)
+    new_settings: dict[str, Any] = dict(_split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
     numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
     return {
@@ -458,7 +462,7 @@ def _parse_settings(settings: tuple[str, ...], language: str | None, stemmer: st
 @click.option(
     "--using",
     metavar="STRATEGY",
-    shell_complete=completing.words(_list_strategies),
+    shell_complete=completing.complete_words(_list_strategies),
     help="How evidence is found; SHOW STRATEGIES lists the ways.",
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Chunks of evidence.")
@@ -492,7 +496,7 @@ def ask(
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
-    with _open(store, readonly=True) as opened_store:
+    with _open_store(store, readonly=True) as opened_store:
         if where is not None:
             opened_store.count(where, parameter_values)  # its errors show the condition as it was typed
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
@@ -514,7 +518,7 @@ def info(store: Path, mode: str | None) -> int:
     """What STORE holds and was made with."""
     from .console import Console
 
-    with _open(store, readonly=True) as opened_store:
+    with _open_store(store, readonly=True) as opened_store:
         fixed = [(name, value) for name, value, is_fixed in opened_store.settings_table() if is_fixed]
         rows = [("path", str(opened_store.path)), *fixed, *opened_store.statistics().items()]
         Console(opened_store, mode=mode).write("INFO", ("name", "value"), rows)
@@ -549,9 +553,9 @@ def compact(store: Path, mode: str | None) -> int:
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy STORE as of now to DESTINATION, while others read and write."""
-    with _open(store, readonly=True) as opened_store:
+    with _open_store(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
-        _tell(f"copied {store} to {destination}")
+        _report(f"copied {store} to {destination}")
         return 0
 
 
@@ -563,10 +567,10 @@ def migrate(store: Path, no_backup: bool) -> int:
 
     migration = kvstore.migrate(store, backup=not no_backup)
     if migration.backup is not None:
-        _tell(f"{store}: kept as it was in {migration.backup}")
+        _report(f"{store}: kept as it was in {migration.backup}")
     for loss in [] if migration.rebuilt is None else migration.rebuilt.lost:
-        _tell(f"lost: {loss}")
-    _tell(
+        _report(f"lost: {loss}")
+    _report(
         f"{store}: the format is current now" if migration.changed else f"{store}: nothing to do, the format is current"
     )
     return FAILED if migration.rebuilt is not None and migration.rebuilt.lost else 0
@@ -591,9 +595,9 @@ def completion(shell: str) -> int:
 @click.option("--embedder", metavar="NAME", help="Embedder to use (default: the best that is installed).")
 def demo(store: Path | None, embedder: str | None) -> int:
     """A tour on a small sample: ingest, look up, ask, change a document, ask again."""
-    from .demo import tour
+    from .demo import run_tour
 
-    return tour(store, embedder)
+    return run_tour(store, embedder)
 
 
 @cli.command()
@@ -602,16 +606,16 @@ def plugins(mode: str | None) -> int:
     """What installed packages add: embedders, readers, strategies and commands, with what is wrong of any."""
     from shutil import get_terminal_size
 
-    from .render import write
+    from .render import write_result
 
-    plugin_list = [*kvstore.plugins(), *cli.installed.plugins()]
+    plugin_list = [*kvstore.plugins(), *cli.installed.list_plugins()]
     rows = [
         (plugin.kind, plugin.name, plugin.package, plugin.version, plugin.problem or "used") for plugin in plugin_list
     ]
     columns = ("kind", "name", "package", "version", "state")
     is_terminal = sys.stdout.isatty()
     width = get_terminal_size().columns if is_terminal else None
-    write("PLUGINS", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
+    write_result("PLUGINS", columns, rows, sys.stdout, mode=mode or ("table" if is_terminal else "tsv"), width=width)
     return 0
 
 
@@ -628,7 +632,7 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
 
-    with _open(store, create=write, readonly=not write) as opened_store:
+    with _open_store(store, create=write, readonly=not write) as opened_store:
         serve(StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where))
         return 0
 
@@ -641,11 +645,11 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     """Look at STORE in a browser on this machine, until Ctrl-C; nothing is changed, and nobody else is let in."""
     from kvstore.integrations.explore.serving import serve
 
-    def tell(address: str) -> None:
+    def announce(address: str) -> None:
         print(address, flush=True)
-        _tell("the explorer answers there until Ctrl-C; whoever has this address can read the store")
+        _report("the explorer answers there until Ctrl-C; whoever has this address can read the store")
 
-    serve(store, port=port, browser=not no_browser, tell=tell)
+    serve(store, port=port, browser=not no_browser, announce=announce)
     return 0
 
 
@@ -662,24 +666,24 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    shell_complete=completing.files,
+    shell_complete=completing.complete_files,
     help="The file to write, by its ending: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write what stands around NAME, or the trees of STORE, into a file: a picture, or a graph for other programs."""
-    from kvstore.integrations.entity_network import around, whole
-    from kvstore.integrations.network_files import FORMS, format_network
+    from kvstore.integrations.entity_network import build_network_around, build_whole_network
+    from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import counted
 
     file_format = file.suffix.lower().removeprefix(".")
-    if file_format not in FORMS:
-        raise click.BadParameter(f"{file} ends in none of .{', .'.join(FORMS)}", param_hint="--to")
-    with _open(store, readonly=True) as opened_store:
+    if file_format not in FORMATS:
+        raise click.BadParameter(f"{file} ends in none of .{', .'.join(FORMATS)}", param_hint="--to")
+    with _open_store(store, readonly=True) as opened_store:
         max_names = limit or int(opened_store.statistics()["entities"]) + 1
         if name is None:
-            network = whole(opened_store, tree=tree, limit=max_names)
+            network = build_whole_network(opened_store, tree=tree, limit=max_names)
         else:
-            network = around(opened_store, name, depth=depth, tree=tree, limit=max_names)
+            network = build_network_around(opened_store, name, depth=depth, tree=tree, limit=max_names)
     middle = name if name is None or not network.names else network.names[0].name
     title = (
         f"Around {middle}" if middle is not None else f"The tree {tree}" if tree is not None else store.resolve().name
@@ -688,7 +692,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     file.write_text(text, encoding="utf-8")
     verb = "is" if network.left_out == 1 else "are"
     remark = f"; {network.left_out:,} more {verb} left out, --limit 0 takes all" if network.left_out else ""
-    _tell(f"{file}: {counted(len(network.names), 'name')}, {counted(len(network.joins), 'join')}{remark}")
+    _report(f"{file}: {counted(len(network.names), 'name')}, {counted(len(network.edges), 'join')}{remark}")
     return 0
 
 
@@ -696,20 +700,20 @@ def _run_statement(store: Path, statement: str, mode: str | None, *, readonly: b
     from .console import Console
     from .script import ScriptItem
 
-    with _open(store, readonly=readonly) as opened_store:
+    with _open_store(store, readonly=readonly) as opened_store:
         console = Console(opened_store, mode=mode)
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
 
-def _open(
+def _open_store(
     path: Path,
     *,
     create: bool = False,
     readonly: bool = False,
     embedder: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    lock_timeout: float = _PATIENCE,
+    lock_timeout: float = _DEFAULT_LOCK_TIMEOUT,
 ) -> kvstore.Store:
     from kvstore.errors import StoreNotFoundError
 
@@ -729,7 +733,7 @@ def _open(
         raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     from .console import write_message
 
     write_message(text)
@@ -745,10 +749,10 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # characters that the terminal lacks are escaped, not refused
             stream.reconfigure(errors="backslashreplace")
-    instruction = completing.asked()
+    instruction = completing.get_instruction()
     if instruction is not None:
-        return completing.answer(cli, instruction)
-    with guarded():
+        return completing.write_completions(cli, instruction)
+    with mask_output():
         return _run(arguments)
 
 
@@ -765,17 +769,17 @@ def _run(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        _tell("interrupted")
+        _report("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output wants no more of it; what is still buffered must not be flushed into the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from .console import described
+        from .console import describe_error
 
         if os.environ.get("KVSTORE_TRACEBACK"):
             traceback.print_exc()
             return FAILED
-        _tell(f"error: {described(error)}")
+        _report(f"error: {describe_error(error)}")
         return FAILED

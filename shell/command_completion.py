@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 #: What a shell asks with.
-_VARIABLE = "_KVSTORE_COMPLETE"
+_COMPLETION_VARIABLE = "_KVSTORE_COMPLETE"
 
 #: What click asks for the completions of an argument or an option.
-Offered = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+CompletionCallback = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
 def build_completion_script(command: click.Command, shell: str) -> str:
@@ -30,41 +30,41 @@ def build_completion_script(command: click.Command, shell: str) -> str:
 
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # click has these three
-    return completion_class(command, {}, "kvstore", _VARIABLE).source()
+    return completion_class(command, {}, "kvstore", _COMPLETION_VARIABLE).source()
 
 
-def asked() -> str | None:
+def get_instruction() -> str | None:
     """What a shell that completes wants to know; None where ``kvstore`` was started for another purpose."""
-    return os.environ.get(_VARIABLE) or None
+    return os.environ.get(_COMPLETION_VARIABLE) or None
 
 
-def answer(command: click.Command, instruction: str) -> int:
+def write_completions(command: click.Command, instruction: str) -> int:
     """Write what may follow, as the shell's script reads it; returns the exit status."""
     from click.shell_completion import shell_complete
 
-    return shell_complete(command, {}, "kvstore", _VARIABLE, instruction)
+    return shell_complete(command, {}, "kvstore", _COMPLETION_VARIABLE, instruction)
 
 
-def folders(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_folders(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offers folders, as the shell completes them."""
-    return [_item(incomplete, type="dir")]
+    return [_make_item(incomplete, type="dir")]
 
 
-def files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_files(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offers files and folders, as the shell completes them."""
-    return [_item(incomplete, type="file")]
+    return [_make_item(incomplete, type="file")]
 
 
-def words(known: Callable[[], Iterable[str]]) -> Offered:
+def complete_words(get_words: Callable[[], Iterable[str]]) -> CompletionCallback:
     """Offers those of some words that begin so; they are not asked for before."""
 
-    def offered(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [_item(word) for word in known() if word.startswith(incomplete)]
+    def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [_make_item(word) for word in get_words() if word.startswith(incomplete)]
 
-    return offered
+    return complete_word
 
 
-def _item(value: str, **about: Any) -> CompletionItem:
+def _make_item(value: str, **options: Any) -> CompletionItem:
     from click.shell_completion import CompletionItem
 
-    return CompletionItem(value, **about)
+    return CompletionItem(value, **options)

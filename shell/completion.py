@@ -26,22 +26,22 @@ class Catalog(StatementCatalog, Protocol):
         ...
 
 
-def complete(before: str, catalog: Catalog) -> list[Completion]:
+def complete(text_before: str, catalog: Catalog) -> list[Completion]:
     """Completions for the text before the cursor, the likeliest kinds first."""
-    line_start = before.rfind("\n") + 1
-    if before[:line_start].strip() == "" and before[line_start:].startswith("."):
-        return list(_complete_command(before, line_start, catalog))
-    return complete_statement(before, catalog)
+    line_start = text_before.rfind("\n") + 1
+    if text_before[:line_start].strip() == "" and text_before[line_start:].startswith("."):
+        return list(_complete_command(text_before, line_start, catalog))
+    return complete_statement(text_before, catalog)
 
 
-def _complete_command(before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
+def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
     """Of a dot command: its name, or its argument."""
-    command, space, argument = before[start + 1 :].partition(" ")
+    command, space, argument = text_before[start + 1 :].partition(" ")
     commands = catalog.commands()
     if not space:
         yield from (Completion(f".{name}", start, "command") for name in commands if name.startswith(command))
         return
-    argument_start = len(before) - len(argument)
+    argument_start = len(text_before) - len(argument)
     candidates: Mapping[str, Sequence[str]] = {
         "command": list(commands),
         "table": list(catalog.tables()),

@@ -47,40 +47,40 @@ def _set_mode(console: Console, value: str) -> None:
     console.mode = value
 
 
-def _timer(console: Console, value: str) -> None:
-    console.timer = switch(value)
+def _set_timer(console: Console, value: str) -> None:
+    console.timer = parse_switch(value)
 
 
-def _prompt(console: Console, value: str) -> None:
+def _set_prompt(console: Console, value: str) -> None:
     console.prompt = value + " "
 
 
 def _set_warn(console: Console, value: str) -> None:
-    if not switch(value):
+    if not parse_switch(value):
         console.confirm = None
 
 
-def _keys(console: Console, value: str) -> None:
+def _set_keys(console: Console, value: str) -> None:
     if value not in KEYS:
         raise ValueError(f"there are no keys of {value}; there are those of {' and '.join(KEYS)}")
     console.keys = value
 
 
-def _pager(console: Console, value: str) -> None:
+def _set_pager(console: Console, value: str) -> None:
     console.pager = None if value.lower() == "off" else value
 
 
 _SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
     "mode": _set_mode,
-    "timer": _timer,
-    "prompt": _prompt,
+    "timer": _set_timer,
+    "prompt": _set_prompt,
     "warn": _set_warn,
-    "keys": _keys,
-    "pager": _pager,
+    "keys": _set_keys,
+    "pager": _set_pager,
 }
 
 
-def switch(word: str) -> bool:
+def parse_switch(word: str) -> bool:
     """What ``on`` and ``off`` mean; another word is a ValueError."""
     if word.lower() not in ("on", "off"):
         raise ValueError(f"on or off, not {word}")
@@ -105,7 +105,7 @@ def configure(console: Console) -> None:
     except OSError:
         return  # a home that cannot be written to is no reason to complain at every start
     except (configparser.Error, UnicodeDecodeError) as error:
-        console.tell(f"{path}: {error}")
+        console.notify(f"{path}: {error}")
         return
     for name, value in parser["main"].items() if parser.has_section("main") else ():
         try:
@@ -113,4 +113,4 @@ def configure(console: Console) -> None:
                 raise ValueError(f"there is no such setting; there are {', '.join(_SETTINGS)}")
             _SETTINGS[name](console, value)
         except ValueError as error:
-            console.tell(f"{path}: {name}: {error}")
+            console.notify(f"{path}: {name}: {error}")

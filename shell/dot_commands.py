@@ -20,11 +20,11 @@ from pathlib import Path
 from kvstore.language import literal
 from kvstore.language import name as identifier
 
-from .configuration import KEYS, get_config_path, switch
+from .configuration import KEYS, get_config_path, parse_switch
 from .console import Console, Leave, get_state_folder, parse_parameter_value
-from .layout import definitions, wrap_message
+from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
-from .psql_commands import hint
+from .psql_commands import suggest_replacement
 from .render import MODES
 from .script import ScriptItem
 
@@ -36,29 +36,29 @@ _WATCH_SECONDS = 2.0
 class Command:
     """A dot command: its name, the arguments as ``.help`` shows them, what it does, and what does it.
 
-    ``least`` and ``most`` bound the number of arguments; ``takes`` says what completion offers for the first one.
+    ``min_arguments`` and ``max_arguments`` bound the number of arguments; ``argument_kind`` says what completion offers for the first one.
     """
 
     name: str
     arguments: str
     description: str
     run: Callable[[Console, list[str]], None]
-    least: int = 0
-    most: int = 0
-    takes: str = ""
+    min_arguments: int = 0
+    max_arguments: int = 0
+    argument_kind: str = ""
 
 
 def run_command(console: Console, line: str) -> None:
     """Run a dot command; raises ValueError for one that does not exist or is used wrongly, Leave for ``.quit``."""
     if line.startswith("\\"):
-        raise ValueError(hint(line))
+        raise ValueError(suggest_replacement(line))
     try:
         words = shlex.split(line[1:])
     except ValueError as error:
         raise ValueError(f"{line}: {str(error).lower()}") from None
     command = find_command(words[0] if words else "")
     arguments = words[1:]
-    if not command.least <= len(arguments) <= command.most:
+    if not command.min_arguments <= len(arguments) <= command.max_arguments:
         raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
     command.run(console, arguments)
 
@@ -82,7 +82,7 @@ def find_command(name: str) -> Command:
 def _print_help(console: Console, arguments: list[str]) -> None:
     commands = [find_command(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
-    for line in definitions(pairs, console.width):
+    for line in format_definitions(pairs, console.width):
         print(line, file=console.out)
     if not arguments:
         closing_line = "Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start."
@@ -93,12 +93,12 @@ def _quit(console: Console, arguments: list[str]) -> None:
     raise Leave
 
 
-def _tables(console: Console, arguments: list[str]) -> None:
+def _print_tables(console: Console, arguments: list[str]) -> None:
     for table in console.store.tables():
         print(table.name, file=console.out)
 
 
-def _schema(console: Console, arguments: list[str]) -> None:
+def _print_schema(console: Console, arguments: list[str]) -> None:
     store = console.store
     for table in map(store.describe_table, arguments) if arguments else store.tables():
         columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)
@@ -107,68 +107,68 @@ def _schema(console: Console, arguments: list[str]) -> None:
 
 def _set_mode(console: Console, arguments: list[str]) -> None:
     if not arguments:
-        console.tell(f"mode {console.mode}")
+        console.notify(f"mode {console.mode}")
         return
     if arguments[0] not in MODES:
         raise ValueError(f"there is no mode {arguments[0]}; there are {', '.join(MODES)}")
     console.mode = arguments[0]
 
 
-def _output(console: Console, arguments: list[str]) -> None:
+def _set_output(console: Console, arguments: list[str]) -> None:
     console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 
 def _set_once(console: Console, arguments: list[str]) -> None:
-    console.once = Path(arguments[0])
+    console.once_path = Path(arguments[0])
 
 
-def _read(console: Console, arguments: list[str]) -> None:
-    console.read(arguments[0])
+def _run_script(console: Console, arguments: list[str]) -> None:
+    console.run_script(arguments[0])
 
 
-def _timer(console: Console, arguments: list[str]) -> None:
-    console.timer = switch(arguments[0]) if arguments else not console.timer
-    console.tell(f"timer {'on' if console.timer else 'off'}")
+def _set_timer(console: Console, arguments: list[str]) -> None:
+    console.timer = parse_switch(arguments[0]) if arguments else not console.timer
+    console.notify(f"timer {'on' if console.timer else 'off'}")
 
 
 def _set_bail(console: Console, arguments: list[str]) -> None:
-    console.bail = switch(arguments[0])
+    console.bail = parse_switch(arguments[0])
 
 
-def _prompt(console: Console, arguments: list[str]) -> None:
+def _set_prompt(console: Console, arguments: list[str]) -> None:
     console.prompt = arguments[0] if arguments else "kvstore> "
     console.continuation = arguments[1] if len(arguments) > 1 else None
 
 
-def _pager(console: Console, arguments: list[str]) -> None:
+def _set_pager(console: Console, arguments: list[str]) -> None:
     if arguments:
         pager_command = " ".join(arguments)
         console.pager = {"off": None, "on": get_default_pager()}.get(pager_command.lower(), pager_command)
-    console.tell(f"pager {console.pager or 'off'}")
+    console.notify(f"pager {console.pager or 'off'}")
 
 
 def _edit(console: Console, arguments: list[str]) -> None:
     import click
 
-    if not console.watched:
+    if not console.is_interactive:
         raise ValueError(".edit needs a person at a terminal; in a script, write the statement")
     if arguments and os.path.exists(arguments[0]) and not os.path.isfile(arguments[0]):
         raise ValueError(f"{arguments[0]}: is a folder, a device or a pipe; name a regular file")
-    text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last
+    text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last_statement
     edited = click.edit(text, extension=".sql")
     # What comes back, or was left as it is, stands at the prompt, to be run with Enter or not at all.
     console.draft = (text if edited is None else edited).strip()
 
 
-def _keys(console: Console, arguments: list[str]) -> None:
+def _set_keys(console: Console, arguments: list[str]) -> None:
     if arguments:
         if arguments[0] not in KEYS:
             raise ValueError(f"there are no keys of {arguments[0]}; there are those of {' and '.join(KEYS)}")
         console.keys = arguments[0]
-    console.tell(f"keys {console.keys}")
+    console.notify(f"keys {console.keys}")
 
 
-def _parameter(console: Console, arguments: list[str]) -> None:
+def _set_parameter(console: Console, arguments: list[str]) -> None:
     if len(arguments) == 2:
         console.parameters[arguments[0].removeprefix(":")] = parse_parameter_value(arguments[1])
         return
@@ -185,12 +185,12 @@ def _watch(console: Console, arguments: list[str]) -> None:
         pause, times = -1.0, None
     if not (0 <= pause < threading.TIMEOUT_MAX) or (times is not None and times < 1):
         raise ValueError("usage: .watch [SECONDS [TIMES]], such as .watch 5")
-    if not console.last:
+    if not console.last_statement:
         raise ValueError("there is no statement to run again; run one, and then .watch")
     num_runs = 0
     with console.disable_pager():
         while console.repeat() and (num_runs := num_runs + 1) != times:
-            console.tell(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C ends it")
+            console.notify(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C ends it")
             time.sleep(pause)
 
 
@@ -209,16 +209,16 @@ def _dump(console: Console, arguments: list[str]) -> None:
             console.fail(message)
 
 
-def _open(console: Console, arguments: list[str]) -> None:
+def _open_store(console: Console, arguments: list[str]) -> None:
     readonly = "--readonly" in arguments
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:
         raise ValueError("usage: .open STORE [--readonly]")
     console.change_store(paths[0], readonly=readonly)
-    console.tell(f"opened {console.store.path}")
+    console.notify(f"opened {console.store.path}")
 
 
-def _show(console: Console, arguments: list[str]) -> None:
+def _print_settings(console: Console, arguments: list[str]) -> None:
     rows = {
         "store": console.store.path,
         "readonly": console.store.readonly,
@@ -235,7 +235,7 @@ def _show(console: Console, arguments: list[str]) -> None:
         print(f"{name:>8}: {value}", file=console.out)
 
 
-def _history(console: Console, arguments: list[str]) -> None:
+def _print_history(console: Console, arguments: list[str]) -> None:
     from prompt_toolkit.history import FileHistory
 
     path = get_state_folder() / "history"
@@ -251,33 +251,82 @@ def _echo(console: Console, arguments: list[str]) -> None:
     print(*arguments, file=console.out)
 
 
-_ALL = (
-    Command("help", "[COMMAND]", "what the commands are, or one of them", _print_help, most=1, takes="command"),
+_COMMAND_LIST = (
+    Command(
+        "help",
+        "[COMMAND]",
+        "what the commands are, or one of them",
+        _print_help,
+        max_arguments=1,
+        argument_kind="command",
+    ),
     Command("quit", "", "leave; so do .exit and Ctrl-D", _quit),
     Command("exit", "", "leave", _quit),
-    Command("open", "STORE [--readonly]", "close this store and open another", _open, 1, 2, takes="path"),
-    Command("tables", "", "names of the tables that SELECT reads", _tables),
-    Command("schema", "[TABLE]", "columns of the tables, or of one", _schema, most=1, takes="table"),
-    Command("mode", "[MODE]", f"how results are written: {', '.join(MODES)}", _set_mode, most=1, takes="mode"),
-    Command("output", "[FILE]", "send results to a file, or to the terminal again", _output, most=1, takes="path"),
-    Command("once", "FILE", "send the next result to a file", _set_once, 1, 1, takes="path"),
-    Command("read", "FILE", "run the statements and commands of a file", _read, 1, 1, takes="path"),
-    Command("import", "FILE [FORMAT]", "bring a file or folder in, as INGEST does", _import, 1, 2, takes="path"),
+    Command("open", "STORE [--readonly]", "close this store and open another", _open_store, 1, 2, argument_kind="path"),
+    Command("tables", "", "names of the tables that SELECT reads", _print_tables),
+    Command(
+        "schema", "[TABLE]", "columns of the tables, or of one", _print_schema, max_arguments=1, argument_kind="table"
+    ),
+    Command(
+        "mode",
+        "[MODE]",
+        f"how results are written: {', '.join(MODES)}",
+        _set_mode,
+        max_arguments=1,
+        argument_kind="mode",
+    ),
+    Command(
+        "output",
+        "[FILE]",
+        "send results to a file, or to the terminal again",
+        _set_output,
+        max_arguments=1,
+        argument_kind="path",
+    ),
+    Command("once", "FILE", "send the next result to a file", _set_once, 1, 1, argument_kind="path"),
+    Command("read", "FILE", "run the statements and commands of a file", _run_script, 1, 1, argument_kind="path"),
+    Command(
+        "import", "FILE [FORMAT]", "bring a file or folder in, as INGEST does", _import, 1, 2, argument_kind="path"
+    ),
     Command("dump", "", "statements that make these documents, edges and aliases again", _dump),
     Command(
-        "edit", "[FILE]", "edit the last statement, or a file, with $EDITOR; Enter runs it", _edit, most=1, takes="path"
+        "edit",
+        "[FILE]",
+        "edit the last statement, or a file, with $EDITOR; Enter runs it",
+        _edit,
+        max_arguments=1,
+        argument_kind="path",
     ),
-    Command("timer", "[on|off]", "tell how long each statement took", _timer, most=1, takes="switch"),
-    Command("bail", "on|off", "stop a script at the first failure", _set_bail, 1, 1, takes="switch"),
-    Command("pager", "[COMMAND|on|off]", "show long results with $PAGER, or another command", _pager, most=9),
-    Command("parameter", "[NAME [VALUE]]", "the values of :NAME in statements; a number, or text", _parameter, most=2),
-    Command("watch", "[SECONDS [TIMES]]", "run the last statement again and again, until Ctrl-C", _watch, most=2),
-    Command("keys", "[emacs|vi]", "edit what is typed with the keys of Emacs or of vi", _keys, most=1, takes="keys"),
-    Command("prompt", "[MAIN [CONTINUE]]", "change the prompts; \\d is the store's name", _prompt, most=2),
-    Command("history", "[N]", "the last statements typed (20)", _history, most=1),
-    Command("print", "[TEXT]...", "write text among the results", _echo, most=1000),
-    Command("show", "", "the store and the settings of the shell", _show),
+    Command(
+        "timer", "[on|off]", "tell how long each statement took", _set_timer, max_arguments=1, argument_kind="switch"
+    ),
+    Command("bail", "on|off", "stop a script at the first failure", _set_bail, 1, 1, argument_kind="switch"),
+    Command(
+        "pager", "[COMMAND|on|off]", "show long results with $PAGER, or another command", _set_pager, max_arguments=9
+    ),
+    Command(
+        "parameter",
+        "[NAME [VALUE]]",
+        "the values of :NAME in statements; a number, or text",
+        _set_parameter,
+        max_arguments=2,
+    ),
+    Command(
+        "watch", "[SECONDS [TIMES]]", "run the last statement again and again, until Ctrl-C", _watch, max_arguments=2
+    ),
+    Command(
+        "keys",
+        "[emacs|vi]",
+        "edit what is typed with the keys of Emacs or of vi",
+        _set_keys,
+        max_arguments=1,
+        argument_kind="keys",
+    ),
+    Command("prompt", "[MAIN [CONTINUE]]", "change the prompts; \\d is the store's name", _set_prompt, max_arguments=2),
+    Command("history", "[N]", "the last statements typed (20)", _print_history, max_arguments=1),
+    Command("print", "[TEXT]...", "write text among the results", _echo, max_arguments=1000),
+    Command("show", "", "the store and the settings of the shell", _print_settings),
 )
 
 #: Every command by its name.
-COMMANDS: dict[str, Command] = {command.name: command for command in _ALL}
+COMMANDS: dict[str, Command] = {command.name: command for command in _COMMAND_LIST}

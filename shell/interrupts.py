@@ -19,36 +19,36 @@ class DeferredInterrupts:
     """Interrupts that Python would forget while this is entered; all else that cannot be raised is told as before."""
 
     def __init__(self) -> None:
-        self._kept = False
-        self._told: Callable[[Any], object] = sys.unraisablehook
+        self._is_pending = False
+        self._previous_hook: Callable[[Any], object] = sys.unraisablehook
 
     def __enter__(self) -> Self:
-        self._told, sys.unraisablehook = sys.unraisablehook, self._keep
+        self._previous_hook, sys.unraisablehook = sys.unraisablehook, self._defer
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        sys.unraisablehook = self._told
+        sys.unraisablehook = self._previous_hook
         if kind is None:
             self._raise_pending()
 
-    def before(self, told: Callable[[Step], object]) -> Callable[[Step], None]:
-        """``told`` of every step, which raises what was kept instead."""
+    def wrap_callback(self, callback: Callable[[Step], object]) -> Callable[[Step], None]:
+        """``callback`` of every step, which raises what was kept instead."""
 
-        def stepped(step: Step) -> None:
+        def run_step(step: Step) -> None:
             self._raise_pending()
-            told(step)
+            callback(step)
 
-        return stepped
+        return run_step
 
     def _raise_pending(self) -> None:
-        if self._kept:
-            self._kept = False
+        if self._is_pending:
+            self._is_pending = False
             raise KeyboardInterrupt
 
-    def _keep(self, unraisable: sys.UnraisableHookArgs) -> None:
+    def _defer(self, unraisable: sys.UnraisableHookArgs) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            self._kept = True
+            self._is_pending = True
         else:
-            self._told(unraisable)
+            self._previous_hook(unraisable)

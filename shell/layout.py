@@ -14,7 +14,7 @@ from typing import Any
 
 from wcwidth import wcwidth
 
-from .masking import masked
+from .masking import mask_line
 
 #: Lines that a cell may take before it is cut.
 _MAX_CELL_LINES = 4
@@ -26,28 +26,28 @@ _MAX_MEASURED_ROWS = 1000
 PrintedRow = Sequence[Any]
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     """Cells that ``text``, without control characters, takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(max(0, wcwidth(character)) for character in text)
 
 
-def printable(text: str) -> str:
+def to_printable(text: str) -> str:
     """``text`` on one line: white space as single spaces, other control characters as ``�``."""
-    return masked(" ".join(text.split()))
+    return mask_line(" ".join(text.split()))
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a person reads it."""
     if value is None:
         return "NULL"
     if isinstance(value, float):
         return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e12 else f"{value:g}"
-    return printable(plain(value))
+    return to_printable(format_plain(value))
 
 
-def plain(value: Any) -> str:
+def format_plain(value: Any) -> str:
     """A value, not NULL, as text, all of it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -56,9 +56,9 @@ def plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """``text`` in at most ``width`` cells, ending in an ellipsis where it was longer."""
-    if width_of(text) <= width:
+    if measure_width(text) <= width:
         return text
     characters, used = [], 0
     for character in text:
@@ -73,15 +73,15 @@ def wrap(text: str, width: int) -> Iterator[str]:
     """Lines of at most ``width`` cells, broken at spaces where there are any."""
     line, used = "", 0
     for word in text.split(" "):
-        size = width_of(word)
+        size = measure_width(word)
         if line and used + 1 + size > width:
             yield line
             line, used = "", 0
         while size > width:
-            piece = _head(word, width)
+            piece = _take_fitting(word, width)
             yield piece
             word = word[len(piece) :]
-            size = width_of(word)
+            size = measure_width(word)
         line, used = (f"{line} {word}", used + 1 + size) if line else (word, size)
     yield line
 
@@ -94,16 +94,16 @@ def wrap_message(text: str, width: int | None) -> str:
     return "\n".join(lines)
 
 
-def definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
+def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
     """Terms and what each means, in two columns, the second broken at spaces so that it fits ``width``."""
-    widest = max((width_of(term) for term, _ in pairs), default=0)
+    widest = max((measure_width(term) for term, _ in pairs), default=0)
     for term, text in pairs:
         lines = [text] if width is None else list(wrap(text, max(width - widest - 2, _MIN_COLUMN_WIDTH)))
-        yield f"{term}{' ' * (widest - width_of(term))}  {lines[0]}"
+        yield f"{term}{' ' * (widest - measure_width(term))}  {lines[0]}"
         yield from (f"{'':{widest + 2}}{line}" for line in lines[1:])
 
 
-def _head(text: str, width: int) -> str:
+def _take_fitting(text: str, width: int) -> str:
     """As many characters of ``text`` as fit, at least one."""
     used = 0
     for index, character in enumerate(text):
@@ -113,64 +113,64 @@ def _head(text: str, width: int) -> str:
     return text
 
 
-def _cell(text: str, width: int) -> list[str]:
+def _wrap_cell(text: str, width: int) -> list[str]:
     lines = list(wrap(text, width))
     if len(lines) > _MAX_CELL_LINES:
         lines = lines[:_MAX_CELL_LINES]
-        lines[-1] = cut(lines[-1] + "…", width)
+        lines[-1] = truncate(lines[-1] + "…", width)
     return lines
 
 
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def fitted(natural: Sequence[int], whole: Sequence[bool], room: int) -> list[int] | None:
-    """Widths of columns that together take at most ``room`` cells: the widest give way first, those of ``whole`` never.
+def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], available: int) -> list[int] | None:
+    """Widths of columns that together take at most ``available`` cells: the widest give way first, those of ``is_fixed`` never.
 
     None where a column would become too narrow to read.
 
-    >>> fitted([3, 40, 80], [True, False, False], 63), fitted([3, 40, 80], [True, False, False], 20)
+    >>> fit_widths([3, 40, 80], [True, False, False], 63), fit_widths([3, 40, 80], [True, False, False], 20)
     ([3, 30, 30], None)
     """
-    if sum(natural) <= room:
-        return list(natural)
-    shrinkable = sorted((width, index) for index, width in enumerate(natural) if not whole[index])
-    widths = list(natural)
-    room -= sum(width for index, width in enumerate(natural) if whole[index])
+    if sum(natural_widths) <= available:
+        return list(natural_widths)
+    shrinkable = sorted((width, index) for index, width in enumerate(natural_widths) if not is_fixed[index])
+    widths = list(natural_widths)
+    available -= sum(width for index, width in enumerate(natural_widths) if is_fixed[index])
     for position, (width, index) in enumerate(shrinkable):
-        widths[index] = min(width, max(room, 0) // (len(shrinkable) - position))
-        room -= widths[index]
+        widths[index] = min(width, max(available, 0) // (len(shrinkable) - position))
+        available -= widths[index]
         if widths[index] < min(width, _MIN_COLUMN_WIDTH):
             return None
-    return widths if room >= 0 else None
+    return widths if available >= 0 else None
 
 
 class Grid:
     """How a table is drawn: what stands between, around and under its columns."""
 
-    def __init__(self, left: str, between: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
-        self.left, self.between, self.right = left, between, right
+    def __init__(self, left: str, separator: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
+        self.left, self.separator, self.right = left, separator, right
         #: Left end, line, crossing and right end of the rules above, below the head, and at the foot; empty: no rule.
-        self.above, self.head_rule, self.foot = rules
+        self.top_rule, self.head_rule, self.foot_rule = rules
 
-    def overhead(self, columns: int) -> int:
-        return len(self.left) + len(self.right) + len(self.between) * (columns - 1)
+    def compute_overhead(self, columns: int) -> int:
+        return len(self.left) + len(self.right) + len(self.separator) * (columns - 1)
 
-    def rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
+    def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
         left, line, crossing, right = rule
         if line:
             yield left + crossing.join(line * (width + 2) for width in widths) + right
 
-    def row(
+    def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
     ) -> Iterator[str]:
         for index in range(max(map(len, cells))):
             pieces = []
             for lines, width, is_right_aligned in zip(cells, widths, right_aligned, strict=True):
                 text = lines[index] if index < len(lines) else ""
-                pad = " " * (width - width_of(text))
+                pad = " " * (width - measure_width(text))
                 pieces.append(pad + text if is_right_aligned else text + pad)
-            yield (self.left + self.between.join(pieces) + self.right).rstrip()
+            yield (self.left + self.separator.join(pieces) + self.right).rstrip()
 
 
 _NO_RULE = ("", "", "", "")
@@ -178,38 +178,46 @@ TABLE = Grid(" ", " | ", " ", (_NO_RULE, ("", "-", "+", ""), _NO_RULE))
 BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─", "┼", "┤"), ("└", "─", "┴", "┘")))
 
 
-def table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
+def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
     """A table that fits ``width`` cells; one row under another, name by name, where its columns cannot."""
     remaining = iter(rows)
     measured_rows = [row for row, _ in zip(remaining, range(_MAX_MEASURED_ROWS), strict=False)]
-    names = [printable(name) for name in columns]
-    cells = [[shown(value) for value in row] for row in measured_rows]
-    natural_widths = [max([width_of(name), *(width_of(row[i]) for row in cells)]) for i, name in enumerate(names)]
+    names = [to_printable(name) for name in columns]
+    cells = [[format_value(value) for value in row] for row in measured_rows]
+    natural_widths = [
+        max([measure_width(name), *(measure_width(row[i]) for row in cells)]) for i, name in enumerate(names)
+    ]
     numeric = [all(isinstance(row[i], (int, float, type(None))) for row in measured_rows) for i in range(len(names))]
     numeric = [is_numeric and bool(measured_rows) for is_numeric in numeric]
-    widths = natural_widths if width is None else fitted(natural_widths, numeric, width - grid.overhead(len(names)))
+    widths = (
+        natural_widths
+        if width is None
+        else fit_widths(natural_widths, numeric, width - grid.compute_overhead(len(names)))
+    )
     if widths is None:
-        yield from vertical(columns, chain(measured_rows, remaining), width)
+        yield from render_vertical(columns, chain(measured_rows, remaining), width)
         return
-    yield from grid.rule(grid.above, widths)
-    yield from grid.row([[cut(name, size)] for name, size in zip(names, widths, strict=True)], widths, numeric)
-    yield from grid.rule(grid.head_rule, widths)
-    for row in chain(cells, ([shown(value) for value in row] for row in remaining)):
-        wrapped = [_cell(text, max(size, 1)) for text, size in zip(row, widths, strict=True)]
-        yield from grid.row(wrapped, widths, numeric)
-    yield from grid.rule(grid.foot, widths)
+    yield from grid.render_rule(grid.top_rule, widths)
+    yield from grid.render_row(
+        [[truncate(name, size)] for name, size in zip(names, widths, strict=True)], widths, numeric
+    )
+    yield from grid.render_rule(grid.head_rule, widths)
+    for row in chain(cells, ([format_value(value) for value in row] for row in remaining)):
+        wrapped = [_wrap_cell(text, max(size, 1)) for text, size in zip(row, widths, strict=True)]
+        yield from grid.render_row(wrapped, widths, numeric)
+    yield from grid.render_rule(grid.foot_rule, widths)
 
 
-def vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Each row as lines of ``name = value``, rows parted by an empty line."""
-    names = [printable(name) for name in columns]
-    widest = max(map(width_of, names), default=0)
+    names = [to_printable(name) for name in columns]
+    widest = max(map(measure_width, names), default=0)
     for number, row in enumerate(rows):
         if number:
             yield ""
         for name, value in zip(names, row, strict=True):
-            label = " " * (widest - width_of(name)) + name + " = "
-            text = shown(value)
+            label = " " * (widest - measure_width(name)) + name + " = "
+            text = format_value(value)
             available = None if width is None else max(width - widest - 3, _MIN_COLUMN_WIDTH)
             lines = [text] if available is None else list(wrap(text, available))
             yield (label + lines[0]).rstrip()
@@ -220,7 +228,7 @@ def vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | No
 # What has a shape of its own -----------------------------------------------------------------------------------------
 
 
-def locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
+def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose below its places.
 
     The rows of each entity come after its name, which stands between asterisks wherever they have it: a terminal gets
@@ -231,14 +239,16 @@ def locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
         if row[0] != entity:
             entity, current_location = row[0], None
             yield from [""] if number else []
-            yield _limit_width(shown(entity), width)
-        location = f"in tree {shown(row[2])}" if row[2] is not None else shown(row[5])
+            yield _limit_width(format_value(entity), width)
+        location = f"in tree {format_value(row[2])}" if row[2] is not None else format_value(row[5])
         if row[2] is None and row[4] is not None and row[4] != row[5]:
-            location += f" › {shown(row[4])}"
+            location += f" › {format_value(row[4])}"
         if location != current_location:
             current_location = location
             yield _limit_width(f"  {location}", width)
-        lines = _cell(_insert_hidden_marks(shown(row[7]), shown(entity)), max(width - 4, _MIN_COLUMN_WIDTH))
+        lines = _wrap_cell(
+            _insert_hidden_marks(format_value(row[7]), format_value(entity)), max(width - 4, _MIN_COLUMN_WIDTH)
+        )
         yield from (f"    {line}" for line in _replace_hidden_marks(lines))
 
 
@@ -264,7 +274,7 @@ def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
         yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
 
 
-def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees."""
     groups: dict[tuple[str, str], list[PrintedRow]] = {}
     for row in rows:
@@ -272,7 +282,7 @@ def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     for number, ((entity, tree), members) in enumerate(groups.items()):
         if number:
             yield ""
-        yield _limit_width(f"{shown(entity)}  in {shown(tree)}", width)
+        yield _limit_width(f"{format_value(entity)}  in {format_value(tree)}", width)
         above = [row for row in members if row[2] < 0]
         below = [row for row in members if row[2] > 0]
         notes = [row for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
@@ -282,10 +292,10 @@ def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
             yield f"{'└─' if is_last else '├─'} {label}"
             yield from _render_branch(part, 1, None, "   " if is_last else "│  ", width, set())
         for note in notes:
-            yield _limit_width(f"… {shown(note[5])}", width)
+            yield _limit_width(f"… {format_value(note[5])}", width)
 
 
-def groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """EXPAND's rows of an index (level, title, count, detail) as trees, each level indented below the one above."""
     row_list = list(rows)
     #: Of each row whether another of its level follows before one of a level above.
@@ -299,12 +309,12 @@ def groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
         lines = {above: is_drawn for above, is_drawn in lines.items() if above < level} | {level: has_more}
         indent = "".join("│  " if lines.get(above) else "   " for above in range(1, level))
         mark = "" if level == 0 else "├─ " if has_more else "└─ "
-        note = f"  {shown(detail)}" if detail else ""
-        yield _limit_width(f"{indent}{mark}{shown(title)} ({count:,}){note}", width)
+        note = f"  {format_value(detail)}" if detail else ""
+        yield _limit_width(f"{indent}{mark}{format_value(title)} ({count:,}){note}", width)
 
 
 def _render_branch(
-    rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn: set[str]
+    rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
 ) -> Iterator[str]:
     """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them.
 
@@ -313,38 +323,40 @@ def _render_branch(
     branch_rows = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
     for index, row in enumerate(branch_rows):
         is_last = index == len(branch_rows) - 1
-        text = shown(row[5]) if row[5] and " is under " not in row[5] else ""
+        text = format_value(row[5]) if row[5] and " is under " not in row[5] else ""
         yield _limit_width(
-            f"{indent}{'└─' if is_last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width
+            f"{indent}{'└─' if is_last else '├─'} {format_value(row[3])}" + (f"  {text}" if text else ""), width
         )
-        if row[3] not in drawn:
-            drawn.add(row[3])
-            yield from _render_branch(rows, distance + 1, row[3], indent + ("   " if is_last else "│  "), width, drawn)
+        if row[3] not in drawn_names:
+            drawn_names.add(row[3])
+            yield from _render_branch(
+                rows, distance + 1, row[3], indent + ("   " if is_last else "│  "), width, drawn_names
+            )
 
 
 def _limit_width(text: str, width: int | None) -> str:
-    return text if width is None else cut(text, width)
+    return text if width is None else truncate(text, width)
 
 
-def hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
+def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """Return the rows of SEARCH or RETRIEVE as a table, without the columns that are for programs: the spans, and the
     deprecated name of ``ordinal``."""
     shown_columns = [index for index, name in enumerate(columns) if name not in ("spans", "chunk")]
     names = [columns[index] for index in shown_columns]
-    return table(names, ([row[index] for index in shown_columns] for row in rows), width, TABLE)
+    return render_table(names, ([row[index] for index in shown_columns] for row in rows), width, TABLE)
 
 
-def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterator[str]:
-    """ASK's answer, wrapped, with its citations under it; ``told`` where the text has been shown while it came."""
+def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
+    """ASK's answer, wrapped, with its citations under it; ``is_shown`` where the text has been shown while it came."""
     text, citations, extractive, model, _, _, abstained = row
-    if extractive or not told:
+    if extractive or not is_shown:
         for paragraph in text.split("\n"):
-            line = printable(paragraph)
+            line = to_printable(paragraph)
             yield from [line] if width is None else wrap(line, width)
     if citations:
         yield ""
     for citation in citations:
-        location = f"[{citation['number']}] {printable(citation['document'])}, {_chunks(citation['spans'])}"
+        location = f"[{citation['number']}] {to_printable(citation['document'])}, {_format_chunks(citation['spans'])}"
         yield _limit_width(
             f"  {location}, bytes {citation['start']} to {citation['end']}{_format_other_documents(citation['spans'])}",
             width,
@@ -356,10 +368,10 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
         )
     elif model is not None:
         yield ""
-        yield _limit_width(f"  Written by {printable(model)}.", width)
+        yield _limit_width(f"  Written by {to_printable(model)}.", width)
 
 
-def _chunks(spans: Sequence[dict[str, Any]]) -> str:
+def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
     """The chunks of a citation that the document of its first place has."""
     ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
     first, last = ordinals[0], max(ordinals)

@@ -3,7 +3,7 @@
 In: text with names of files and trees, document keys, passages, what a server said. Out: the same, ``�`` in place of
 each control character (C0, DEL and C1 of ISO 6429), half of a surrogate pair, and mark that turns the direction of
 writing, so that no text can move the cursor, change colours or the title of the window, or be read in another order
-than it is stored. :func:`guarded` puts this before everything that the command prints.
+than it is stored. :func:`mask_output` puts this before everything that the command prints.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT_CONTROL_PATTERN = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f{_CONTROL}]|\r(
 _MASK = "�"
 
 
-def masked(text: str) -> str:
+def mask_line(text: str) -> str:
     """``text`` on a line, with control characters, white space but the blank among them, as ``�``."""
     return text if text.isprintable() else _LINE_CONTROL_PATTERN.sub(_MASK, text)
 
@@ -57,7 +57,7 @@ class MaskedStream:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def mask_output() -> Iterator[None]:
     """While this lasts, messages are masked, and results where they go to a terminal: a pipe or a file gets them as
     they are."""
     out, error = sys.stdout, sys.stderr

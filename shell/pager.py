@@ -21,14 +21,14 @@ def get_default_pager() -> str | None:
     return os.environ.get("PAGER") or ("less -SRXF" if shutil.which("less") else None)
 
 
-class Paged:
+class PagedStream:
     """A stream that turns to a pager when it holds more than a screen; ``close`` it to see the rest."""
 
     def __init__(self, terminal: TextIO, command: str) -> None:
         self._terminal = terminal
         self._command = command
-        self._room = shutil.get_terminal_size().lines - 2
-        self._waiting: list[str] = []
+        self._lines_left = shutil.get_terminal_size().lines - 2
+        self._pending: list[str] = []
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:
@@ -36,16 +36,16 @@ class Paged:
         text = mask_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)
-        self._waiting.append(text)
-        self._room -= text.count("\n")
-        if self._room < 0:
+        self._pending.append(text)
+        self._lines_left -= text.count("\n")
+        if self._lines_left < 0:
             # The shell of the system: $PAGER may hold options.
             self._pager = subprocess.Popen(self._command, shell=True, stdin=subprocess.PIPE, text=True)
             self._flush_pending()
         return len(text)
 
     def _flush_pending(self) -> None:
-        pending, self._waiting = self._waiting, []
+        pending, self._pending = self._pending, []
         stream = self._terminal if self._pager is None else self._pager.stdin
         if stream is not None:
             stream.write("".join(pending))

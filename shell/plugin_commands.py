@@ -24,7 +24,7 @@ class CommandGroup(click.Group):
     @cached_property
     def installed(self) -> PluginGroup[click.Command]:
         """Those of installed packages."""
-        return PluginGroup("command", taken=lambda: self.commands, made=_command)
+        return PluginGroup("command", get_reserved_names=lambda: self.commands, convert=_check_command)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, cmd_name) or self.installed.get(cmd_name)
@@ -35,7 +35,7 @@ class CommandGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            suggestion = _meant(args[0])
+            suggestion = _suggest_command(args[0])
             if not suggestion and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
                 # In place of click's guess, the command that is spelled most like it.
                 raise click.UsageError(f"No such command {args[0]!r}. {remedy}", ctx) from None
@@ -89,7 +89,7 @@ _COMMANDS_BY_MEANING = {
 }
 
 
-def _meant(word: str) -> str:
+def _suggest_command(word: str) -> str:
     """What somebody may have meant who gives ``word`` where sqlite3, say, takes a file."""
     if os.path.isfile(os.path.join(word, "data.mdb")):
         return f"It is a store: kvstore shell {quote(word)}"
@@ -98,7 +98,7 @@ def _meant(word: str) -> str:
     return f"To ask a store: kvstore ask STORE {quote(word)}" if " " in word else ""
 
 
-def _command(plugin: Plugin, command: Any) -> click.Command:
+def _check_command(plugin: Plugin, command: Any) -> click.Command:
     if not isinstance(command, click.Command):
         raise PluginError(f"it is no command of click, but {command!r:.80}")
     return command

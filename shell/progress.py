@@ -13,11 +13,11 @@ from typing import TextIO
 from kvstore import ExtractionProgress, IndexProgress, IngestProgress
 from kvstore.language import counted
 
-from .layout import cut, printable, width_of
+from .layout import measure_width, to_printable, truncate
 from .masking import MaskedStream
 
 _REDRAW_SECONDS = 0.1
-_REPEATED = 10.0
+_REPEAT_SECONDS = 10.0
 _BAR_WIDTH = 20
 
 
@@ -28,60 +28,64 @@ class ProgressLine:
         # The line goes back to its beginning; what it shows of others is masked in it.
         self._stream = stream.unmasked if isinstance(stream, MaskedStream) else stream
         self._silent = silent
-        self._terminal = stream.isatty()
-        self._next = 0.0 if self._terminal else time.monotonic() + _REPEATED
-        self._drawn = 0  # cells
-        self._last: IngestProgress | IndexProgress | ExtractionProgress | None = None
+        self._is_terminal = stream.isatty()
+        self._next_time = 0.0 if self._is_terminal else time.monotonic() + _REPEAT_SECONDS
+        self._drawn_width = 0  # cells
+        self._last_progress: IngestProgress | IndexProgress | ExtractionProgress | None = None
 
     def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
         """Draw the line where it is due."""
-        self._last = progress
-        if self._silent or time.monotonic() < self._next:
+        self._last_progress = progress
+        if self._silent or time.monotonic() < self._next_time:
             return
-        self._next = time.monotonic() + (_REDRAW_SECONDS if self._terminal else _REPEATED)
-        if self._terminal:
+        self._next_time = time.monotonic() + (_REDRAW_SECONDS if self._is_terminal else _REPEAT_SECONDS)
+        if self._is_terminal:
             width = shutil.get_terminal_size().columns
-            self._draw(cut(_text(progress, bar=True), width - 1))
+            self._draw(truncate(_format_progress(progress, bar=True), width - 1))
         else:
-            self._stream.write(_text(progress, bar=False) + "\n")
+            self._stream.write(_format_progress(progress, bar=False) + "\n")
         self._stream.flush()
 
     def close(self) -> None:
         """Clear the line from the terminal."""
-        if self._drawn:
+        if self._drawn_width:
             self._draw("")
             self._stream.flush()
 
     @property
-    def goes_on(self) -> bool:
+    def is_resumable(self) -> bool:
         """Whether the same statement goes on from what it tells of."""
-        return isinstance(self._last, IngestProgress | ExtractionProgress)
+        return isinstance(self._last_progress, IngestProgress | ExtractionProgress)
 
     @property
     def resumable_index(self) -> str | None:
         """The index it tells of, where what is done of it stays."""
-        return self._last.kind if isinstance(self._last, IndexProgress) and self._last.kept else None
+        return (
+            self._last_progress.kind
+            if isinstance(self._last_progress, IndexProgress) and self._last_progress.kept
+            else None
+        )
 
-    def kept(self) -> str:
+    def describe_kept(self) -> str:
         """What an ingest that ends now has committed, or how far an index or an EXTRACT is, in words."""
-        if isinstance(self._last, IndexProgress):
-            done, total = f"{self._last.done:,}", f"{self._last.total:,} {self._last.unit}"
+        if isinstance(self._last_progress, IndexProgress):
+            done, total = f"{self._last_progress.done:,}", f"{self._last_progress.total:,} {self._last_progress.unit}"
             return f"{done} of {total} are done and kept"
-        if isinstance(self._last, ExtractionProgress):
-            return f"what the model wrote in {self._last.done:,} of {counted(self._last.total, 'request')} is kept"
-        if self._last is None or not self._last.documents:
+        if isinstance(self._last_progress, ExtractionProgress):
+            return f"what the model wrote in {self._last_progress.done:,} of {counted(self._last_progress.total, 'request')} is kept"
+        if self._last_progress is None or not self._last_progress.documents:
             return "nothing was committed"
-        documents, chunks = self._last.documents, self._last.chunks
+        documents, chunks = self._last_progress.documents, self._last_progress.chunks
         noun_phrase = "document is" if documents == 1 else "documents are"
         return f"{documents:,} {noun_phrase} committed and kept ({counted(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
         """Put a line in place of the one before, blanks over the rest of it: no terminal needs to know more."""
-        self._stream.write(f"\r{text}{' ' * (self._drawn - width_of(text))}\r{text}")
-        self._drawn = width_of(text)
+        self._stream.write(f"\r{text}{' ' * (self._drawn_width - measure_width(text))}\r{text}")
+        self._drawn_width = measure_width(text)
 
 
-def _text(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
+def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes
@@ -101,11 +105,11 @@ def _text(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar:
     )
     files = f"{progress.done:,} of {counted(progress.total, 'file')}{known_files}"
     if progress.bytes:
-        files += f", {_size(progress.bytes_done)} of {_size(progress.bytes)}"
-    return f"{bar_text}{files}, {rate}{time_left}  {printable(progress.current)}".rstrip()
+        files += f", {_format_size(progress.bytes_done)} of {_format_size(progress.bytes)}"
+    return f"{bar_text}{files}, {rate}{time_left}  {to_printable(progress.current)}".rstrip()
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     """``812 B``, ``3.4 MB``."""
     size = float(count)
     for unit in ("B", "kB", "MB", "GB"):

@@ -43,7 +43,7 @@ _REPLACEMENTS = {
 }
 
 
-def hint(line: str) -> str:
+def suggest_replacement(line: str) -> str:
     """What to type in place of a command of psql."""
     word = line.removeprefix("\\").split(maxsplit=1)[0] if line.strip("\\ ") else ""
     replacement = _REPLACEMENTS.get(word) or _REPLACEMENTS.get(word.rstrip("+S"))

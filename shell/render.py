@@ -24,7 +24,7 @@ class Writable(Protocol):
     def write(self, text: str, /) -> int: ...
 
 
-def write(
+def write_result(
     kind: str,
     columns: Sequence[str],
     rows: Iterable[PrintedRow],
@@ -32,23 +32,23 @@ def write(
     *,
     mode: str,
     width: int | None = None,
-    told: bool = False,
+    is_answer_shown: bool = False,
 ) -> int:
     """Write a result to ``out``; returns the number of rows.
 
     ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables and
     answers fit it. In mode ``table`` EXPAND is drawn as a tree, and an answer is prose with its citations numbered; on
     a terminal LOOKUP is prose too, with the name marked, and SEARCH and RETRIEVE leave out columns for programs. CHECK
-    of a sound store has no rows, and no header but in JSON. ``told`` says that the text of a model's answer has been
+    of a sound store has no rows, and no header but in JSON. ``is_answer_shown`` says that the text of a model's answer has been
     shown while it came."""
-    counter = Counted(rows)
-    for line in _lines(kind, columns, counter, mode, width, told):
+    counter = RowCounter(rows)
+    for line in _render_lines(kind, columns, counter, mode, width, is_answer_shown):
         out.write(line)
         out.write("\n")
     return counter.count
 
 
-class Counted:
+class RowCounter:
     """Rows, counted as they pass."""
 
     def __init__(self, rows: Iterable[PrintedRow]) -> None:
@@ -61,18 +61,18 @@ class Counted:
             yield row
 
 
-def _lines(
-    kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, told: bool
+def _render_lines(
+    kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, is_answer_shown: bool
 ) -> Iterator[str]:
     if mode == "table":
         if kind == "EXPAND":
-            return layout.groups(rows, width) if "count" in columns else layout.relatives(rows, width)
+            return layout.render_groups(rows, width) if "count" in columns else layout.render_relatives(rows, width)
         if kind == "ASK":
-            return (line for row in rows for line in layout.answer(row, width, told=told))
+            return (line for row in rows for line in layout.render_answer(row, width, is_shown=is_answer_shown))
         if kind == "LOOKUP" and width is not None:
-            return layout.locations(rows, width)
+            return layout.render_locations(rows, width)
         if kind in ("SEARCH", "RETRIEVE") and width is not None:
-            return layout.hits(columns, rows, width)
+            return layout.render_hits(columns, rows, width)
     if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
         return (picture for (picture,) in rows)  # written to a file, it is one that browsers show
     if mode not in MODES:
@@ -85,19 +85,19 @@ def _lines(
     return MODES[mode](columns, rows, width)
 
 
-def _table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    return layout.table(columns, rows, width, layout.TABLE)
+def _render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    return layout.render_table(columns, rows, width, layout.TABLE)
 
 
-def _box(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    return layout.table(columns, rows, width, layout.BOX)
+def _render_box(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    return layout.render_table(columns, rows, width, layout.BOX)
 
 
 def _render_tsv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Fields parted by tabs; a backslash, tab, line feed or carriage return inside one is ``\\\\``, ``\\t``, ``\\n``,
     ``\\r``."""
     for row in chain([columns], rows):
-        yield "\t".join(_plain(value).translate(_TSV_ESCAPES) for value in row)
+        yield "\t".join(_format_field(value).translate(_TSV_ESCAPES) for value in row)
 
 
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -113,16 +113,16 @@ def _render_csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int |
 
     writer = csv.writer(LineWriter(), lineterminator="\r\n")  # what ends lines is quoted inside a field
     for row in chain([columns], rows):
-        writer.writerow([_plain(value) for value in row])
+        writer.writerow([_format_field(value) for value in row])
         yield "".join(line).removesuffix("\r\n")
         line.clear()
 
 
-def _plain(value: Any) -> str:
-    return "" if value is None else layout.plain(value)
+def _format_field(value: Any) -> str:
+    return "" if value is None else layout.format_plain(value)
 
 
-def _objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str]:
+def _render_objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str]:
     names: list[str] = []
     for name in columns:  # of columns with one name the later ones are numbered, so that none is lost
         num_same = sum(1 for earlier in columns[: len(names)] if earlier == name)
@@ -138,7 +138,7 @@ def _objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str
 
 def _to_json_value(value: Any) -> Any:
     if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
-        return _plain(value)
+        return _format_field(value)
     return value
 
 
@@ -157,12 +157,12 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _render_jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    return _objects(columns, rows)
+    return _render_objects(columns, rows)
 
 
-def _json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+def _render_json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     previous = "["
-    for line in _objects(columns, rows):
+    for line in _render_objects(columns, rows):
         yield from [previous] if previous == "[" else []
         if previous != "[":
             yield previous + ","
@@ -186,21 +186,21 @@ _MARKDOWN_ESCAPES = str.maketrans(
 
 
 def _render_markdown_row(row: PrintedRow) -> str:
-    return "| " + " | ".join(_plain(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
+    return "| " + " | ".join(_format_field(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
 
 
-def _line(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    return layout.vertical(columns, rows, width)
+def _render_line(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    return layout.render_vertical(columns, rows, width)
 
 
 #: Every mode and what writes it.
 MODES: dict[str, Callable[[Sequence[str], Iterable[PrintedRow], int | None], Iterator[str]]] = {
-    "table": _table,
-    "box": _box,
-    "json": _json,
+    "table": _render_table,
+    "box": _render_box,
+    "json": _render_json,
     "jsonl": _render_jsonl,
     "csv": _render_csv,
     "tsv": _render_tsv,
     "markdown": _render_markdown,
-    "line": _line,
+    "line": _render_line,
 }

@@ -33,15 +33,15 @@ from kvstore.errors import KvstoreError
 from kvstore.integrations.store_catalog import StoreCatalog
 from kvstore.language import find_unquoted_question, is_complete, plain_question, tokens
 
-from .background_opening import Opening
+from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
 from .configuration import configure
 from .console import Bail, Console, Leave, get_state_folder
 from .dot_commands import COMMANDS
-from .masking import mask_lines, masked
+from .masking import mask_line, mask_lines
 from .pager import get_default_pager
 from .render import MODES
-from .script import COMMAND_MARKS, pieces
+from .script import COMMAND_MARKS, split_items
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -60,40 +60,40 @@ _STYLE = Style.from_dict(
 )
 
 
-def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
+def converse(console: Console, opening: BackgroundOpening, *, warn: bool = True) -> int:
     """Talk until the user leaves; returns the exit status.
 
     The ``opening`` of the console's store is begun when the first prompt is drawn; raises what it raises.
     """
     console.confirm = _confirm
     console.pager = get_default_pager()
-    console.watched = True
+    console.is_interactive = True
     configure(console)
     if not warn:
         console.confirm = None
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session: PromptSession[str] = PromptSession(
-        message=lambda: masked(console.prompt.replace("\\d", console.path.name)),
+        message=lambda: mask_line(console.prompt.replace("\\d", console.path.name)),
         prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
         multiline=Condition(lambda: not _is_runnable(session.default_buffer.text)),
-        history=_history(console),
+        history=_open_history(console),
         auto_suggest=AutoSuggestFromHistory(),
         completer=ThreadedCompleter(StoreCompleter(catalog)),
         complete_while_typing=True,
         lexer=StatementLexer(),
-        bottom_toolbar=toolbar.text,
+        bottom_toolbar=toolbar.get_text,
         style=_STYLE,
         color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
         enable_open_in_editor=True,
         enable_system_prompt=False,
     )
     session.app.after_render += _PromptWarmup(console, opening, toolbar)
-    console.tell(f"{console.path}; .help shows the commands, Ctrl-D leaves")
+    console.notify(f"{console.path}; .help shows the commands, Ctrl-D leaves")
     interrupted = False
     while True:
         try:
-            if opening.done:
+            if opening.is_done:
                 toolbar.refresh()
             catalog.refresh()
             session.editing_mode = EditingMode.VI if console.keys == "vi" else EditingMode.EMACS
@@ -110,10 +110,10 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
         interrupted = False
         try:
             console.store  # noqa: B018 (waits until it is open)
-            for item in pieces(_command(text)):
+            for item in split_items(_normalize_command(text)):
                 console.run(item)
         except KeyboardInterrupt:
-            console.tell("cancelled")
+            console.notify("cancelled")
         except (Leave, Bail):
             return 0
 
@@ -121,7 +121,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
 class _PromptWarmup:
     """What goes on while the person looks at the first prompt, so that neither it nor the first key waits for it."""
 
-    def __init__(self, console: Console, opening: Opening, toolbar: Toolbar) -> None:
+    def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
         self._console = console
         self._opening = opening
         self._toolbar = toolbar
@@ -129,7 +129,7 @@ class _PromptWarmup:
     def __call__(self, application: Application[str]) -> None:
         """Begin, the first prompt being drawn."""
         application.after_render -= self
-        self._opening.begin()
+        self._opening.start()
         threading.Thread(target=self._warm, args=(application, application.loop), daemon=True).start()
 
     def _warm(self, application: Application[str], loop: AbstractEventLoop) -> None:
@@ -138,14 +138,14 @@ class _PromptWarmup:
             self._console.store  # noqa: B018 (waits)
         except Exception as error:
             with suppress(RuntimeError):  # nothing is typed any more
-                loop.call_soon_threadsafe(_end, application, error)
+                loop.call_soon_threadsafe(_end_prompt, application, error)
             return
         self._toolbar.refresh()
         application.invalidate()
         language.expected("")
 
 
-def _end(application: Application[str], error: Exception) -> None:
+def _end_prompt(application: Application[str], error: Exception) -> None:
     """End a prompt with an error, where it is still there."""
     if application.is_running and not application.is_done:
         application.exit(exception=error)
@@ -153,12 +153,12 @@ def _end(application: Application[str], error: Exception) -> None:
 
 def _is_runnable(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
-    is_command = _command(text).lstrip().startswith(COMMAND_MARKS)
+    is_command = _normalize_command(text).lstrip().startswith(COMMAND_MARKS)
     is_question = plain_question(text) is not None or find_unquoted_question(text) is not None
     return is_command or is_question or is_complete(text)
 
 
-def _command(text: str) -> str:
+def _normalize_command(text: str) -> str:
     """What is typed; of ``quit``, ``exit`` and ``help``, which other shells know without a dot, the command."""
     word = text.strip().rstrip(";").lower()
     return f".{word}" if word in ("quit", "exit", "help") else text
@@ -172,13 +172,13 @@ def _confirm(statement: str) -> bool:
     return reply.strip().lower() in ("y", "yes")
 
 
-def _history(console: Console) -> History:
+def _open_history(console: Console) -> History:
     path = get_state_folder() / "history"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a", encoding="utf-8").close()
     except OSError as error:
-        console.tell(f"history is not kept: {error}")
+        console.notify(f"history is not kept: {error}")
         return InMemoryHistory()
     return FileHistory(str(path))
 
@@ -208,9 +208,9 @@ class Toolbar:
             parts.append(str(error))
         self._text = "  ".join(parts)
 
-    def text(self) -> str:
+    def get_text(self) -> str:
         vi = f"{get_app().vi_state.input_mode.value}  " if self._console.keys == "vi" else ""
-        return vi + masked(self._text)
+        return vi + mask_line(self._text)
 
 
 class StatementLexer(Lexer):
@@ -251,7 +251,7 @@ class StoreCompleter(Completer):
             return  # a store closed or damaged meanwhile is for the statement to tell, not for typing
         for choice in completions:
             yield Choice(
-                choice.text, choice.start - len(text_before), display=masked(choice.text), display_meta=choice.kind
+                choice.text, choice.start - len(text_before), display=mask_line(choice.text), display_meta=choice.kind
             )
 
 
@@ -273,7 +273,7 @@ class LiveCatalog(StoreCatalog):
         return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in visible_entries]
 
     def commands(self) -> Mapping[str, str]:
-        return {command.name: command.takes for command in COMMANDS.values()}
+        return {command.name: command.argument_kind for command in COMMANDS.values()}
 
     def modes(self) -> Sequence[str]:
         return list(MODES)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from kvstore.language import find_unquoted_question, tokens
 
-_BLOCK = 1 << 16
+_BLOCK_BYTES = 1 << 16
 #: What a line that is a command begins with: a dot, or the backslash of psql.
 COMMAND_MARKS = (".", "\\")
 #: Characters of a statement, which is read as a whole: the longest document, each of its characters escaped, and more.
@@ -43,7 +43,7 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
     buffer, line, position = "", 1, 0
     at_end = False
     while not at_end:
-        block = read(_BLOCK)
+        block = read(_BLOCK_BYTES)
         at_end = not block
         try:
             buffer += decoder.decode(block, final=at_end)
@@ -51,7 +51,7 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
             line_number = line + (buffer + block[: error.start].decode(errors="replace")).count("\n")
             raise ScriptError(f"line {line_number} is not UTF-8; save the script as UTF-8") from None
         stop = len(buffer) if at_end else buffer.rfind("\n") + 1
-        for item, position_after in _pieces(buffer[:stop], position, line, at_end):
+        for item, position_after in _iter_items(buffer[:stop], position, line, at_end):
             yield item
             position = position_after
         # Whole lines that are done with are dropped; the line that goes on is kept, for its columns.
@@ -65,16 +65,16 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
             )
 
 
-def pieces(text: str) -> list[ScriptItem]:
+def split_items(text: str) -> list[ScriptItem]:
     """The pieces of a whole text."""
-    return [item for item, _ in _pieces(text, 0, 1, True)]
+    return [item for item, _ in _iter_items(text, 0, 1, True)]
 
 
-def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[ScriptItem, int]]:
+def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:
     """Complete pieces of ``text`` from ``position`` on, and the character after each; ``line`` numbers its first
     line."""
     counted_to = 0
-    while (start := _beginning(text, position)) is not None:
+    while (start := _find_start(text, position)) is not None:
         line += text.count("\n", counted_to, start)
         counted_to = start
         line_start = text.rfind("\n", 0, start) + 1
@@ -97,13 +97,13 @@ def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[
                 position = token.end
                 break
         else:
-            if ended:
+            if at_end:
                 yield ScriptItem(text[start:].rstrip(), line, column), len(text)
             return
         yield ScriptItem(text[start:position], line, column), position
 
 
-def _beginning(text: str, position: int) -> int | None:
+def _find_start(text: str, position: int) -> int | None:
     """Where the next piece begins; stray ``;`` are passed over."""
     for token in tokens(text, position):
         if token.kind not in ("space", "comment", "semicolon"):

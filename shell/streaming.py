@@ -9,28 +9,28 @@ from __future__ import annotations
 import re
 from typing import TextIO
 
-from .layout import width_of
-from .masking import masked
+from .layout import measure_width
+from .masking import mask_line
 
-_PARTS = re.compile(r"\n|[^\S\n]+|\S+")
+_PART_PATTERN = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class AnswerStream:
-    """Where the pieces go; ``end`` it before anything else is written.
+    """Where the pieces go; ``finish`` it before anything else is written.
 
-    ``told`` says whether anything was shown.
+    ``has_output`` says whether anything was shown.
     """
 
     def __init__(self, out: TextIO, width: int) -> None:
         self._out = out
         self._width = width
-        self._used = 0
+        self._column = 0
         self._word = ""
-        self.told = False
+        self.has_output = False
 
     def show(self, text: str) -> None:
         """Take a piece."""
-        for part in _PARTS.findall(text):
+        for part in _PART_PATTERN.findall(text):
             if part.isspace():
                 self._end_word()
                 if part == "\n":
@@ -39,26 +39,26 @@ class AnswerStream:
                 self._word += part
         self._out.flush()
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Show what was held back, and end the line; more may follow on the next one."""
         self._end_word()
-        if self._used:
+        if self._column:
             self._write("\n", 0)
         self._out.flush()
 
     def _end_word(self) -> None:
-        word, self._word = masked(self._word), ""
+        word, self._word = mask_line(self._word), ""
         if not word:
             return
-        size = width_of(word)
-        if not self._used:
+        size = measure_width(word)
+        if not self._column:
             self._write(word, size)
-        elif self._used + 1 + size > self._width:
+        elif self._column + 1 + size > self._width:
             self._write("\n" + word, size)
         else:
-            self._write(" " + word, self._used + 1 + size)
+            self._write(" " + word, self._column + 1 + size)
 
-    def _write(self, text: str, used: int) -> None:
+    def _write(self, text: str, column: int) -> None:
         self._out.write(text)
-        self._used = used
-        self.told = True
+        self._column = column
+        self.has_output = True

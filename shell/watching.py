@@ -18,23 +18,23 @@ from kvstore import IngestReport
 from kvstore.errors import KvstoreError
 
 #: Seconds without a change before what changed is ingested, and the most that are waited for them.
-QUIET = 0.5
+QUIET_SECONDS = 0.5
 _MAX_QUIET_WAIT = 20.0
 #: Seconds between two looks at the folders where the system does not tell.
-LOOKED_AT = 2.0
+POLL_SECONDS = 2.0
 #: Seconds after which an ingest that failed is tried again.
 _RETRY_SECONDS = 5.0
 #: Seconds between two looks whether a folder is another than before.
 _WAKE_SECONDS = 1.0
 
 #: Of each file its time of change and its size.
-Look = dict[str, tuple[int, int]]
+FileStates = dict[str, tuple[int, int]]
 
 
 class Watcher(Protocol):
     """Tells of changes; what changes between two calls is told by the second."""
 
-    def changed(self) -> bool:
+    def wait_for_change(self) -> bool:
         """Wait for a while; whether anything has changed, and is quiet now."""
         ...
 
@@ -42,25 +42,25 @@ class Watcher(Protocol):
 class SystemWatcher:
     """Changes as the system tells them, through watchfiles."""
 
-    def __init__(self, folders: Sequence[Path], apart: Path, quiet: float) -> None:
+    def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float) -> None:
         self._folders = folders
-        self._apart = f"{apart.resolve()}{os.sep}"
+        self._excluded = f"{excluded.resolve()}{os.sep}"
         self._quiet = quiet
-        self._begin()
+        self._start()
 
-    def changed(self) -> bool:
-        if self._list_identities() != self._known:
-            self._begin()  # what was watched is gone, or another folder stands there now
+    def wait_for_change(self) -> bool:
+        if self._list_identities() != self._known_identities:
+            self._start()  # what was watched is gone, or another folder stands there now
             return True
-        return bool(next(self._told))
+        return bool(next(self._change_sets))
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         from watchfiles import watch
 
-        self._known = self._list_identities()
-        self._told: Iterator[set[Any]] = watch(
+        self._known_identities = self._list_identities()
+        self._change_sets: Iterator[set[Any]] = watch(
             *(folder.resolve() for folder in self._folders if folder.is_dir()),
-            watch_filter=lambda _, path: not path.startswith(self._apart),
+            watch_filter=lambda _, path: not path.startswith(self._excluded),
             debounce=int(1000 * _MAX_QUIET_WAIT),
             step=max(1, int(1000 * self._quiet)),
             rust_timeout=int(1000 * _WAKE_SECONDS),
@@ -68,43 +68,43 @@ class SystemWatcher:
             raise_interrupt=True,
             recursive=True,
         )
-        if any(self._known):
-            next(self._told)  # it watches from now on
+        if any(self._known_identities):
+            next(self._change_sets)  # it watches from now on
         else:
-            self._told = _nothing()
+            self._change_sets = _yield_nothing()
 
     def _list_identities(self) -> list[tuple[int, int] | None]:
-        return [_identity(folder) for folder in self._folders]
+        return [_identify_folder(folder) for folder in self._folders]
 
 
 class PollingWatcher:
     """Changes as they are seen by looking at every file again and again."""
 
-    def __init__(self, folders: Sequence[Path], apart: Path, quiet: float, every: float) -> None:
+    def __init__(self, folders: Sequence[Path], excluded: Path, quiet: float, interval: float) -> None:
         self._folders = folders
-        self._apart = os.path.realpath(apart)
+        self._excluded = os.path.realpath(excluded)
         self._quiet = quiet
-        self._every = every
-        self._seen = self._look()
+        self._interval = interval
+        self._last_states = self._scan_folders()
 
-    def changed(self) -> bool:
-        time.sleep(self._every)
-        states = self._look()
-        if states == self._seen:
+    def wait_for_change(self) -> bool:
+        time.sleep(self._interval)
+        states = self._scan_folders()
+        if states == self._last_states:
             return False
         deadline = time.monotonic() + _MAX_QUIET_WAIT
-        while states != self._seen and time.monotonic() < deadline:
-            self._seen = states
+        while states != self._last_states and time.monotonic() < deadline:
+            self._last_states = states
             time.sleep(self._quiet)
-            states = self._look()
-        self._seen = states
+            states = self._scan_folders()
+        self._last_states = states
         return True
 
-    def _look(self) -> Look:
-        states: Look = {}
+    def _scan_folders(self) -> FileStates:
+        states: FileStates = {}
         for top in self._folders:
             for folder, inner, names in os.walk(top):
-                inner[:] = [name for name in inner if os.path.realpath(os.path.join(folder, name)) != self._apart]
+                inner[:] = [name for name in inner if os.path.realpath(os.path.join(folder, name)) != self._excluded]
                 for name in names:
                     path = os.path.join(folder, name)
                     try:
@@ -115,41 +115,41 @@ class PollingWatcher:
         return states
 
 
-def watcher(folders: Sequence[Path], apart: Path, *, quiet: float, every: float | None) -> Watcher:
-    """What tells of changes in some folders but in ``apart``, the store; ``every`` so many seconds by looking, where
+def make_watcher(folders: Sequence[Path], excluded: Path, *, quiet: float, interval: float | None) -> Watcher:
+    """What tells of changes in some folders but in ``excluded``, the store; ``interval`` so many seconds by looking, where
     that is given or nothing else is installed."""
-    if every is None:
+    if interval is None:
         try:
-            return SystemWatcher(folders, apart, quiet)
+            return SystemWatcher(folders, excluded, quiet)
         except ModuleNotFoundError:
-            every = LOOKED_AT
-    return PollingWatcher(folders, apart, quiet, every)
+            interval = POLL_SECONDS
+    return PollingWatcher(folders, excluded, quiet, interval)
 
 
 def follow(
-    changes: Watcher,
+    watcher: Watcher,
     ingest: Callable[[], IngestReport],
-    told: Callable[[IngestReport], None],
-    failed: Callable[[str], None],
+    on_report: Callable[[IngestReport], None],
+    on_error: Callable[[str], None],
 ) -> None:
-    """Ingest, and again after each change, until an interrupt; reports are ``told``, and errors, after which it is
+    """Ingest, and again after each change, until an interrupt; reports are ``on_report``, and errors, after which it is
     tried again, each once until another comes."""
     is_due, last_error = True, ""
     while True:
         if is_due:
             try:
-                told(ingest())
+                on_report(ingest())
                 is_due, last_error = False, ""
             except KvstoreError as error:
                 if str(error) != last_error:
                     last_error = str(error)
-                    failed(last_error)
+                    on_error(last_error)
                 time.sleep(_RETRY_SECONDS)
                 continue
-        is_due = changes.changed()
+        is_due = watcher.wait_for_change()
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _identify_folder(folder: Path) -> tuple[int, int] | None:
     try:
         status = folder.stat()
     except OSError:
@@ -157,7 +157,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _nothing() -> Iterator[set[Any]]:
+def _yield_nothing() -> Iterator[set[Any]]:
     while True:
         time.sleep(_WAKE_SECONDS)
         yield set()

@@ -17,16 +17,16 @@ class Lines(Derivation):
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, Any]) -> Any:
-        chunks = (document.piece(chunk).decode() for chunk in range(len(document.chunks)))
+        chunks = (document.get_chunk_text(chunk).decode() for chunk in range(len(document.chunks)))
         lines = (line.strip() for chunk in chunks for line in chunk.replace(". ", ".\n").split("\n"))
         stated = document.facts["triples"].triples if "triples" in document.facts else ()
         said = [" ".join(triple) for triple in stated]
         return [line for line in lines if len(line) >= options["least"] and line] + said
 
-    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+    def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         return [f"{document.title}: {line}" if document.title else line for line in part]
 
-    def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+    def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         yield from (f"line {line!r} is too long" for line in part if len(line) > 1000)
 
 

@@ -9,7 +9,7 @@ from kvstore.settings import FixedSettings
 from kvstore.storage import records
 from kvstore.storage.view import View, WriteView
 from kvstore.structures.documents.documents import DocumentRecord
-from kvstore.structures.logical import Logical
+from kvstore.structures.logical import LogicalNames
 from kvstore.structures.state import State
 from kvstore.systems.contract import ChunkedText, Delta, Derivation, DumpRow, LmdbTable, System
 
@@ -19,11 +19,11 @@ class Phrases(Derivation):
     version = 1
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, Any]) -> Any:
-        chunks = (document.piece(chunk).decode() for chunk in range(len(document.chunks)))
+        chunks = (document.get_chunk_text(chunk).decode() for chunk in range(len(document.chunks)))
         sentences = (text.strip() for chunk in chunks for text in chunk.split("."))
         return {"texts": [f"{sentence}." for sentence in sentences if sentence]}
 
-    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+    def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         found: list[str] = part["texts"]
         return found
 
@@ -38,14 +38,16 @@ class PhraseCounts:
     def read(self, state: State) -> View:
         return state.lmdb
 
-    def follower(self, state: State, write: WriteView) -> PhraseCountFollower:
+    def make_maintainer(self, state: State, write: WriteView) -> PhraseCountFollower:
         return PhraseCountFollower(write)
 
-    def dump(self, read: View, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, read: View, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         rows = read.scan("phrase_counts")
-        return {"phrase_counts": ((names.document(int.from_bytes(key, "big")), bytes(value)) for key, value in rows)}
+        return {
+            "phrase_counts": ((names.name_document(int.from_bytes(key, "big")), bytes(value)) for key, value in rows)
+        }
 
-    def counts(self, read: View) -> Mapping[str, int]:
+    def compute_statistics(self, read: View) -> Mapping[str, int]:
         return {"documents": read.count("phrase_counts")}
 
 
@@ -53,13 +55,13 @@ class PhraseCountFollower:
     def __init__(self, write: WriteView) -> None:
         self._write = write
 
-    def leaving(self, record: DocumentRecord) -> None:
-        self._write.delete("phrase_counts", records.u64(record.id))
+    def remove_document(self, record: DocumentRecord) -> None:
+        self._write.delete("phrase_counts", records.encode_u64(record.id))
 
-    def follow(self, delta: Delta) -> None:
+    def apply_delta(self, delta: Delta) -> None:
         for added in delta.added:
             count = len(added.parts["phrases"]["texts"])
-            self._write.put("phrase_counts", records.u64(added.record.id), records.pack(count))
+            self._write.put("phrase_counts", records.encode_u64(added.record.id), records.pack(count))
 
 
 PHRASES = System("phrases", "of no paper", structures=(PhraseCounts(),), derivations=(Phrases(),))

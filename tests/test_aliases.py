@@ -17,7 +17,7 @@ TRIP = "We flew to NYC in May. NYC was warm."
 
 def contents(store: kvstore.Store) -> dict:
     with store.snapshot() as snapshot:
-        return dump(snapshot._view)
+        return dump(snapshot._state)
 
 
 def found(store: kvstore.Store | kvstore.Transaction, name: str) -> list[tuple[str, str | None]]:
@@ -188,7 +188,7 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
         store.put("city", CITY, format="markdown")
         store.alias("NYC", "New York")
         with store.snapshot() as snapshot:
-            value = bytes(snapshot._view.lmdb.get("aliases", b"nyc") or b"")
+            value = bytes(snapshot._state.lmdb.get("aliases", b"nyc") or b"")
         with store._context.environment.write() as view:
             view.delete("aliases", b"nyc")
         problems = " ".join(store.check())

@@ -289,7 +289,7 @@ def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterat
     """What a store holds and answers, under names that say what was asked; ids, times and temperatures left out."""
     assert store.check() == []
     with store.snapshot() as snapshot:
-        for table, rows in dump(snapshot._view).items():
+        for table, rows in dump(snapshot._state).items():
             yield f"dump of {table}", rows
         store.export(folder / "export.jsonl")
         yield "EXPORT", (folder / "export.jsonl").read_text(encoding="utf-8").splitlines()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.changes.check import check
+from kvstore.changes.check import check_state
 from kvstore.changes.dump import dump
 from kvstore.systems import STRATEGIES
 
@@ -249,12 +249,12 @@ def test_chunks_at_any_places_are_those_texts(
     try:
         transaction.put("text", text, chunks="whole" if whole else spans, format=form)
         with transaction.state() as state:
-            record = state.documents.find("text")
+            record = state.documents.find_by_key("text")
             assert record is not None
-            stored = state.documents.text(record.id)
+            stored = state.documents.read_text(record.id)
             chunks = state.chunks.get_many(record.chunk_ids())
             found = [stored[chunk.start : chunk.end].decode() for chunk in chunks]
-            problems = list(check(state))
+            problems = list(check_state(state))
     finally:
         transaction.rollback()
     plain = text.replace("\r\n", "\n").replace("\r", "\n")

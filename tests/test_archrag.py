@@ -17,7 +17,7 @@ from kvstore import Store
 from kvstore.errors import IndexUnavailableError, InputError
 from kvstore.retrieval.evidence import Evidence
 from kvstore.storage import index_file
-from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.systems.archrag.layer_index import COMMUNITY_GRAPH
 
 MakeStore = Callable[..., Store]
@@ -200,7 +200,7 @@ def test_a_file_that_is_as_new_as_the_communities_is_not_made_again(themed: Stor
     themed.refresh("communities")
     assert path.stat().st_ino != number and state_of(themed)[0] == "ready"
     with themed.state() as state:
-        graph = bound_index(state, COMMUNITY_GRAPH)
+        graph = bind_index(state, COMMUNITY_GRAPH)
         assert graph is not None and graph.change == state.counters.change
 
 
@@ -318,7 +318,7 @@ def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merg
     answer = themed.ask(OVERVIEW, using="archrag")
     assert (answer.text, answer.model, answer.problem) == ("They remember it [1].", "stub", None)
     with themed.state() as state:
-        graph = bound_index(state, COMMUNITY_GRAPH)
+        graph = bind_index(state, COMMUNITY_GRAPH)
         assert graph is not None
         layers = len(graph.nodes)
     assert len(server.requests) == layers + 1 >= 3

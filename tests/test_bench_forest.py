@@ -50,14 +50,18 @@ def test_every_baseline_finds_the_same_places_and_tells_the_same(drawn: list[lis
                 rows = "".join(f"{child},{parent}\n" for child, parent in pairs)
                 store.put(key, rows, format="pairs")
             with store.snapshot() as snapshot:
-                forest, hierarchy = snapshot._view.forest, Hierarchy(snapshot._view, relatives)
-                nodes = hierarchy.nodes(NAMES)
+                forest, hierarchy = snapshot._state.forest, Hierarchy(snapshot._state, relatives)
+                nodes = hierarchy.find_nodes(NAMES)
                 places = {
-                    (name, forest.tree_name(forest.node(node).tree), tuple(map(forest.key, forest.parents(node))))
+                    (
+                        name,
+                        forest.get_tree_name(forest.get_node(node).tree),
+                        tuple(map(forest.get_key, forest.iter_parents(node))),
+                    )
                     for name, found in zip(NAMES, nodes, strict=True)
                     for node in found
                 }
-                told = sorted(hierarchy.sentences(chain.from_iterable(nodes)))
+                told = sorted(hierarchy.build_sentences(chain.from_iterable(nodes)))
         roots = grow(trees)
         for search in (NaiveSearch, BloomSearch, ImprovedBloomSearch, DictionarySearch):
             baseline = search(roots)

@@ -23,9 +23,9 @@ from kvstore.extraction.extraction import extract
 from kvstore.extraction.validation import MAX_TEXT_BYTES
 from kvstore.ingest.file_documents import Failure, FileDocument
 from kvstore.ingest.pipeline import BATCH_CHUNKS
-from kvstore.ingest.readers import PassedOver
+from kvstore.ingest.readers import SkippedPart
 from kvstore.ingest.sources import Source
-from kvstore.ingest.transport import Inbox, frame
+from kvstore.ingest.transport import Inbox, frame_message
 from kvstore.models.openai_embedder import OpenAIEmbedder
 from kvstore.settings import FixedSettings
 
@@ -62,21 +62,21 @@ def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.S
         [(1, 0, Source("/a/b\udcff", "b", None, None, "/a/b\\xff"))],
         (store.settings,),
     ]
-    sent = b"".join(map(frame, messages))
+    sent = b"".join(map(frame_message, messages))
     for step in (1, 7, len(sent)):
         inbox = Inbox()
         received = [m for start in range(0, len(sent), step) for m, _ in inbox.feed(sent[start : start + step])]
         assert received == messages
-    (_, back), _ = Inbox().feed(frame(("vectors", vectors)))[0]
+    (_, back), _ = Inbox().feed(frame_message(("vectors", vectors)))[0]
     assert np.array_equal(back, vectors)
     with pytest.raises(ValueError, match="nothing that is sent"):
-        frame(print)
+        frame_message(print)
 
 
 def test_tags_of_messages_are_fixed_and_unknown_ones_are_typed_errors() -> None:
     # A cluster may run an older version: a change of these bytes is a change of what it understands.
-    for value, tag in ((FixedSettings(), 0), (Failure("place", "why"), 7), (PassedOver("place", "suffix .png"), 13)):
-        assert msgpack.unpackb(frame(value)[8:]).code == tag
+    for value, tag in ((FixedSettings(), 0), (Failure("place", "why"), 7), (SkippedPart("place", "suffix .png"), 13)):
+        assert msgpack.unpackb(frame_message(value)[8:]).code == tag
     for body, wrong in (
         (msgpack.ExtType(77, msgpack.packb([])), "has the unknown tag 77; run the same version of kvstore"),
         (msgpack.ExtType(13, msgpack.packb([])), "has other fields .*; run the same version of kvstore"),

@@ -85,7 +85,7 @@ def recall(graph: LayeredVectors, layers: list[Matrix], queries: Matrix, ef: int
     """The share of the ``count`` nearest nodes that is found, by layer."""
     found = np.zeros(len(layers))
     for query in queries:
-        for layer, near in enumerate(graph.nearest(query, [count] * len(layers), ef)):
+        for layer, near in enumerate(graph.find_nearest(query, [count] * len(layers), ef)):
             wanted = exactly(layers[layer], query, count)
             found[layer] += len({row for row, _ in near} & {row for row, _ in wanted}) / len(wanted)
     return list(found / len(queries))
@@ -97,7 +97,7 @@ def test_the_nearest_of_every_layer_are_found(layers: list[Matrix], arrays: Arra
 
 def test_cosines_are_those_of_an_exact_search_to_the_last_bit(layers: list[Matrix], arrays: Arrays) -> None:
     query = questions(layers, 1)[0]
-    for layer, near in enumerate(LayeredVectors(arrays).nearest(query, [5] * 4, 200)):
+    for layer, near in enumerate(LayeredVectors(arrays).find_nearest(query, [5] * 4, 200)):
         assert near == exactly(layers[layer], query, 5)
 
 
@@ -179,7 +179,9 @@ def test_every_node_can_be_reached_however_many_are_the_same(
         assert reached(arrays, layer) == set(range(low, high))
     # Layers as small as these are compared whole, ties by number.
     query = some[0]
-    assert LayeredVectors(arrays).nearest(query, [7] * len(sizes), 10) == [exactly(layer, query, 7) for layer in layers]
+    assert LayeredVectors(arrays).find_nearest(query, [7] * len(sizes), 10) == [
+        exactly(layer, query, 7) for layer in layers
+    ]
 
 
 def test_names_of_the_same_passages_do_not_hide_others() -> None:
@@ -189,14 +191,14 @@ def test_names_of_the_same_passages_do_not_hide_others() -> None:
     graph = LayeredVectors(built(layers))
     for query in questions(layers, 100):
         least = exactly(layers[0], query, 5)[-1][1]
-        assert [cosine >= least - 1e-6 for _, cosine in graph.nearest(query, [5] * 3, 40)[0]] == [True] * 5
+        assert [cosine >= least - 1e-6 for _, cosine in graph.find_nearest(query, [5] * 3, 40)[0]] == [True] * 5
 
 
 def test_below_a_number_of_nodes_there_are_no_links_and_all_are_compared(layers: list[Matrix]) -> None:
     arrays = built(layers, exact_below=10_000)
     assert arrays["links0"].shape == (3000, 0)
     for query in questions(layers, 10):
-        for layer, near in enumerate(LayeredVectors(arrays).nearest(query, [5] * 4, 5)):
+        for layer, near in enumerate(LayeredVectors(arrays).find_nearest(query, [5] * 4, 5)):
             assert near == exactly(layers[layer], query, 5)
 
 
@@ -204,23 +206,23 @@ def test_layers_that_are_not_wanted_are_passed_through(layers: list[Matrix], arr
     query = questions(layers, 1)[0]
     graph = LayeredVectors(arrays)
     assert graph.sizes == [3000, 400, 40, 6]
-    assert [len(near) for near in graph.nearest(query, [5, 0, 3, 0], 20)] == [5, 0, 3, 0]
-    assert [len(near) for near in graph.nearest(query, [0, 2, 0, 10], 20)] == [0, 2, 0, 6]
-    assert graph.nearest(query, [0] * 4, 20) == [[]] * 4
+    assert [len(near) for near in graph.find_nearest(query, [5, 0, 3, 0], 20)] == [5, 0, 3, 0]
+    assert [len(near) for near in graph.find_nearest(query, [0, 2, 0, 10], 20)] == [0, 2, 0, 6]
+    assert graph.find_nearest(query, [0] * 4, 20) == [[]] * 4
 
 
 def test_a_layer_may_be_empty(layers: list[Matrix]) -> None:
     none = np.empty((0, 48), np.float32)
     for given_layers in ([layers[0], none, layers[2]], [none, layers[1]], [layers[1], none], [none]):
-        near = LayeredVectors(built(given_layers)).nearest(layers[0][0], [3] * len(given_layers), 20)
+        near = LayeredVectors(built(given_layers)).find_nearest(layers[0][0], [3] * len(given_layers), 20)
         assert [len(one) for one in near] == [min(3, len(layer)) for layer in given_layers]
 
 
 def test_threads_search_side_by_side(layers: list[Matrix], arrays: Arrays) -> None:
     graph, queries = LayeredVectors(arrays), questions(layers, 60)
-    alone = [graph.nearest(query, [5] * 4, 30) for query in queries]
+    alone = [graph.find_nearest(query, [5] * 4, 30) for query in queries]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda query: graph.nearest(query, [5] * 4, 30), [*queries] * 5)) == alone * 5
+        assert list(pool.map(lambda query: graph.find_nearest(query, [5] * 4, 30), [*queries] * 5)) == alone * 5
 
 
 def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -> None:
@@ -233,7 +235,7 @@ def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -
         m=8,
         exact_below=0,
         progress=lambda done, total: heard.append((done, total)),
-        cancelled=lambda: next(cancelled),
+        is_cancelled=lambda: next(cancelled),
     )
     assert given_up is None
     assert heard == [(500, 3446), (1000, 3446)]
@@ -317,7 +319,7 @@ def test_checksums_are_those_that_the_format_tells(layers: list[Matrix], exact_b
 
 
 def written(arrays: Arrays, path: Path) -> Path:
-    with index_file.drafting(path) as draft:
+    with index_file.open_draft(path) as draft:
         draft.write({"kind": "layers", "token": b"t", "epoch": 0}, arrays)
         draft.publish()
     return path
@@ -330,7 +332,7 @@ def opened(path: Path) -> LayeredVectors:
 def test_a_file_is_searched_where_it_lies(layers: list[Matrix], arrays: Arrays, tmp_path: Path) -> None:
     path = written(arrays, tmp_path / "layers.index")
     for query in questions(layers, 20):
-        assert opened(path).nearest(query, [5] * 4, 20) == LayeredVectors(arrays).nearest(query, [5] * 4, 20)
+        assert opened(path).find_nearest(query, [5] * 4, 20) == LayeredVectors(arrays).find_nearest(query, [5] * 4, 20)
 
 
 def test_opening_a_file_reads_none_of_its_large_arrays(arrays: Arrays, tmp_path: Path) -> None:
@@ -345,7 +347,7 @@ def test_opening_a_file_reads_none_of_its_large_arrays(arrays: Arrays, tmp_path:
     damaged.write_bytes(head)
     graph = opened(damaged)
     with pytest.raises(IndexUnavailableError, match="fails its checksum"):
-        graph.nearest(np.ones(48, np.float32), [5] * 4, 20)
+        graph.find_nearest(np.ones(48, np.float32), [5] * 4, 20)
     with pytest.raises(IndexUnavailableError, match="fails its checksum"):
         index_file.read(damaged, "layers", lambda token: True)
 
@@ -378,7 +380,7 @@ def test_300_damages_of_a_file_are_told_or_harmless(links: bool, tmp_path: Path)
     layers = made([700, 300, 20], 24)
     sound = written(built(layers, m=8, exact_below=0 if links else 10_000), tmp_path / "layers.index").read_bytes()
     queries = questions(layers, 15)
-    right = [opened(tmp_path / "layers.index").nearest(query, [5] * 3, 20) for query in queries]
+    right = [opened(tmp_path / "layers.index").find_nearest(query, [5] * 3, 20) for query in queries]
     path, told = tmp_path / "damaged.index", 0
     for seed in range(300):
         data = bytearray(sound)
@@ -392,7 +394,7 @@ def test_300_damages_of_a_file_are_told_or_harmless(links: bool, tmp_path: Path)
             continue
         for query, expected in zip(queries, right, strict=True):
             try:
-                assert graph.nearest(query, [5] * 3, 20) == expected, seed
+                assert graph.find_nearest(query, [5] * 3, 20) == expected, seed
             except IndexUnavailableError:
                 told += 1
                 break

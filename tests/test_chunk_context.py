@@ -17,7 +17,7 @@ from kvstore.changes.dump import dump
 from kvstore.changes.facts import iter_document_facts
 from kvstore.extraction.extraction import get_first_sentence
 from kvstore.structures import tables
-from kvstore.systems.chunk_texts import chunk_texts
+from kvstore.systems.chunk_texts import build_chunk_texts
 from kvstore.systems.chunked_text import load_chunked_text
 
 MakeStore = Callable[..., kvstore.Store]
@@ -32,19 +32,19 @@ TEXTS = {
 
 def made_from(store: kvstore.Store, key: str) -> list[str]:
     with store.state() as state:
-        record = state.documents.find(key)
+        record = state.documents.find_by_key(key)
         assert record is not None
         facts = {fact.name: value for fact, value in iter_document_facts(state, record)}
-        return chunk_texts(load_chunked_text(state, record, facts), state.settings)
+        return build_chunk_texts(load_chunked_text(state, record, facts), state.settings)
 
 
 def check_vectors(store: kvstore.Store) -> None:
     """Every vector is that of the text that the chunk's is to be made from."""
     for key in store.keys():  # noqa: SIM118
         with store.state() as state:
-            record = state.documents.find(key)
+            record = state.documents.find_by_key(key)
             assert record is not None
-            assert np.allclose(state.vectors_of(record), store.embed(made_from(store, key)), atol=1e-6)
+            assert np.allclose(state.read_vectors(record), store.embed(made_from(store, key)), atol=1e-6)
     assert store.check() == []
 
 
@@ -145,9 +145,9 @@ def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, ser
     store.put("own", TEXTS["lamp"], vectors=np.eye(1, dimension, dtype=np.float32)[0])
     store.extract("context")
     with store.state() as state:
-        record = state.documents.find("own")
+        record = state.documents.find_by_key("own")
         assert record is not None
-        assert state.vectors_of(record)[:, 0].tolist() == [1.0] * record.chunk_count
+        assert state.read_vectors(record)[:, 0].tolist() == [1.0] * record.chunk_count
 
 
 def test_only_two_values_are_known(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from kvstore.structures.clustering.affinity import (
     Partition,
     cluster_graph,
     cluster_vectors,
-    numbered,
+    renumber_clusters,
     select_strongest_edges,
 )
-from kvstore.structures.clustering.nearest_rows import find_near_rows, nearest_rows
+from kvstore.structures.clustering.nearest_rows import find_near_rows, find_nearest_rows
 from kvstore.structures.vectors.vectors import Matrix
 
 
@@ -55,7 +55,7 @@ def assert_levels(levels: list[Partition], count: int, size: int) -> None:
     """Each is a partition, numbered by least nodes, and coarser than the one before."""
     before: Partition = np.arange(count)
     for labels in levels:
-        assert labels.tolist() == numbered(labels).tolist()
+        assert labels.tolist() == renumber_clusters(labels).tolist()
         of_group: dict[int, int] = {}
         for inner, outer in zip(before.tolist(), labels.tolist(), strict=True):
             assert of_group.setdefault(inner, outer) == outer
@@ -140,22 +140,22 @@ def test_equal_vectors_are_joined_as_many_as_may_be() -> None:
 
 def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clouds(2500)
-    exact, cosines = nearest_rows(vectors)
+    exact, cosines = find_nearest_rows(vectors)
     products = vectors @ vectors.T
     np.fill_diagonal(products, -1)
     assert (np.abs(products[np.arange(2500), exact] - products.max(axis=1)) < 1e-4).all()
     assert (np.abs(cosines / 10_000 - products.max(axis=1)) < 1e-4).all()
     monkeypatch.setattr(rows_module, "_COMPARED", 100)
     monkeypatch.setattr(rows_module, "_CELL", 40)
-    found, _ = nearest_rows(vectors)
+    found, _ = find_nearest_rows(vectors)
     assert (found == exact).mean() > 0.9
 
 
 def test_rows_of_a_large_cell_are_compared_a_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clouds(700)
-    nearest, near = nearest_rows(vectors), find_near_rows(vectors, 5)
+    nearest, near = find_nearest_rows(vectors), find_near_rows(vectors, 5)
     monkeypatch.setattr(rows_module, "_PRODUCTS", 700 * 9)
-    assert all((one == other).all() for one, other in zip(nearest_rows(vectors), nearest, strict=True))
+    assert all((one == other).all() for one, other in zip(find_nearest_rows(vectors), nearest, strict=True))
     assert (np.sort(find_near_rows(vectors, 5)) == np.sort(near)).all()
 
 

@@ -123,26 +123,26 @@ def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once
     themed.refresh("communities")
     with themed.state() as state:
         communities = get_communities(state)
-        assert communities is not None and not communities.newer()
-        chunk = next(state.documents.find("secret").chunk_ids())  # type: ignore[union-attr]
-        home = communities.of_chunks([chunk])[0]
-        assert home and all(chunk in dict(communities.passages(one)) for one in home)
+        assert communities is not None and not communities.list_newer_chunks()
+        chunk = next(state.documents.find_by_key("secret").chunk_ids())  # type: ignore[union-attr]
+        home = communities.find_by_chunks([chunk])[0]
+        assert home and all(chunk in dict(communities.list_chunks(one)) for one in home)
     themed.delete("secret")
     assert "xylographic" not in told(themed)
     with themed.state() as state:
         communities = get_communities(state)
         assert communities is not None
-        assert [communities.stale(one) for one in home] == [True] * len(home)
-        assert all(chunk not in dict(communities.passages(one)) for one in home)
+        assert [communities.is_stale(one) for one in home] == [True] * len(home)
+        assert all(chunk not in dict(communities.list_chunks(one)) for one in home)
     themed.put("new", "Station Moorby is where Engine Halcyon and Driver Pell stand since yesterday.")
     with themed.state() as state:
         communities = get_communities(state)
         assert communities is not None
-        (newer,) = communities.newer()
-        homes = communities.of_chunks([newer])[0]
+        (newer,) = communities.list_newer_chunks()
+        homes = communities.find_by_chunks([newer])[0]
         assert [communities.get(one).level for one in homes] == sorted(communities.get(one).level for one in homes)
-        assert "driver pell" in {state.entities.get(entity).key for entity, _ in communities.members(homes[0])}
-        assert all(communities.stale(one) and newer in dict(communities.passages(one)) for one in homes)
+        assert "driver pell" in {state.entities.get(entity).key for entity, _ in communities.list_members(homes[0])}
+        assert all(communities.is_stale(one) and newer in dict(communities.list_chunks(one)) for one in homes)
     stale = {key for (key,) in rows(themed, "SELECT community FROM communities WHERE stale")}
     assert {"0/apple russet", "0/driver pell"} <= stale and "0/actress soane" not in stale
     assert "1 newer chunk" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
@@ -177,21 +177,21 @@ def test_partitions_and_vectors(themed: Store) -> None:
     with themed.state() as state:
         communities = get_communities(state)
         assert communities is not None
-        assert communities.roots() == communities.at_level(0)
+        assert communities.list_roots() == communities.list_level(0)
         for level in range(communities.levels):
-            parts = [{entity for entity, _ in communities.members(one)} for one in communities.at_level(level)]
+            parts = [{entity for entity, _ in communities.list_members(one)} for one in communities.list_level(level)]
             assert sum(map(len, parts)) == len(set().union(*parts)) == 24
-        everyone = communities.entities()
+        everyone = communities.list_entities()
         assert [state.entities.get(entity).key for entity in everyone] == sorted(
             name.lower() for names in THEMES.values() for name in names
         )
-        vectors = communities.vectors(range(len(communities)))
+        vectors = communities.get_vectors(range(len(communities)))
         for one in range(len(communities)):
-            assert communities.nearest(vectors[one], 1)[0][0] == one
-        (nearest, cosine), *_ = communities.nearest(vectors[0], 3, level=0)
+            assert communities.find_nearest(vectors[one], 1)[0][0] == one
+        (nearest, cosine), *_ = communities.find_nearest(vectors[0], 3, level=0)
         assert (nearest, round(cosine, 4)) == (0, 1)
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-        places = communities.sources(0)
+        places = communities.list_sources(0)
         assert {place.document for place in places} <= {record.id for record in state.documents.scan()}
 
 
@@ -327,7 +327,7 @@ def write(store: Store) -> int:
     assert model is not None
     writer = StructuredModel(model)
     store._context.indexing.refresh("communities", None, writer)
-    return writer.calls
+    return writer.num_calls
 
 
 def test_a_model_writes_reports_of_what_is_there(themed: Store, server: Server) -> None:
@@ -341,9 +341,9 @@ def test_a_model_writes_reports_of_what_is_there(themed: Store, server: Server) 
     with themed.state() as state:
         communities = get_communities(state)
         assert communities is not None
-        (number,) = communities.written(0).value["findings"][0]["sources"]  # type: ignore[union-attr]
+        (number,) = communities.get_written_text(0).value["findings"][0]["sources"]  # type: ignore[union-attr]
         assert number == 1
-        place = communities.sources(0)[number]
+        place = communities.list_sources(0)[number]
         sent = [request["messages"][-1]["content"] for request in server.requests]
         assert any(communities.read_text(place) in text for text in sent)
     assert f"{count} texts by scribe" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
@@ -374,7 +374,7 @@ def test_a_report_without_sources_is_none(themed: Store, server: Server) -> None
 def test_a_community_in_which_no_passage_was_at_home_is_shown(themed: Store) -> None:
     key, last = "communities", len(rows(themed, "SELECT 1 FROM communities")) - 1
     with themed._context.environment.write() as view:
-        (number,) = [bytes(key) for key, _ in view.scan(key) if key[4:] == records.u32(last)]
+        (number,) = [bytes(key) for key, _ in view.scan(key) if key[4:] == records.encode_u32(last)]
         row = records.unpack(view.get(key, number), key, number)
         view.put(key, number, records.pack([*row[:4], 0, 0, 0, *row[7:9], [], []]))
         view.delete("community_passages", number)
@@ -402,18 +402,18 @@ def test_the_tree_is_that_of_the_rows(themed: Store) -> None:
         assert communities is not None
         tree, every = communities.tree, [communities.get(number) for number in range(len(communities))]
         numbers = np.arange(len(every))
-        members = [{entity for entity, _ in communities.members(number)} for number in range(len(every))]
+        members = [{entity for entity, _ in communities.list_members(number)} for number in range(len(every))]
         for number, one in enumerate(every):
-            assert tuple(tree.children(numbers[number : number + 1])) == one.children
+            assert tuple(tree.list_children(numbers[number : number + 1])) == one.children
             at = tree.map_to_levels(numbers[number : number + 1], communities.levels)[:, 0].tolist()
             path = [parent for parent in numbers if members[parent] >= members[number]]
             assert at == [
                 max((each for each in path if every[each].level <= level), key=lambda each: every[each].level)
                 for level in range(communities.levels)
             ]
-        assert tree.children(numbers).tolist() == [child for one in every for child in one.children]
+        assert tree.list_children(numbers).tolist() == [child for one in every for child in one.children]
         for level in range(communities.levels):
-            assert tree.partition(level).tolist() == [
+            assert tree.get_partition(level).tolist() == [
                 number
                 for number, one in enumerate(every)
                 if one.level == level or (one.level < level and not one.children)

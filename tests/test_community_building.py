@@ -15,10 +15,10 @@ from kvstore import Store
 from kvstore.errors import InputError
 from kvstore.structures.clustering.affinity import Edges
 from kvstore.systems.graphrag import entity_graph as graph_module
-from kvstore.systems.graphrag.community_building import NOWHERE, CommunityTree, assign_homes, build_communities
+from kvstore.systems.graphrag.community_building import NO_COMMUNITY, CommunityTree, assign_homes, build_communities
 from kvstore.systems.graphrag.community_levels import CommunityOptions
-from kvstore.systems.graphrag.community_reports import CommunityReport, community_reports
-from kvstore.systems.graphrag.entity_graph import entity_graph
+from kvstore.systems.graphrag.community_reports import CommunityReport, build_reports
+from kvstore.systems.graphrag.entity_graph import build_entity_graph
 from kvstore.systems.graphrag.leiden import partition_by_leiden
 
 MakeStore = Callable[..., Store]
@@ -44,12 +44,12 @@ def logical(store: Store, options: CommunityOptions | None = None) -> Any:
         tree = build_communities(state, options)
         graph = tree.graph
         places = [
-            (state.documents.key_of(record.document), record.ordinal)
-            for record in (state.chunks.get(chunk) for chunk in graph.passages.tolist())
+            (state.documents.get_key(record.document), record.ordinal)
+            for record in (state.chunks.get(chunk) for chunk in graph.chunks.tolist())
         ]
         members = [
             (community, graph.keys[node], weight)
-            for community, node, weight in zip(*(column.tolist() for column in tree.inside()), strict=True)
+            for community, node, weight in zip(*(column.tolist() for column in tree.group_members()), strict=True)
         ]
         edges = sorted(
             (graph.keys[one], graph.keys[other], weight)
@@ -58,20 +58,20 @@ def logical(store: Store, options: CommunityOptions | None = None) -> Any:
         reports = [
             (
                 community,
-                [(state.documents.key_of(span.document), span.start, span.end) for span in report.summary],
+                [(state.documents.get_key(span.document), span.start, span.end) for span in report.summary],
                 [
                     ([state.entities.get(entity).key for entity in finding.entities], finding.weight)
                     for finding in report.findings
                 ],
                 report.content,
             )
-            for community, report in sorted(community_reports(state, tree))
+            for community, report in sorted(build_reports(state, tree))
         ]
         return (
             edges,
             members,
             tree.level.tolist(),
-            tree.parent.tolist(),
+            tree.parents.tolist(),
             sorted(zip(places, tree.homes.tolist(), tree.shares.tolist(), strict=True)),
             reports,
         )
@@ -79,7 +79,7 @@ def logical(store: Store, options: CommunityOptions | None = None) -> Any:
 
 def groups(tree: CommunityTree) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
-    for community, node in zip(*(column.tolist() for column in tree.inside()[:2]), strict=True):
+    for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
         found.setdefault(community, set()).add(tree.graph.keys[node])
     return found
 
@@ -95,10 +95,10 @@ def test_names_that_stand_together_are_one_community(make_store: MakeStore, opti
             assert any(keys <= members for members in coarsest.values())
             assert sum(bool(keys & members) for members in coarsest.values()) == 1
         # Every passage is at home where its names are, and each level is inside the one above.
-        assert (tree.homes != NOWHERE).all() and (tree.shares > 0.5).all()
-        for community, parent in enumerate(tree.parent.tolist()):
+        assert (tree.homes != NO_COMMUNITY).all() and (tree.shares > 0.5).all()
+        for community, parent in enumerate(tree.parents.tolist()):
             assert parent < community
-            if parent != NOWHERE:
+            if parent != NO_COMMUNITY:
                 assert groups(tree)[community] < groups(tree)[parent]
                 assert tree.level[parent] < tree.level[community]
         assert tree.vectors.shape == (len(tree), state.settings.dimension)
@@ -126,33 +126,37 @@ def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
     store = filled(make_store, "store", theme_documents(8).items())
     store.execute("MERGE ENTITY 'Captain Orlov' INTO 'Port Ellery'")
     with store.state() as state:
-        graph = entity_graph(state)
+        graph = build_entity_graph(state)
     assert "captain orlov" not in graph.keys and "port ellery" in graph.keys
-    assert len(set(zip(graph.naming.tolist(), graph.named.tolist(), strict=True))) == len(graph.named)
+    assert len(set(zip(graph.mention_chunks.tolist(), graph.mention_nodes.tolist(), strict=True))) == len(
+        graph.mention_nodes
+    )
 
 
 def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     lone = {"lone": "Hermit Asper lives alone.", "other": "Nobody met Village Oxley here."}
     store = filled(make_store, "store", (theme_documents(8) | lone).items())
     with store.state() as state:
-        graph = entity_graph(state)
+        graph = build_entity_graph(state)
         assert graph.keys == sorted(graph.keys) and "hermit asper" not in graph.keys
         assert (graph.degrees >= 2).all() and (graph.edges.first < graph.edges.second).all()
         one, other = int(graph.edges.first[0]), int(graph.edges.second[0])
-        naming = [set(graph.named[graph.naming == passage].tolist()) for passage in range(len(graph.passages))]
+        naming = [
+            set(graph.mention_nodes[graph.mention_chunks == passage].tolist()) for passage in range(len(graph.chunks))
+        ]
         both = sum({one, other} <= nodes for nodes in naming)
         weight = round(both * 65536 / np.sqrt(graph.degrees[one] * graph.degrees[other]))
         assert both > 0 and graph.edges.weights[0] == weight
         # A long list of names joins only the rarest of them.
         monkeypatch.setattr(graph_module, "_MOST_NAMES", 2)
-        assert len(entity_graph(state).edges.first) < len(graph.edges.first)
+        assert len(build_entity_graph(state).edges.first) < len(graph.edges.first)
 
 
 def test_sentences_are_those_of_documents_and_findings_name_both(make_store: MakeStore) -> None:
     store = filled(make_store, "store", theme_documents(10).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
-        reports: Mapping[int, CommunityReport] = dict(community_reports(state, tree))
+        reports: Mapping[int, CommunityReport] = dict(build_reports(state, tree))
         assert sorted(reports) == list(range(len(tree)))
         assert all(report.summary and report.findings for report in reports.values())
         assert len({report.content for report in reports.values()}) == len(tree)
@@ -176,7 +180,7 @@ def test_offsets_are_bytes_where_letters_are_longer(make_store: MakeStore) -> No
     store = filled(make_store, "store", documents.items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
-        for _, report in community_reports(state, tree):
+        for _, report in build_reports(state, tree):
             for span in report.summary:
                 text = state.documents.text_slice(span.document, span.start, span.end)
                 assert text.endswith(".") and text[0].isupper()
@@ -189,7 +193,7 @@ def test_texts_change_where_documents_do(make_store: MakeStore) -> None:
         with store.state() as state:
             tree = build_communities(state, CommunityOptions(least=2))
             members = groups(tree)
-            return {frozenset(members[one]): report.content for one, report in community_reports(state, tree)}
+            return {frozenset(members[one]): report.content for one, report in build_reports(state, tree)}
 
     before = contents()
     store.put("orchard-3", theme_documents(4)["orchard-3"].replace("filled", "took"))
@@ -205,10 +209,10 @@ def test_no_more_than_the_largest_are_in_one(make_store: MakeStore, neighbours: 
     store = filled(make_store, "store", theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(neighbours=neighbours, largest=3, least=2))
-    assert len(tree.levels) > 1
+    assert len(tree.partitions) > 1
     members = groups(tree)
     for community, names in members.items():
-        below = [members[child] for child in np.flatnonzero(tree.parent == community).tolist()]
+        below = [members[child] for child in np.flatnonzero(tree.parents == community).tolist()]
         alone = len(names) - sum(map(len, below))
         assert alone + len(below) <= 3
 
@@ -219,7 +223,7 @@ def test_nothing_is_no_community(make_store: MakeStore) -> None:
         for options in ALL_OPTIONS:
             with store.state() as state:
                 tree = build_communities(state, options)
-                assert len(tree) == 0 and not list(community_reports(state, tree))
+                assert len(tree) == 0 and not list(build_reports(state, tree))
         store.put("one", "Nothing is named here but Hermit Asper.")
 
 
@@ -228,7 +232,7 @@ def test_a_passage_is_at_home_where_most_of_its_names_are() -> None:
     naming, named = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 3, 4, 2])
     homes, shares = assign_homes(4, naming, levels[:, named], np.array([5, 3, 6, 9, 7, 7]))
     # At the top 8 against 6, below 5 against 3; a name that belongs nowhere; a tie falls to the first.
-    assert homes.tolist() == [2, NOWHERE, 0, NOWHERE]
+    assert homes.tolist() == [2, NO_COMMUNITY, 0, NO_COMMUNITY]
     assert shares.tolist() == [round(5 / 14, 4), 0, 0.5, 0]
 
 
@@ -247,11 +251,11 @@ def test_a_finding_is_the_sentence_that_asserts_a_relation(make_store: MakeStore
     store.put("seat", "Ada Lane saw Dodge City and Ford County. Dodge City is the county seat of Ford County, Kansas.")
     store.put("again", "Ada Lane left Dodge City. Ford County was sold.")
     with store.state() as state:
-        assert list(state.forest.edges())
+        assert list(state.forest.iter_edges())
         tree = build_communities(state)
         found = {
             frozenset(state.entities.get(entity).key for entity in finding.entities): finding.span
-            for _, report in community_reports(state, tree)
+            for _, report in build_reports(state, tree)
             for finding in report.findings
         }
         span = found[frozenset({"dodge city", "ford county"})]

@@ -40,7 +40,7 @@ from kvstore.storage.environment import Environment
 from kvstore.storage.writer_lock import WriterLock
 from kvstore.structures import tables
 from kvstore.structures.state import State
-from kvstore.structures.vectors.vectors import FREE, Vectors, VectorWriter, compute_block_shape
+from kvstore.structures.vectors.vectors import FREE_ID, Vectors, VectorWriter, compute_block_shape
 
 OPEN = """
 environment = Environment.open(path, readonly=READONLY)
@@ -126,9 +126,9 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
         else:
             fresh.put(f"d{number}", document(number))
     with store.snapshot() as snapshot:
-        before, vectors = dump(snapshot._view), vectors_of(snapshot._view)
+        before, vectors = dump(snapshot._state), vectors_of(snapshot._state)
     with fresh.snapshot() as snapshot:
-        assert before == dump(snapshot._view)
+        assert before == dump(snapshot._state)
     large = size(store.path)
 
     report = store.compact()
@@ -139,8 +139,8 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
     assert names(store.path) == FILES
     for _ in range(2):
         with store.snapshot() as snapshot:
-            assert dump(snapshot._view) == before
-            assert vectors_of(snapshot._view) == vectors
+            assert dump(snapshot._state) == before
+            assert vectors_of(snapshot._state) == vectors
         assert store.check() == []
         assert store._context.environment.verify() == []
         store.close()
@@ -188,8 +188,10 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
             assert snapshot.count(tables.VECTORS) == -(-len(places) // rows)
             stored = Vectors(snapshot, dimension)
             assert stored.gather(list(places.values()))[:, [0, -1]].tolist() == [[chunk, chunk] for chunk in places]
-            found = {chunk: (number, row) for number, ids in stored.rows() for row, chunk in enumerate(ids.tolist())}
-            assert {chunk: place for chunk, place in found.items() if chunk != FREE} == places
+            found = {
+                chunk: (number, row) for number, ids in stored.scan_row_ids() for row, chunk in enumerate(ids.tolist())
+            }
+            assert {chunk: place for chunk, place in found.items() if chunk != FREE_ID} == places
 
 
 STEPS = st.lists(
@@ -720,12 +722,12 @@ def test_a_lock_that_a_killed_holder_left_makes_the_directory_durable(
     flushed: list[Path] = []
     monkeypatch.setattr(writer_lock, "flush", flushed.append)
     lock = WriterLock(path / "writer.lock")
-    with lock.excluding(0):
+    with lock.hold(0):
         assert flushed == []
     (path / "writer.lock").write_text("123\n")
-    with lock.excluding(0):
+    with lock.hold(0):
         assert flushed == [path]
-    with lock.excluding(0):
+    with lock.hold(0):
         assert flushed == [path]
 
 

@@ -281,6 +281,6 @@ def test_dictionaries_find_what_plain_evaluation_finds(
             expected = {one["key"] for one in documents if plainly(where, one)}
             with transaction.state() as state:
                 chosen = filter_documents(state, where).allowed.documents.tolist()
-                assert {state.documents.key_of(one) for one in chosen} == expected, where
+                assert {state.documents.get_key(one) for one in chosen} == expected, where
     finally:
         transaction.rollback()

@@ -38,8 +38,8 @@ def registries() -> Iterator[None]:
         systems.SYSTEMS,
         systems.STRATEGIES,
         systems.INDEXES,
-        readers._REGISTRY,
-        readers._BY_SUFFIX,
+        readers._FORMATS,
+        readers._FORMATS_BY_SUFFIX,
     ]
     before = [dict(registry) for registry in known]
     yield

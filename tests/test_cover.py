@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import kvstore
-from kvstore.retrieval.cover import collect_cover_sentences, cover, extract_question_words
+from kvstore.retrieval.cover import collect_cover_sentences, extract_question_words, select_cover
 from kvstore.text.words import count_text_tokens
 
 TEXT = """# Körpüls
@@ -27,21 +27,23 @@ def test_sentences_have_their_places_and_tables_and_headings_have_none(store: kv
         for sentence in found:
             stored = TEXT.encode()[sentence.start : sentence.end].decode()
             assert " ".join(stored.split()) == sentence.text
-            assert sentence.span(view).document == "village"
+            assert sentence.to_span(view).document == "village"
 
 
 def test_what_was_said_is_not_said_again_and_the_question_counts_double(store: kvstore.Store) -> None:
     store.put("village", TEXT, format="markdown")
     with store.state() as view:
         found = collect_cover_sentences(view, list(view.documents.get(1).chunk_ids()))
-        taken = [sentence.text for sentence in cover(found, 40)]
+        taken = [sentence.text for sentence in select_cover(found, 40)]
         assert not {"The mills of the village grind rye.", "The mills of the village grind rye and barley."} <= {*taken}
         assert sum(map(count_text_tokens, taken)) <= 40
         assert taken == [sentence.text for sentence in found if sentence.text in taken]
-        assert "vineyard" not in cover(found, 8)[0].text
+        assert "vineyard" not in select_cover(found, 8)[0].text
         assert (
             "vineyard"
-            in cover(found, 8, asked=extract_question_words("Where is the vineyard, and the chapel?"))[0].text
+            in select_cover(found, 8, question_words=extract_question_words("Where is the vineyard, and the chapel?"))[
+                0
+            ].text
         )
-        assert cover(found, 0) == [] and cover([], 100) == []
-        assert len(cover(found, 100, most_of_one=1)) == 1
+        assert select_cover(found, 0) == [] and select_cover([], 100) == []
+        assert len(select_cover(found, 100, max_per_document=1)) == 1

@@ -24,7 +24,7 @@ from pytest import MonkeyPatch
 import kvstore
 import kvstore_migrations as migrations
 from kvstore.changes.dump import dump
-from kvstore.changes.repair import rebuild
+from kvstore.changes.repair import rebuild_store
 from kvstore.errors import NotAStoreError
 from kvstore.storage import index_file
 from kvstore_migrations import migrate
@@ -85,7 +85,7 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
         ("prune", lambda store: ((inbox / "007.txt").unlink(missing_ok=True), store.ingest(inbox, prune=True))),
         ("compact", lambda store: store.compact()),
         ("refresh", lambda store: store.refresh("synonyms")),
-        ("repair", lambda store: rebuild(store._context.environment, store.settings, store.embed)),
+        ("repair", lambda store: rebuild_store(store._context.environment, store.settings, store.embed)),
         ("import", lambda store: store.import_(folder / "all.jsonl")),
         ("unedge", lambda store: store.delete_edge("Valve", "Pump", tree="parts")),
         ("delete", lambda store: store.delete("a")),
@@ -108,7 +108,7 @@ def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
         *map(put, range(4, 12)),
         ("refresh vectors", lambda store: store.refresh("vectors")),
         ("refresh synonyms", lambda store: store.refresh("synonyms")),
-        ("repair", lambda store: rebuild(store._context.environment, store.settings, store.embed)),
+        ("repair", lambda store: rebuild_store(store._context.environment, store.settings, store.embed)),
         ("refresh", lambda store: store.refresh()),
         *map(put, range(10, 16)),
         ("drop index", lambda store: store.drop_index("vectors")),

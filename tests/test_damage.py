@@ -16,7 +16,7 @@ import pytest
 import kvstore
 from kvstore.errors import KvstoreError
 from kvstore.storage.environment import Environment
-from kvstore.systems import STRATEGIES, store_tables
+from kvstore.systems import STRATEGIES, list_store_tables
 
 QUESTION = "Who keeps the Cryostat cold in Uppsala?"
 
@@ -99,7 +99,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 def flip(path: Path, draw: random.Random) -> str:
     """Flip one bit of one value of a table drawn at random; says where."""
     with Environment.open(path) as environment, environment.write() as view:
-        table = draw.choice([table.name for table in store_tables() if view.count(table.name)])
+        table = draw.choice([table.name for table in list_store_tables() if view.count(table.name)])
         records = [(bytes(key), bytes(value)) for key, value in view.scan(table) if len(value)]
         if not records:
             return f"{table}: no values"

@@ -15,7 +15,7 @@ import kvstore
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, StoreFormatError
 from kvstore.structures.derived_parts import split_vector_id
-from kvstore.structures.vectors.vectors import nearest
+from kvstore.structures.vectors.vectors import find_nearest
 from kvstore.systems import register
 from kvstore.systems.contract import System
 
@@ -58,7 +58,7 @@ def dumped(store: kvstore.Store) -> dict[str, Any]:
 def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
     """Every vector of the space of units, by the key of its document and its text."""
     with store.state() as state:
-        parts = state.derived_parts(Phrases())
+        parts = state.get_derived_parts(Phrases())
         found = {}
         for ids, matrix in parts.vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
@@ -69,8 +69,8 @@ def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
 
 def nearest_unit(store: kvstore.Store, question: str) -> str:
     with store.state() as state:
-        parts = state.derived_parts(Phrases())
-        ids, _ = nearest(parts.vectors.scan(), store._context.embed([question])[0], 1)
+        parts = state.get_derived_parts(Phrases())
+        ids, _ = find_nearest(parts.vectors.scan(), store._context.embed([question])[0], 1)
         document, text = split_vector_id(int(ids[0]))
         return str(parts.get(document).part["texts"][text])
 

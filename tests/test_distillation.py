@@ -12,7 +12,7 @@ from model_server import Planned, Server, refusal, stream
 import kvstore
 from kvstore.arguments import Option
 from kvstore.retrieval.dense_search import rank_by_vector
-from kvstore.retrieval.distillation import Distiller, distilled
+from kvstore.retrieval.distillation import Distiller, build_distilled_evidence
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of
 from kvstore.systems import register
@@ -44,7 +44,7 @@ class Careful:
                 points += reading.points
                 for question in reading.questions:
                     points += distiller.read(evidence.question, distiller.retrieve(question).hits[:1]).points
-        return distilled(evidence, points, distiller.trace)
+        return build_distilled_evidence(evidence, points, distiller.trace)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import PassedOver, RawDocument, ReadFailure, mail_messages, read_bytes
+from kvstore.ingest.readers import RawDocument, ReadFailure, SkippedPart, mail_messages, read_bytes
 from kvstore.ingest.readers.code_languages import LANGUAGES
 from kvstore.ingest.readers.packages import Package
 
@@ -607,14 +607,14 @@ def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: p
 
 
 def test_each_line_of_flowed_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    depth = mail_messages._depth
+    depth = mail_messages._get_quote_depth
     lengths: list[int] = []
 
     def record(line: str) -> int:
         lengths.append(len(line))
         return depth(line)
 
-    monkeypatch.setattr(mail_messages, "_depth", record)
+    monkeypatch.setattr(mail_messages, "_get_quote_depth", record)
     text = "word \n" * 20_000 + "end\n> quoted \n> words\n"
     assert mail_messages._join_flowed_lines(text) == "word " * 20_000 + "end\n> quoted words\n"
     assert sum(lengths) <= len(text)
@@ -647,13 +647,13 @@ def test_a_part_of_a_book_that_several_items_name_is_read_once(monkeypatch: pyte
     )
     container = '<container><rootfiles><rootfile full-path="c.opf"/></rootfiles></container>'
     parts = {"META-INF/container.xml": container, "c.opf": package, "a.xhtml": "<p>The lamp is lit.</p>"}
-    read_part, names = Package.read, []
+    read_part, names = Package.read_part, []
 
     def record(self: Package, part: str) -> bytes:
         names.append(part)
         return read_part(self, part)
 
-    monkeypatch.setattr(Package, "read", record)
+    monkeypatch.setattr(Package, "read_part", record)
     assert one(packed(parts), "a.epub").text == "The lamp is lit.\n"
     assert names.count("a.xhtml") == 1
 
@@ -799,7 +799,7 @@ def test_archives_are_read_file_by_file() -> None:
 
 
 def passed_over(found: list[Any]) -> dict[str, str]:
-    return {item.place: item.reason for item in found if isinstance(item, PassedOver)}
+    return {item.place: item.reason for item in found if isinstance(item, SkippedPart)}
 
 
 def tape(*members: tuple[str, bytes | str, bytes]) -> bytes:
@@ -981,7 +981,7 @@ def test_manual_pages_become_markdown(markup: str, text: str) -> None:
 
 
 def test_a_manual_page_that_names_another_is_passed_over_and_one_without_end_refused() -> None:
-    assert read(".so man3/printf.3\n", "sprintf.3") == [PassedOver("sprintf.3", "pages that stand for others")]
+    assert read(".so man3/printf.3\n", "sprintf.3") == [SkippedPart("sprintf.3", "pages that stand for others")]
     strings = ".ds a " + "x" * 4000 + "\n" + "".join(f".ds {b} \\*{a}\\*{a}\n" for a, b in pairwise("abcdefgh"))
     for text in (".de X\n.X\n.X\n..\n.X\n", strings + "\\*h\n" * 100):
         with pytest.raises(ReaderError, match="which is the limit"):
@@ -1032,7 +1032,7 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
     outside = "<!DOCTYPE a SYSTEM 'http://x/a.dtd' [<!ENTITY c SYSTEM 'c.xml'><!ENTITY b 'been'>]><a><p>It has &b; &c; caf&eacute; &app;.</p></a>"
     document, told = read(outside, "a.xml")
     assert document.text == "It has been café app.\n"
-    assert isinstance(told, PassedOver) and "'c.xml'" in told.told
+    assert isinstance(told, SkippedPart) and "'c.xml'" in told.detail
     laughs = "".join(f"<!ENTITY {b} '{'&' + a + ';'}{('&' + a + ';') * 9}'>" for a, b in pairwise("abcdefghi"))
     for markup in (
         f"<!DOCTYPE a [<!ENTITY a '{'x' * 40}'>{laughs}]><a><p>&i;</p></a>",
@@ -1044,9 +1044,9 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
         with pytest.raises(ReaderError, match=r"^a\.xml: "):
             read(markup.encode("latin-1"), "a.xml")
     assert one("<?xml version='1.0' encoding='gb2312'?><a><p>你好</p></a>".encode("gb2312"), "a.xml").text == "你好\n"
-    assert read("<svg><text>x</text></svg>", "a.xml") == [PassedOver("a.xml", "drawings")]
+    assert read("<svg><text>x</text></svg>", "a.xml") == [SkippedPart("a.xml", "drawings")]
     assert read("<urlset><url><loc>x</loc></url></urlset>", "sitemap.xml") == [
-        PassedOver("sitemap.xml", "lists of addresses")
+        SkippedPart("sitemap.xml", "lists of addresses")
     ]
 
 
@@ -1073,7 +1073,7 @@ def test_latex_becomes_markdown(markup: str, text: str) -> None:
 
 def test_latex_includes_nothing_and_ends() -> None:
     document, told = read("Text.\n\\input{chapters/one}", "a.tex")
-    assert (document.text, told) == ("Text.\n", PassedOver("a.tex", "parts in other files"))
+    assert (document.text, told) == ("Text.\n", SkippedPart("a.tex", "parts in other files"))
     assert (
         read("\\begin{document}\\include{a}\\end{document}", "a.tex")[0].reason
         == "files of which all lies in other files"

@@ -23,7 +23,7 @@ import document_producers as made
 import pytest
 
 from kvstore.errors import ReaderError
-from kvstore.ingest.readers import PassedOver, RawDocument, ReadFailure, read_bytes
+from kvstore.ingest.readers import RawDocument, ReadFailure, SkippedPart, read_bytes
 from kvstore.ingest.readers.code_languages import LANGUAGES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def file_of(suffix: str, name: str) -> bytes:
 
 
 def texts(data: bytes, key: str, **options: object) -> str:
-    found = [item for item in read_bytes(data, key, None, options) if not isinstance(item, PassedOver)]
+    found = [item for item in read_bytes(data, key, None, options) if not isinstance(item, SkippedPart)]
     assert all(isinstance(item, RawDocument) for item in found), found
     return "\n".join(document.text for document in found)
 
@@ -493,5 +493,5 @@ def test_what_is_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at
     except ReaderError as error:
         assert str(error).startswith("a.")
         return
-    assert all(isinstance(item, (RawDocument, ReadFailure, PassedOver)) for item in found)
+    assert all(isinstance(item, (RawDocument, ReadFailure, SkippedPart)) for item in found)
     assert sum(len(item.text) for item in found if isinstance(item, RawDocument)) < 1 << 24

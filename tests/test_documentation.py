@@ -24,7 +24,7 @@ from kvstore.models.embedder import EMBEDDER_FORMS
 from kvstore.settings import FixedSettings, SessionSettings
 from kvstore.systems import STRATEGIES
 from kvstore_shell.cli import cli
-from kvstore_shell.script import pieces
+from kvstore_shell.script import split_items
 
 #: The pages of the documentation, README first, by their paths in the repository.
 PAGES = {
@@ -80,7 +80,7 @@ def statements(page: str) -> Iterator[str]:
         if block.language == "sql":
             yield block.text
         for command in commands(block.text) if block.language == "console" else ():
-            yield from (piece.text for piece in pieces(command.input) if not piece.is_command)
+            yield from (piece.text for piece in split_items(command.input) if not piece.is_command)
     for arguments in typed(page):
         yield from (value for option, value in pairwise(arguments) if option == "-c")
 

@@ -14,11 +14,11 @@ import pytest
 
 from kvstore import Store, language
 from kvstore.drawing import svg
-from kvstore.drawing.explained import DrawnHit, DrawnStep, way
-from kvstore.drawing.stress import layout
+from kvstore.drawing.explained import DrawnHit, DrawnStep, draw_explanation
+from kvstore.drawing.stress import compute_layout
 from kvstore.errors import InputError, StatementError
-from kvstore.integrations.entity_network import EntityNetwork, Join, NetworkName, around
-from kvstore.integrations.network_files import FORMS, format_network
+from kvstore.integrations.entity_network import EntityNetwork, NetworkEdge, NetworkName, build_network_around
+from kvstore.integrations.network_files import FORMATS, format_network
 from kvstore_shell.cli import run
 
 HOSTILE = "</text><script>alert(1)</script>&\x00\x0b \\ \"'\u202e כ 漢字 é"
@@ -64,21 +64,23 @@ def test_the_words_as_svg_stand_in_an_explain_alone(store: Store) -> None:
 
 
 def test_no_text_leaves_its_place_in_a_picture() -> None:
-    picture = way(HOSTILE, [DrawnStep(HOSTILE, HOSTILE * 20, 3, 0.5)], [DrawnHit(HOSTILE, HOSTILE, -0.3)], whole=1.5)
+    picture = draw_explanation(
+        HOSTILE, [DrawnStep(HOSTILE, HOSTILE * 20, 3, 0.5)], [DrawnHit(HOSTILE, HOSTILE, -0.3)], total_milliseconds=1.5
+    )
     root = ElementTree.fromstring(picture)
     assert {element.tag.removeprefix(_SVG) for element in root.iter()} <= {
         *("svg", "title", "style", "rect", "text", "line", "circle"),
     }
     assert "</text><script>alert(1)</script>&" in "".join(texts(picture)) and "\x00" not in picture
-    assert all(svg.width_of(line, 13) <= 200 for line in svg.wrapped("word " * 50 + "W" * 90, 13, 200, 4))
-    assert len(svg.wrapped("word " * 50, 13, 200, 3)) == 3 and svg.wrapped("", 13, 200, 3) == []
+    assert all(svg.measure_text(line, 13) <= 200 for line in svg.wrap_text("word " * 50 + "W" * 90, 13, 200, 4))
+    assert len(svg.wrap_text("word " * 50, 13, 200, 3)) == 3 and svg.wrap_text("", 13, 200, 3) == []
 
 
 def test_a_layout_is_the_same_each_time_and_no_box_lies_on_another() -> None:
     edges = [(number, number // 3) for number in range(1, 40)] + [(40, 41)]
     widths = [60.0 + 7 * (number % 9) for number in range(43)]
-    places = layout(43, edges, widths, 26)
-    assert np.array_equal(places, layout(43, edges, widths, 26))
+    places = compute_layout(43, edges, widths, 26)
+    assert np.array_equal(places, compute_layout(43, edges, widths, 26))
     over = np.abs(places[:, None] - places[None])
     wide = (np.array(widths)[:, None] + np.array(widths)[None]) / 2
     lying = (over[..., 0] < wide) & (over[..., 1] < 26)
@@ -92,11 +94,15 @@ def test_a_layout_is_the_same_each_time_and_no_box_lies_on_another() -> None:
 def hostile_network() -> EntityNetwork:
     names = [NetworkName("Middle", 0), NetworkName(HOSTILE, 1), NetworkName("Lower", 1)]
     return EntityNetwork(
-        names, [Join(HOSTILE, "Middle", ("places",), ("title",), 2, 0.5), Join("Middle", "Lower", (), (), 3, 0.25)]
+        names,
+        [
+            NetworkEdge(HOSTILE, "Middle", ("places",), ("title",), 2, 0.5),
+            NetworkEdge("Middle", "Lower", (), (), 3, 0.25),
+        ],
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_every_format_holds_any_name(form: str, hostile_network: EntityNetwork) -> None:
     text = format_network(form, hostile_network, f"Around {HOSTILE}")
     if form == "json":
@@ -121,7 +127,7 @@ def test_every_format_holds_any_name(form: str, hostile_network: EntityNetwork) 
 
 def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(store.path)
-    found = around(store, "Darjeeling")
+    found = build_network_around(store, "Darjeeling")
     store.close()
     target = tmp_path / "around.json"
     assert run(["graph", path, "darjeeling", "--to", str(target)]) == 0

@@ -227,7 +227,7 @@ FAILING: dict[str, Call] = {
 
 
 def _count_in_session(followed: FollowedStore) -> int:
-    with followed.session() as session:
+    with followed.open_session() as session:
         return session.count()
 
 
@@ -479,7 +479,7 @@ def test_an_index_that_is_extended_in_the_background(path: Path, monkeypatch: py
     store = kvstore.open(path)
     monkeypatch.setattr(IndexBuilder, "refresh", build)
     monkeypatch.setattr(IndexBuilder, "extension", lambda *_: (1, 0))
-    monkeypatch.setattr(IndexBuilder, "needed", lambda *_: object())
+    monkeypatch.setattr(IndexBuilder, "find_needed_record", lambda *_: object())
     store.put("milk", "Milk goes into tea.")
     assert began.wait(10)
     del store
@@ -546,10 +546,10 @@ def test_every_page_of_the_explorer(path: Path) -> None:
     pytest.importorskip("jinja2")
     from starlette.testclient import TestClient
 
-    from kvstore.integrations.explore.application import PAGES, explorer
+    from kvstore.integrations.explore.application import PAGES, make_explorer
 
     followed = FollowedStore(path)
-    client: Any = TestClient(explorer(followed, token="t", port=8642), base_url="http://127.0.0.1:8642")
+    client: Any = TestClient(make_explorer(followed, token="t", port=8642), base_url="http://127.0.0.1:8642")
     assert client.get("/", params={"token": "t"}).status_code == 200
     for page in PAGES:
         name = {"/doc/": "tea", "/entity/": "India"}.get(page.address, "")

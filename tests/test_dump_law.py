@@ -165,7 +165,7 @@ class Model:
     def _write(self, transaction: kvstore.Transaction, key: str, texts: list) -> None:
         """A model writes of every passage of a document but the last."""
         if key in self.documents and self.documents[key]["format"] != "pairs":
-            passages = WRITTEN_UNITS.passages(transaction._find_chunked_text(key))[:-1]
+            passages = WRITTEN_UNITS.list_passages(transaction._find_chunked_text(key))[:-1]
             value = WrittenPassages({passage.digest: ("m", tuple(texts)) for passage in passages})
             transaction._put_fact(WRITTEN_UNITS, key, value)
             assert not transaction._put_fact(WRITTEN_UNITS, key, value)
@@ -177,7 +177,9 @@ class Model:
         if key in self.written:
             pairs = self.documents[key]["format"] == "pairs"
             digests = (
-                set() if pairs else {one.digest for one in WRITTEN_UNITS.passages(transaction._find_chunked_text(key))}
+                set()
+                if pairs
+                else {one.digest for one in WRITTEN_UNITS.list_passages(transaction._find_chunked_text(key))}
             )
             kept = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
             self.written[key] = WrittenPassages(kept)
@@ -238,7 +240,7 @@ class Model:
 def dump_of(store: kvstore.Store) -> dict[str, list]:
     assert store.check() == []
     with store.snapshot() as snapshot:
-        return dump(snapshot._view)
+        return dump(snapshot._state)
 
 
 @settings(max_examples=25, deadline=None)

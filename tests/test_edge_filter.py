@@ -13,7 +13,7 @@ import kvstore
 from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
 from kvstore.structures.forest import edge_filter, transitive_reduction
-from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge
+from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge_edges
 from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
@@ -50,7 +50,7 @@ def test_the_whole_tree_is_judged_as_by_trying_every_way(bits: int, stated: list
     looped = find_cycle_edges(stated)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_filter, "_BITS", bits)
-        assert judge(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
+        assert judge_edges(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
                         for (child, parent), confidence in edges.items()
                     },
                 )
-            forest.settle()
+            forest.judge_deferred()
             support: dict[Edge, int] = {}
             for stated in documents.values():
                 for pair, confidence in stated.items():
@@ -99,8 +99,10 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
             # All sentences are equally long: more evidence, then the earlier place, then the names.
             expected = brute_force(sorted(support, key=lambda pair: (-support[pair], pair)))
             found = {
-                (forest.node(child).entity - 1, forest.node(parent).entity - 1): forest.verdict(child, parent)
-                for child, parent in forest.edges()
+                (forest.get_node(child).entity - 1, forest.get_node(parent).entity - 1): forest.get_verdict(
+                    child, parent
+                )
+                for child, parent in forest.iter_edges()
             }
             assert found == expected
         view.abort()

@@ -122,7 +122,7 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
             transaction.delete_edge("Star 3", "Alpha Centauri")
         assert store.check() == []
         with store.snapshot() as snapshot:
-            return dump(snapshot._view)
+            return dump(snapshot._state)
 
     with kvstore.open(tmp_path / "large", embedder="hashing", settings={"language": "rules"}) as store:
         expected = changed(store)
@@ -145,8 +145,8 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         store.put_edge("Tug", "Ship")
         store.put("fleet.csv", "Ferry,Ship\n", format="pairs", meta={"tree": "edges"})
         with store.snapshot() as snapshot:
-            (row,) = [(bytes(key), bytes(value)) for key, value in snapshot._view.lmdb.scan("stated_edges")]
-            up = {bytes(key): bytes(value) for key, value in snapshot._view.lmdb.scan("edges_up")}
+            (row,) = [(bytes(key), bytes(value)) for key, value in snapshot._state.lmdb.scan("stated_edges")]
+            up = {bytes(key): bytes(value) for key, value in snapshot._state.lmdb.scan("edges_up")}
         (other,) = set(up) - {row[0]}
         with store._context.environment.write() as view:
             view.delete("stated_edges", row[0])

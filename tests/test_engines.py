@@ -23,11 +23,11 @@ from test_bulk_ingest import a_reader_that, dumped
 
 import kvstore
 from kvstore import errors
-from kvstore.ingest.engines import Engine, Task, WorkerHandle
-from kvstore.ingest.engines.processes import Processes
-from kvstore.ingest.engines.ray import Ray
+from kvstore.ingest.engines import Engine, SourceRanges, WorkerHandle
+from kvstore.ingest.engines.processes import ProcessEngine
+from kvstore.ingest.engines.ray import RayEngine
 from kvstore.ingest.sources import Source
-from kvstore.ingest.transport import frame
+from kvstore.ingest.transport import frame_message
 from kvstore.ingest.worker import Job, Limits
 from kvstore.ingest.worker_pool import WorkerPool
 
@@ -108,8 +108,8 @@ class _Elsewhere:
 
     max_failed_starts = 2
 
-    def __init__(self, script: Callable[[Task], Sequence[object] | None], tries: int = 2) -> None:
-        self.workers, self.tries = 1, tries
+    def __init__(self, script: Callable[[SourceRanges], Sequence[object] | None], tries: int = 2) -> None:
+        self.workers, self.max_tries = 1, tries
         self.script = script
         self.content: list[str] = []
         self.tasks: list[list[int]] = []
@@ -117,7 +117,7 @@ class _Elsewhere:
     def start(self, job: Job, limits: Limits) -> _Scripted:
         return _Scripted(self)
 
-    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
+    def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         return [worker for worker in workers if isinstance(worker, _Scripted) and worker.said]
 
     def send_content(self, source: Source) -> str | None:
@@ -137,12 +137,12 @@ class _Elsewhere:
 class _Scripted:
     def __init__(self, engine: _Elsewhere) -> None:
         self.engine = engine
-        self.said = [frame(("ready",))]
+        self.said = [frame_message(("ready",))]
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: SourceRanges) -> None:
         self.engine.tasks.append([number for number, _, _ in task])
         answer = self.engine.script(task)
-        self.said += [b""] if answer is None else [frame(message) for message in answer]
+        self.said += [b""] if answer is None else [frame_message(message) for message in answer]
 
     def read(self) -> bytes | None:
         return self.said.pop(0)
@@ -151,7 +151,9 @@ class _Scripted:
         return "was lost"
 
 
-def _found(script: Callable[[Task], Sequence[object] | None], keys: Sequence[str]) -> tuple[list[object], _Elsewhere]:
+def _found(
+    script: Callable[[SourceRanges], Sequence[object] | None], keys: Sequence[str]
+) -> tuple[list[object], _Elsewhere]:
     engine = _Elsewhere(script)
     return _found_by(engine, keys), engine
 
@@ -160,11 +162,11 @@ def _found_by(engine: Engine, keys: Sequence[str]) -> list[object]:
     sources = [Source(key, key, None, None, key) for key in keys]
     job = Job("", None, None, {}, None, [])  # type: ignore[arg-type]
     with WorkerPool(job, sources, engine, Limits()) as pool:
-        return list(pool.found())
+        return list(pool.iter_items())
 
 
 def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: SourceRanges) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
     found, engine = _found(script, ["a", "bad", "c"])
@@ -175,7 +177,7 @@ def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
 def test_a_file_is_tried_again_where_its_worker_was_lost_once() -> None:
     lost: list[bool] = []
 
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: SourceRanges) -> Sequence[object] | None:
         if task[0][2].key == "b" and not lost:
             lost.append(True)
             return None
@@ -199,11 +201,11 @@ class _Queued(_Scripted):
     def said(self, messages: list[bytes]) -> None:
         self._said = messages
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: SourceRanges) -> None:
         self.given += [number for number, _, _ in task]
 
     def read(self) -> bytes | None:
-        return self._said.pop(0) if self._said else frame(("done", self.given.pop(0)))
+        return self._said.pop(0) if self._said else frame_message(("done", self.given.pop(0)))
 
 
 class _OneQueue(_Elsewhere):
@@ -217,10 +219,10 @@ class _OneQueue(_Elsewhere):
     def start(self, job: Job, limits: Limits) -> _Scripted:
         return self._worker(self)
 
-    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
+    def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         self._asked += 1
         assert self._asked < 100, "nobody works, and nobody is given work"
-        return super().speaking(workers, 0)
+        return super().wait_for_output(workers, 0)
 
 
 def test_a_worker_has_its_next_task_while_it_is_at_one_as_long_as_there_are_many() -> None:
@@ -240,14 +242,14 @@ def test_tasks_may_come_to_a_worker_in_another_order() -> None:
     """Two messages to an actor may be taken in either order: what was sent last may be done first."""
 
     class LastFirst(_Queued):
-        def assign(self, task: Task) -> None:
+        def assign(self, task: SourceRanges) -> None:
             self.given[:0] = [number for number, _, _ in task]
 
     assert _found_by(_OneQueue(LastFirst), "abcdef") == [None] * 6
 
 
 def test_a_file_that_was_given_ahead_is_tried_again_alone() -> None:
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: SourceRanges) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
     found, engine = _found(script, ["bad", *"abcdef"])
@@ -266,7 +268,7 @@ def test_tasks_become_smaller_towards_the_end() -> None:
 
 
 def test_what_was_given_ahead_to_a_worker_that_ends_is_given_to_another_as_it_is() -> None:
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: SourceRanges) -> Sequence[object] | None:
         bad = any(source.key == "bad" for _, _, source in task)
         return None if bad else [("done", number) for number, _, _ in task]
 
@@ -284,14 +286,14 @@ def test_what_workers_needed_is_given_up_while_the_last_batch_is_written(
 ) -> None:
     seen: list[tuple[str, int]] = []
 
-    def release(engine: Processes) -> None:
+    def release(engine: ProcessEngine) -> None:
         seen.append(("begun", len(store.keys())))
 
-    def end(engine: Processes, *_: object) -> None:
+    def end(engine: ProcessEngine, *_: object) -> None:
         seen.append(("waited for", len(store.keys())))
 
-    monkeypatch.setattr(Processes, "release", release)
-    monkeypatch.setattr(Processes, "__exit__", end)
+    monkeypatch.setattr(ProcessEngine, "release", release)
+    monkeypatch.setattr(ProcessEngine, "__exit__", end)
     assert store.ingest(folder, workers=1).added == 160
     assert seen == [("begun", 0), ("waited for", 160)]
 
@@ -299,7 +301,7 @@ def test_what_workers_needed_is_given_up_while_the_last_batch_is_written(
 def test_a_file_that_a_worker_does_not_see_is_sent_unless_it_is_too_large() -> None:
     seen: set[str] = set()
 
-    def script(task: Task) -> Sequence[object]:
+    def script(task: SourceRanges) -> Sequence[object]:
         ((number, _, source),) = task
         if source.key in ("small", "large") and source.key not in seen:
             seen.add(source.key)
@@ -343,12 +345,12 @@ def test_a_busy_cluster_that_gives_no_server_in_time_is_asked_again(
         remote=lambda **_: lambda actor: actor,
         shutdown=lambda: None,
     )
-    monkeypatch.setattr("kvstore.ingest.engines.ray.required", lambda *_, **__: busy)
+    monkeypatch.setattr("kvstore.ingest.engines.ray.import_extra", lambda *_, **__: busy)
     if failures == 3:
         with pytest.raises(errors.EngineError, match="cannot be had: Initialization failure"):
-            Ray("ray://head:10001", None, store.state)
+            RayEngine("ray://head:10001", None, store.state)
     else:
-        assert Ray("ray://head:10001", None, store.state).workers == 3
+        assert RayEngine("ray://head:10001", None, store.state).workers == 3
     assert asked == ["ray://head:10001"] * min(failures + 1, 3)
 
 
@@ -459,8 +461,8 @@ _INGESTING_ELSEWHERE = """
 import sys, kvstore
 from kvstore.ingest.engines import ray as engine
 # As if the files that workers see were others: another copy, on another machine.
-here = engine._signature
-engine._signature = lambda path: (here(path)[0], 0)
+here = engine._compute_signature
+engine._compute_signature = lambda path: (here(path)[0], 0)
 with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"}) as store:
     print(store.ingest(sys.argv[2], engine=sys.argv[3], workers=2).added)
 """

@@ -14,7 +14,7 @@ from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures import tables
-from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter, _decoded
+from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter, _decode
 
 FORMS = ["Port Ellen", "PORT ELLEN", "port ellen"]
 
@@ -29,10 +29,10 @@ def test_slots_count_what_is_introduced_and_keep_their_places(steps: list[tuple[
     most = 0
     for step in steps:
         if isinstance(step, tuple):
-            record.add(*step)
-            standing.append((record.place(*step), *step))
+            record.add_introduction(*step)
+            standing.append((record.get_slot_index(*step), *step))
         elif standing:
-            record.remove(standing.pop(step % len(standing))[0])
+            record.remove_introduction(standing.pop(step % len(standing))[0])
         ways = Counter((form, kind) for _, form, kind in standing)
         most = max(most, len(ways))
         assert sorted(slot for slot in record.slots if slot.times) == sorted((*way, n) for way, n in ways.items())
@@ -40,24 +40,24 @@ def test_slots_count_what_is_introduced_and_keep_their_places(steps: list[tuple[
         assert len(record.slots) <= most, "free slots are taken first"
         if standing:
             assert record.slots[-1].times
-            assert _decoded(record.row, 1) == record and record.introduced
+            assert _decode(record.row, 1) == record and record.is_introduced
             forms = Counter(form for _, form, _ in standing)
             assert record.forms == forms
             assert record.kinds == Counter(kind for *_, kind in standing)
             assert record.name == min(forms, key=lambda form: (-forms[form], form))
             assert record.key == "port ellen"
         else:
-            assert not record.slots and not record.introduced
+            assert not record.slots and not record.is_introduced
 
 
 def test_what_is_not_introduced_cannot_be_taken_back() -> None:
     record = EntityRecord()
-    record.add("Port Ellen", "name")
-    for refused in (lambda: record.remove(1), lambda: record.place("Port Ellen", "title")):
+    record.add_introduction("Port Ellen", "name")
+    for refused in (lambda: record.remove_introduction(1), lambda: record.get_slot_index("Port Ellen", "title")):
         with pytest.raises(CorruptionError, match="run CHECK"):
             refused()
     with pytest.raises(CorruptionError, match="nothing introduces"):
-        _decoded(["", 0, 0], 1)
+        _decode(["", 0, 0], 1)
 
 
 @settings(deadline=None, max_examples=60)

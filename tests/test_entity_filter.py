@@ -118,7 +118,7 @@ def same(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
     found, first = filter_.lookup_many(names)
     assert found.tolist() == [model[name][0] for name in names]
     assert first.tolist() == [min(model[name][1], default=0) for name in names]
-    entries = dict(filter_.keys())
+    entries = dict(filter_.iter_entries())
     assert {name: entry.entity for name, entry in entries.items()} == {
         name: entity for name, (entity, _) in model.items()
     }
@@ -127,12 +127,12 @@ def same(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
         assert entry is not None
         assert entry == entries[name]
         assert (entry.entity, entry.count) == (entity, len(addresses))
-        assert np.array_equal(filter_.addresses(name), array(addresses))
+        assert np.array_equal(filter_.get_addresses(name), array(addresses))
     for name in absent[:20]:
         assert filter_.find(name) is None
         assert filter_.lookup(name) is None
-        assert not len(filter_.addresses(name))
-    figures = filter_.statistics()
+        assert not len(filter_.get_addresses(name))
+    figures = filter_.compute_statistics()
     assert figures.entities == len(model)
     assert figures.addresses == sum(len(addresses) for _, addresses in model.values())
 
@@ -303,7 +303,7 @@ def test_a_long_run_splits_and_merges_many_times(seed: int, steps: int) -> None:
             getattr(machine, action)()
         machine.agrees()
     machine.commit()
-    figures = machine.filter.statistics()
+    figures = machine.filter.compute_statistics()
     if seed != MIRROR_SEED:  # under which most names share a few slots
         assert figures.splits > steps // 5
         assert figures.merges > steps // 5
@@ -317,7 +317,7 @@ def test_ten_thousand_names_come_and_go_and_their_pages_with_them(env: Environme
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         same(filter_, model, absent)
-        grown = filter_.statistics()
+        grown = filter_.compute_statistics()
         assert grown.splits >= 20
         assert grown.load > 0.4
         assert len(list(filter_.iter_pages())) == grown.bucket_pages == view.count(tables.BUCKET_PAGES)
@@ -330,16 +330,16 @@ def test_ten_thousand_names_come_and_go_and_their_pages_with_them(env: Environme
         same(filter_, model, names[10:] + absent)
         filter_.flush()
         assert list(filter_.check()) == []
-        shrunk = filter_.statistics()
+        shrunk = filter_.compute_statistics()
         assert shrunk.bucket_pages == 1
         assert shrunk.block_pages <= 2
         assert shrunk.merges >= 20
     again = fill(env, names[10:], first=10_001) | model
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        assert filter_.statistics().entities == len(again)
+        assert filter_.compute_statistics().entities == len(again)
         # Pages that were given back are used again.
-        assert filter_.statistics().bytes <= grown.bytes * 1.1
+        assert filter_.compute_statistics().bytes <= grown.bytes * 1.1
 
 
 @pytest.mark.parametrize(("bits", "pattern"), [(12, 0x5A5), (20, 0), (31, 7), (40, 0xF0F0F0F0F0), (44, 3)])
@@ -349,7 +349,7 @@ def test_names_of_one_page_are_kept_apart_by_further_bits(env: Environment, bits
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=CHOSEN_SEED)
         same(filter_, model, [f"absent {number}" for number in range(1000)])
-        figures = filter_.statistics()
+        figures = filter_.compute_statistics()
         # However many bits agree, the directory stays in proportion to the pages.
         assert figures.directory_pages == 1
         assert figures.depth <= 10
@@ -361,7 +361,7 @@ def test_names_of_one_page_are_kept_apart_by_further_bits(env: Environment, bits
         filter_.flush()
         assert list(filter_.check()) == []
         same(filter_, model, names[20:])
-        assert filter_.statistics().bucket_pages <= 2
+        assert filter_.compute_statistics().bucket_pages <= 2
 
 
 def test_names_whose_stored_bits_are_equal_share_a_slot_and_are_all_found(env: Environment) -> None:
@@ -397,7 +397,7 @@ def test_an_insert_changes_at_most_four_bucket_pages(env: Environment) -> None:
                 filter_.insert(name, number)
                 filter_.flush()
                 assert 1 <= writes.count(tables.BUCKET_PAGES) <= 4
-        assert filter_.statistics().splits >= 6
+        assert filter_.compute_statistics().splits >= 6
 
 
 def test_long_lists_change_in_few_blocks(env: Environment) -> None:
@@ -418,10 +418,10 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
     expected = np.array(sorted(set(everything.tolist()) - {0, 150_000, 299_997} | {1, 150_001, 299_999}), np.uint64)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        assert np.array_equal(filter_.addresses("long"), expected)
-        assert np.array_equal(filter_.addresses("long", 10, 150_003), expected[expected > 150_003][:10])
+        assert np.array_equal(filter_.get_addresses("long"), expected)
+        assert np.array_equal(filter_.get_addresses("long", 10, 150_003), expected[expected > 150_003][:10])
         assert filter_.remove_addresses("long", expected[5:]) == len(expected) - 5
-        assert np.array_equal(filter_.addresses("long"), expected[:5])
+        assert np.array_equal(filter_.get_addresses("long"), expected[:5])
         assert view.count(tables.ADDRESS_BLOCKS) == 0
         assert filter_.add_addresses("long", everything) == len(everything) - 4
         assert filter_.delete("long")
@@ -451,9 +451,9 @@ def test_long_lists_of_many_names_change_together(env: Environment, monkeypatch:
         assert filter_.remove_many([names[5], names[5], names[5]], [array(range(190)), array([195]), array([1])]) == 91
         with pytest.raises(EntityNotFoundError, match="'absent' is not in the filter"):
             filter_.add_many([names[0], "absent", names[1]], [array([900])] * 3)
-        assert filter_.addresses(names[0]).tolist() == [*range(100, 200), 300, 301, 900]
-        assert filter_.addresses(names[1]).tolist() == [*range(100, 200), 300, 301]
-        assert filter_.addresses(names[5]).tolist() == [*range(190, 195), *range(196, 200), 300, 301]
+        assert filter_.get_addresses(names[0]).tolist() == [*range(100, 200), 300, 301, 900]
+        assert filter_.get_addresses(names[1]).tolist() == [*range(100, 200), 300, 301]
+        assert filter_.get_addresses(names[5]).tolist() == [*range(190, 195), *range(196, 200), 300, 301]
         filter_.flush()
         assert list(filter_.check()) == []
 
@@ -470,17 +470,17 @@ def test_addresses_may_be_asked_for_in_part(env: Environment, count: int) -> Non
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         for limit in (None, 0, 1, 10, 70, 1000):
-            assert np.array_equal(filter_.addresses("name", limit), addresses[:limit])
+            assert np.array_equal(filter_.get_addresses("name", limit), addresses[:limit])
             found = filter_.lookup("name", limit)
             assert found is not None
             assert found[0].count == count
             assert np.array_equal(found[1], addresses[:limit])
             for after in (-5, -1, 0, 6, 7, 1 << 60, U64 - 1, U64, U64 + 1):
                 expected = array(address for address in addresses.tolist() if address > after)[:limit]
-                assert np.array_equal(filter_.addresses("name", limit, after), expected)
+                assert np.array_equal(filter_.get_addresses("name", limit, after), expected)
         for stop in (0, 1, 1 << 56, 100 << 56, U64):
             below = tuple(address for address in addresses.tolist() if address < stop)
-            assert filter_.addresses_below(["name", "absent"], stop) == [below, ()]
+            assert filter_.get_addresses_below(["name", "absent"], stop) == [below, ()]
 
 
 def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Environment) -> None:
@@ -492,7 +492,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
     with env.snapshot() as snapshot:
         filter_ = EntityFilter(snapshot, hash_seed=SEED)
         with mock.patch.object(block_lists, "_unpacked", wraps=block_lists._unpacked) as unpacked:
-            assert filter_.addresses_below(["name"], 1 << 56) == [(3, 5)]
+            assert filter_.get_addresses_below(["name"], 1 << 56) == [(3, 5)]
         assert unpacked.call_count <= 4
 
 
@@ -510,11 +510,11 @@ def test_temperatures_add_up_and_order_the_buckets(env: Environment) -> None:
             assert (before == after) is not temperature_sort
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        heats = {name: entry.temperature for name, entry in dict(filter_.keys()).items()}
+        heats = {name: entry.temperature for name, entry in dict(filter_.iter_entries()).items()}
         assert heats == {name: 2 * int(name[5:]) for name in names}
         # Heads in a bucket lead to records whose temperatures fall.
         records = {}
-        for number in range(1, 1 + filter_.statistics().block_pages):
+        for number in range(1, 1 + filter_.compute_statistics().block_pages):
             page = bytes(view.get(tables.BLOCK_PAGES, number.to_bytes(4, "big")) or b"")
             for slot in range(int.from_bytes(page[12:14], "little")):
                 offset = int.from_bytes(page[24 + 2 * slot : 26 + 2 * slot], "little")
@@ -552,12 +552,12 @@ def test_a_snapshot_keeps_its_filter_while_others_commit(env: Environment) -> No
         assert list(early.check()) == []
         late_view = env.snapshot()
         late = EntityFilter(late_view, hash_seed=SEED)
-        assert late.statistics().entities == 501
+        assert late.compute_statistics().entities == 501
     late_view.close()
     for ask in (
         lambda: late.find("new"),
         lambda: late.find_many(["new"]),
-        lambda: late.addresses("new"),
+        lambda: late.get_addresses("new"),
         lambda: list(late.check()),
     ):
         with pytest.raises(ClosedError):
@@ -582,8 +582,8 @@ def test_several_threads_read_one_snapshot(env: Environment) -> None:
                 found = np.roll(filter_.find_many(names[first:] + names[:first]), first)
                 wrong.append(int(np.count_nonzero(found != expected)))
                 for number in range(first, first + 200):
-                    wrong.append(filter_.addresses(names[number]).tolist() != [number + 1])
-                    wrong.append(filter_.addresses("long", 3, number % 900).tolist()[0] != number % 900 + 1)
+                    wrong.append(filter_.get_addresses(names[number]).tolist() != [number + 1])
+                    wrong.append(filter_.get_addresses("long", 3, number % 900).tolist()[0] != number % 900 + 1)
 
         threads = [Thread(target=read, args=(first,)) for first in (0, 5000, 10_000, 15_000)]
         for thread in threads:
@@ -613,7 +613,7 @@ def test_what_may_not_be_stored_is_refused_and_changes_nothing(env: Environment)
         ):
             with pytest.raises(InputError):
                 filter_.insert_many(keys, entities)
-        assert list(dict(filter_.keys())) == ["there"]
+        assert list(dict(filter_.iter_entries())) == ["there"]
         filter_.insert("x" * 511, 9)
         assert filter_.find("x" * 511) is not None
         for absent in ("", "x" * 510, "x" * 512, "\ud800", "there ", "There"):
@@ -625,8 +625,8 @@ def test_what_may_not_be_stored_is_refused_and_changes_nothing(env: Environment)
             with pytest.raises(InputError):
                 filter_.add_addresses("there", addresses)  # type: ignore[arg-type]
         with pytest.raises(InputError):
-            filter_.addresses("there", -1)
-        assert filter_.addresses("there").tolist() == [1]
+            filter_.get_addresses("there", -1)
+        assert filter_.get_addresses("there").tolist() == [1]
         filter_.flush()
         assert list(filter_.check()) == []
 
@@ -724,5 +724,5 @@ def test_a_million_names(env: Environment) -> None:
             assert list(filter_.check()) == []
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        assert filter_.statistics().entities == 4000
+        assert filter_.compute_statistics().entities == 4000
         assert np.count_nonzero(filter_.find_many(names)) == 4000

@@ -36,7 +36,7 @@ from kvstore.errors import (
 from kvstore.storage import change_buffer, mapped_pages, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
-from kvstore.storage.new_file import new_file
+from kvstore.storage.new_file import create_file_atomically
 from kvstore.storage.writer_lock import MaintenanceThread
 from kvstore.structures import tables
 from kvstore.systems import get_buffered_tables
@@ -113,7 +113,7 @@ def test_views_agree_with_sorted_dictionaries(
         mock.patch.object(change_buffer, "MAX_SEGMENTS", parts),
         mock.patch.object(change_buffer, "MAX_PATCHES", 2),
         mock.patch.object(change_buffer, "MIN_BYTES", 20_000),
-        mock.patch.object(write_transaction, "LARGE", 3_000),
+        mock.patch.object(write_transaction, "MAX_SEGMENT_BYTES", 3_000),
         Environment.open(
             tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=get_buffered_tables()
         ) as environment,
@@ -178,7 +178,7 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 4 << 20
-    monkeypatch.setattr(mapped_pages, "MOST_BYTES", most)
+    monkeypatch.setattr(mapped_pages, "MAX_MAPPED_BYTES", most)
     monkeypatch.setattr(mapped_pages, "MIN_TOTAL_BYTES", 0)
     keys = [b"%06d" % number for number in range(4000)]
     with environment.write() as transaction:
@@ -217,7 +217,7 @@ def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
 def test_what_is_looked_up_stays_while_the_process_takes_little(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped_pages, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(mapped_pages, "MAX_MAPPED_BYTES", 1 << 20)
     keys = [b"%06d" % number for number in range(4000)]
     with environment.write() as transaction:
         for key in keys:
@@ -880,7 +880,7 @@ def test_a_limited_address_space_gives_a_smaller_map(tmp_path: Path) -> None:
 environment = Environment.open(path)
 print(environment.map_size)
 try:
-    environment._file.grow(1.0)
+    environment._file.grow_map(1.0)
 except Exception as error:
     print(type(error).__name__, "ulimit" in str(error))
 with environment.write() as transaction:
@@ -957,14 +957,14 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     snapshot._transaction = _InterruptedEnd(snapshot._transaction)
     with pytest.raises(KeyboardInterrupt):
         snapshot.close()
-    assert environment.gate.open == 0
+    assert environment.gate.num_open == 0
     # Nor where it comes before the end is told: then it is told when nothing holds the snapshot any more.
     snapshot = environment.snapshot()
     with mock.patch.object(Environment, "ended", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         snapshot.close()
     del snapshot
     gc.collect()
-    assert environment.gate.open == 0
+    assert environment.gate.num_open == 0
     environment.close(timeout=0.05)
 
 
@@ -1084,7 +1084,7 @@ def test_a_copy_holds_every_record_on_pages_as_full_as_a_compacted_file(
 ) -> None:
     folder = tmp_path_factory.mktemp("copy")
     with pytest.MonkeyPatch.context() as patch, Environment.open(folder / "store", durability="relaxed") as environment:
-        patch.setattr("kvstore.storage.dense_copy.BATCH", batch)
+        patch.setattr("kvstore.storage.dense_copy.BATCH_BYTES", batch)
         for table, kept in tables.items():
             with environment.write() as transaction:
                 for key, stored in sorted(kept.items(), key=lambda item: item[::-1]):
@@ -1148,9 +1148,9 @@ def test_a_lock_whose_release_fails_does_not_hinder_other_threads(environment: E
         os.close(descriptor)
         raise OSError(5, "Input/output error")
 
-    with mock.patch("kvstore.storage.writer_lock.release", fail), pytest.raises(OSError, match="Input/output"):
+    with mock.patch("kvstore.storage.writer_lock.release_lock", fail), pytest.raises(OSError, match="Input/output"):
         put(environment, b"key", b"1")
-    assert not environment._writer_lock._threads.locked()
+    assert not environment._writer_lock._thread_lock.locked()
 
 
 @pytest.mark.parametrize("change", ["deleted", "moved", "made again", "another folder"])
@@ -1309,7 +1309,7 @@ def write_backup(environment: Environment, target: Path) -> None:
 
 
 def write_export(environment: Environment, target: Path) -> None:
-    with new_file(target) as partial:
+    with create_file_atomically(target) as partial:
         partial.write_text("all")
 
 

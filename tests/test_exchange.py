@@ -23,7 +23,7 @@ TEA = {"document": "tea", "format": "text", "text": "Tea is made from leaves."}
 def contents(store: kvstore.Store) -> dict:
     assert store.check() == []
     with store.snapshot() as snapshot:
-        return dump(snapshot._view)
+        return dump(snapshot._state)
 
 
 def written(path: Path, *lines: Any) -> Path:

@@ -88,7 +88,7 @@ def test_every_example_of_the_page_runs(
                 assert found, one.statement
                 assert {len(row) for row in found} == {len(cursor.columns)}
             if cursor.columns:
-                render.write(cursor.kind, cursor.columns, found, printed, mode="table", width=WIDTH)
+                render.write_result(cursor.kind, cursor.columns, found, printed, mode="table", width=WIDTH)
             if cursor.message:
                 print(cursor.message, file=printed)
         if example.shown is not None:

@@ -28,7 +28,7 @@ import pytest
 from model_server import Server, stream
 
 import kvstore
-from kvstore.integrations.explore.addresses import document_address, path_of
+from kvstore.integrations.explore.addresses import build_document_address, build_path
 from kvstore.integrations.explore.guard import Guard
 
 pytestmark = pytest.mark.slow
@@ -59,12 +59,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def application(path: Path) -> Iterator[Guard]:
     pytest.importorskip("starlette")
-    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
     before = (path / "data.mdb").read_bytes()
     store = FollowedStore(path)
-    yield explorer(store, token=TOKEN, port=PORT)
+    yield make_explorer(store, token=TOKEN, port=PORT)
     store.close()
     assert (path / "data.mdb").read_bytes() == before
 
@@ -191,8 +191,8 @@ PAGES = (
     "/ask?q=What+is+tea+made+from%3F",
     "/compare?q=What+is+tea+made+from%3F",
     "/sql?sql=SELECT+key,+title,+meta+FROM+documents",
-    document_address("tea"),
-    document_address(HOSTILE),
+    build_document_address("tea"),
+    build_document_address(HOSTILE),
 )
 
 
@@ -221,14 +221,14 @@ def test_texts_full_of_markup_are_shown_as_texts(client: Any, address: str) -> N
 @pytest.mark.parametrize("key", [*KEYS, HOSTILE, "tea"])
 def test_a_document_has_a_page_whatever_it_is_called(client: Any, key: str) -> None:
     listed = client.get("/documents").text
-    address = document_address(key)
+    address = build_document_address(key)
     assert f'href="{address}"' in unescape(listed)
     # What a browser makes of an address: no step up may be in its path.
     assert not {".", ".."} & set(urlsplit(address).path.split("/"))
     page = client.get(address)
     assert page.status_code == 200
     assert client.get(address, headers=AS_DATA).json()["document"]["key"] == key
-    twin = client.get(path_of("/doc/", key + ".json"))
+    twin = client.get(build_path("/doc/", key + ".json"))
     if key != "tea":
         assert twin.json()["document"]["key"] == key
     else:  # there is a document tea.json, and this is its page
@@ -242,7 +242,7 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
     text = document.text.encode()
     start = text.index("naïve".encode())
     end = text.index("🍵".encode()) + 4
-    page = client.get(document_address("hr/leave.md", start, end))
+    page = client.get(build_document_address("hr/leave.md", start, end))
     assert Marks(page.text).marks == [text[start:end].decode()]
     places = f"/doc/hr/leave.md?start=0&end=5&start=3&end=7&start={start}&end={end}"
     assert Marks(client.get(places).text).marks == [text[:7].decode(), text[start:end].decode()]
@@ -250,9 +250,9 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
         text[:7].decode(),
         text[start:end].decode(),
     ]
-    inside = client.get(document_address("hr/leave.md", start, start + 3)).text  # in the middle of a character
+    inside = client.get(build_document_address("hr/leave.md", start, start + 3)).text  # in the middle of a character
     assert Marks(inside).marks == [] and "no place of this text" in inside
-    assert Marks(client.get(document_address("hr/leave.md", 0, 10**9)).text).marks == []
+    assert Marks(client.get(build_document_address("hr/leave.md", 0, 10**9)).text).marks == []
     assert client.get("/doc/hr/leave.md?start=x&end=3").status_code == 400
     assert client.get("/doc/hr/leave.md?start=3").status_code == 400
     assert client.get("/doc/none").status_code == 404
@@ -261,7 +261,7 @@ def test_a_mark_has_the_bytes_that_are_cited(client: Any, path: Path) -> None:
 def test_the_text_of_a_page_is_that_of_the_document(client: Any, path: Path) -> None:
     with kvstore.open(path, readonly=True) as store:
         for key in store:
-            page = client.get(document_address(key)).text
+            page = client.get(build_document_address(key)).text
             (shown,) = re.findall(r'<div class="text" dir="auto">(.*?)</div>', page, re.DOTALL)
             document = store.get(key)
             assert document is not None
@@ -280,7 +280,7 @@ QUESTIONS = [f"What does passage {number} say of {name}?" for number in range(10
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A client of a store of documents in several scripts."""
     pytest.importorskip("starlette")
-    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
     path = tmp_path_factory.mktemp("asked") / "store"
@@ -300,7 +300,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             for number in range(10)
         )  # fmt: skip
     followed = FollowedStore(path)
-    client = client_of(explorer(followed, token=TOKEN, port=PORT))
+    client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
     client.get("/", params={"token": TOKEN})
     yield client
     followed.close()
@@ -333,7 +333,7 @@ def test_sentences_of_an_answer_have_places_of_their_own(asked: Any) -> None:
     answer = asked.get("/ask.json", params={"q": QUESTIONS[0]}).json()["answer"]
     runs = [run for paragraph in answer["paragraphs"] for run in paragraph if len(run["places"]) == 1]
     for run in runs:
-        told = asked.get(path_of("/doc/", run["document"] + ".json")).json()["text"].encode()
+        told = asked.get(build_path("/doc/", run["document"] + ".json")).json()["text"].encode()
         ((start, end),) = run["places"]
         assert re.sub(r"\W", "", run["text"]) in re.sub(r"\W", "", told[start:end].decode())
     assert runs
@@ -377,7 +377,7 @@ def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) ->
         told["columns"],
         *([str(value) if value is not None else "" for value in row] for row in told["rows"]),
     ]
-    assert unescape(client.get("/sql", params={"sql": statement}).text).count(document_address("tea")) >= 1
+    assert unescape(client.get("/sql", params={"sql": statement}).text).count(build_document_address("tea")) >= 1
     for refused in ("DELETE FROM documents WHERE 1", "SELECT 1; SELECT 2", "SELEC", "COMPACT", "SET top = 3"):
         assert client.get("/sql.json", params={"sql": refused}).status_code == 400
         assert 'role="alert"' in client.get("/sql", params={"sql": refused}).text
@@ -403,12 +403,12 @@ def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
 
 def test_an_empty_store_says_so_and_how_to_fill_it(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
-    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
     with kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}) as store:
         followed = FollowedStore(tmp_path / "notes")
-        client = client_of(explorer(followed, token=TOKEN, port=PORT))
+        client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
         client.get("/", params={"token": TOKEN})
         for address in ("/ask?q=tea", "/ask", "/compare?q=tea", "/documents"):
             page = client.get(address).text
@@ -442,16 +442,16 @@ def test_the_explorer_follows_commits_and_another_store_at_its_path(tmp_path: Pa
     with kvstore.open(path, embedder="hashing") as store:
         store.put("a", "One.")
     followed = FollowedStore(path)
-    with followed.session() as session:
+    with followed.open_session() as session:
         assert session.keys() == ["a"]
     other = tmp_path / "other"
     with kvstore.open(other, embedder="hashing") as store:
         store.put("b", "Two.")
     shutil.rmtree(path)
-    with pytest.raises(kvstore.errors.StoreNotFoundError), followed.session():
+    with pytest.raises(kvstore.errors.StoreNotFoundError), followed.open_session():
         pass
     other.rename(path)
-    with followed.session() as session:
+    with followed.open_session() as session:
         assert session.keys() == ["b"]
     followed.close()
 
@@ -466,7 +466,7 @@ def test_another_process_may_write_while_the_explorer_reads(tmp_path: Path) -> N
     followed = FollowedStore(path)
     put = "import sys, kvstore; kvstore.open(sys.argv[1], embedder='hashing').put('b', 'Two.')"
     subprocess.run([sys.executable, "-c", put, str(path)], check=True)
-    with followed.session() as session:
+    with followed.open_session() as session:
         assert session.keys() == ["a", "b"]
     followed.close()
 
@@ -487,7 +487,7 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
                 # What a server decodes once is decoded once.
                 assert client.get("/doc/100%2525%20%2F").status_code == 404
                 assert "100%25 /" in client.get("/doc/100%2525%20%2F").text
-                assert client.get(document_address(HOSTILE)).status_code == 200
+                assert client.get(build_document_address(HOSTILE)).status_code == 200
                 assert client.get("/static/..%2f..%2fpage.py").status_code == 404
                 long = "SELECT 1 " + "-- words " * 2000
                 assert client.get("/sql.json", params={"sql": long}).json()["rows"] == [[1]]
@@ -571,7 +571,7 @@ def test_interruption_ends_the_command_with_a_query_and_connections_open(path: P
 def test_pages_that_run_a_users_text_stop_at_their_bound(
     client: Any, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    monkeypatch.setattr("kvstore.integrations.explore.page.SECONDS", 0.3)
+    monkeypatch.setattr("kvstore.integrations.explore.page.TIMEOUT_SECONDS", 0.3)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     text = f"sql={quote(endless)}" if address == "/sql?" else f"where={quote(f'({endless}) > 0')}"
     response = client.get(address + text)
@@ -582,7 +582,7 @@ def test_pages_that_run_a_users_text_stop_at_their_bound(
 
 def test_passages_are_shown_without_the_signs_of_markdown_and_marks_are_what_they_cite() -> None:
     pytest.importorskip("markupsafe")
-    from kvstore.integrations.explore.document_text import passage_text, without_signs
+    from kvstore.integrations.explore.document_text import render_passage, strip_markdown
 
     text = (
         "# Lamps\n\n> Trim the *wick*, says [Ann](a.md).\n\n```py\n# kept *as it is*\n```\n"
@@ -592,10 +592,10 @@ def test_passages_are_shown_without_the_signs_of_markdown_and_marks_are_what_the
         "Lamps\n\nTrim the wick, says Ann.\n\n# kept *as it is*\n| a | b |\n| c | d*e*f |\n\n"
         "# 2 * 3 * 4, __init__, <b> 東京"
     )
-    assert without_signs(text) == shown
+    assert strip_markdown(text) == shown
     data = text.encode()
     place = data.index(b"wick") - 1, data.index(b"Ann") + 3
-    page = str(passage_text(text, [place]))
+    page = str(render_passage(text, [place]))
     assert Marks(page).marks == [data[slice(*place)].decode()]
     assert unescape(re.sub(r"<[^>]*>", "", page)) == text
     assert unescape(re.sub(r"<[^>]*>", "", re.sub(r'<span class="sign">.*?</span>', "", page, flags=re.S))) == shown

@@ -168,25 +168,31 @@ def test_what_is_marked_is_what_is_cited(watched: Callable[..., Watched], served
             for hit in store.retrieve(question, top=1).hits:
                 places[hit.document, hit.start, hit.end] = question
         texts = {key: store.get(key).text.encode() for key, _, _ in places}  # type: ignore[union-attr]
-    from kvstore.integrations.explore.addresses import document_address
+    from kvstore.integrations.explore.addresses import build_document_address
 
     for key, start, end in places:
-        page = visit(found, served, document_address(key, start, end))
+        page = visit(found, served, build_document_address(key, start, end))
         marked = "".join(page.locator("mark").all_text_contents())
         assert marked == texts[key][start:end].decode(), key
     assert len(asked) == 50 and found.wrong == []
 
 
 def test_markup_in_documents_is_text(watched: Callable[..., Watched], served: Served) -> None:
-    from kvstore.integrations.explore.addresses import document_address, entity_address
+    from kvstore.integrations.explore.addresses import build_document_address, build_entity_address
 
     found = watched()
-    for address in (document_address(HOSTILE), entity_address(HOSTILE), entity_address("Tolland"), "/documents", "/"):
+    for address in (
+        build_document_address(HOSTILE),
+        build_entity_address(HOSTILE),
+        build_entity_address("Tolland"),
+        "/documents",
+        "/",
+    ):
         page = visit(found, served, address)
         assert page.locator("main img").count() == 0
         assert page.locator("main script:not([type='application/json'])").count() == 0
     assert found.wrong == []
-    visit(found, served, document_address(HOSTILE))
+    visit(found, served, build_document_address(HOSTILE))
     assert HOSTILE in found.page.text_content("main")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kvstore import Store
 from kvstore.errors import EntityNotFoundError, InputError
-from kvstore.integrations.entity_network import Join, around, whole
+from kvstore.integrations.entity_network import NetworkEdge, build_network_around, build_whole_network
 
 TEXTS = {
     "tea": "Robert Fortune took Camellia Sinensis to Darjeeling. In Darjeeling the East India Company grew it.",
@@ -34,40 +34,42 @@ def store(make_store: Callable[..., Store]) -> Store:
 
 
 def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
-    network = around(store, "darjeeling", depth=1)
+    network = build_network_around(store, "darjeeling", depth=1)
     assert network.names[0].name == "Darjeeling" and network.names[0].distance == 0
-    solid = {(join.source, join.target, join.trees) for join in network.joins if join.solid}
+    solid = {(join.source, join.target, join.trees) for join in network.edges if join.solid}
     assert ("Darjeeling", "West Bengal", ("places",)) in solid
     assert ("Happy Valley", "Darjeeling", ("places",)) in solid
-    pairs = [frozenset((join.source, join.target)) for join in network.joins]
+    pairs = [frozenset((join.source, join.target)) for join in network.edges]
     assert len(pairs) == len(set(pairs))
     names = {one.name for one in network.names}
-    assert all({join.source, join.target} <= names for join in network.joins)
-    assert "Ports" not in names and "Ports" in {one.name for one in around(store, "Darjeeling", depth=3).names}
-    few = around(store, "Darjeeling", limit=3)
+    assert all({join.source, join.target} <= names for join in network.edges)
+    assert "Ports" not in names and "Ports" in {
+        one.name for one in build_network_around(store, "Darjeeling", depth=3).names
+    }
+    few = build_network_around(store, "Darjeeling", limit=3)
     assert len(few.names) == 3 and few.left_out > 0
 
 
 def test_a_tree_is_drawn_alone(store: Store) -> None:
-    network = around(store, "West Bengal", tree="places", depth=2)
-    assert {join.source for join in network.joins} == {"Darjeeling", "Calcutta", "Happy Valley"}
-    assert all(join.solid for join in network.joins)
-    assert whole(store, tree="trade").joins == [Join("Calcutta", "Ports", ("trade",))]
+    network = build_network_around(store, "West Bengal", tree="places", depth=2)
+    assert {join.source for join in network.edges} == {"Darjeeling", "Calcutta", "Happy Valley"}
+    assert all(join.solid for join in network.edges)
+    assert build_whole_network(store, tree="trade").edges == [NetworkEdge("Calcutta", "Ports", ("trade",))]
     with pytest.raises(InputError, match="no tree"):
-        whole(store, tree="nowhere")
+        build_whole_network(store, tree="nowhere")
     with pytest.raises(EntityNotFoundError):
-        around(store, "Nobody Ever")
+        build_network_around(store, "Nobody Ever")
 
 
 def test_a_whole_store_has_all_its_trees(store: Store) -> None:
-    network = whole(store)
-    assert {(join.source, join.target) for join in network.joins if join.solid} == {
+    network = build_whole_network(store)
+    assert {(join.source, join.target) for join in network.edges if join.solid} == {
         ("Darjeeling", "West Bengal"),
         ("Calcutta", "West Bengal"),
         ("Happy Valley", "Darjeeling"),
         ("Calcutta", "Ports"),
     }
-    assert network.left_out == 0 and whole(store, limit=2).left_out == 3
+    assert network.left_out == 0 and build_whole_network(store, limit=2).left_out == 3
 
 
 @pytest.fixture
@@ -76,13 +78,13 @@ def pages(store: Store) -> Iterator[Any]:
     pytest.importorskip("jinja2")
     from starlette.testclient import TestClient
 
-    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
     path = Path(store.path)
     store.close()
     followed = FollowedStore(path)
-    with TestClient(explorer(followed, token="t", port=8000), base_url="http://127.0.0.1:8000") as client:
+    with TestClient(make_explorer(followed, token="t", port=8000), base_url="http://127.0.0.1:8000") as client:
         client.get("/?token=t")
         yield client
     followed.close()

@@ -19,7 +19,7 @@ from kvstore.extraction.pairs import parse_pairs
 from kvstore.extraction.relation import Relation
 from kvstore.settings import FixedSettings
 from kvstore.structures.filter.entity_filter import occurrences, occurring_keys
-from kvstore.text.blocks import blocks, format_summary_sentence
+from kvstore.text.blocks import format_summary_sentence, parse_blocks
 from kvstore.text.words import count_text_tokens
 
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20)
@@ -44,8 +44,8 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
     assert not data[end:].decode().strip()
     tree = extracted.tree
     assert tree is not None
-    assert sum(tree.groups) == len(extracted.chunks)
-    assert all(1 <= size <= 5 for size in tree.groups)
+    assert sum(tree.leaf_sizes) == len(extracted.chunks)
+    assert all(1 <= size <= 5 for size in tree.leaf_sizes)
     root = len(tree.drafts) - 1
     for number, draft in enumerate(tree.drafts):
         assert (draft.parent is None) == (number == root)
@@ -61,7 +61,7 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
 
 def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
     text = " ".join(f"This is sentence number {n} of a long and even text." for n in range(200))
-    _, chunks = chunk_text(text, blocks(text, "text"), 100)
+    _, chunks = chunk_text(text, parse_blocks(text, "text"), 100)
     sizes = [count_text_tokens(text[chunk.start : chunk.end]) for chunk in chunks]
     assert all(70 <= size <= 130 for size in sizes)
     assert all(text[chunk.start : chunk.end].endswith(".") for chunk in chunks)
@@ -69,7 +69,7 @@ def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
 
 def test_a_chunk_never_crosses_a_heading() -> None:
     text = "# A\n\nOne.\n\n## B\n\nTwo.\n\n## C\n\n### D\n\nThree."
-    sections, chunks = chunk_text(text, blocks(text, "markdown"), 100)
+    sections, chunks = chunk_text(text, parse_blocks(text, "markdown"), 100)
     assert [section.title for section in sections] == ["A", "B", "C", "D"]
     assert [section.parent for section in sections] == [-1, 0, 0, 2]
     assert [text[chunk.start : chunk.end].split("\n")[-1] for chunk in chunks] == ["One.", "Two.", "Three."]
@@ -90,7 +90,7 @@ def test_no_chunk_begins_between_what_belongs_together(size: int) -> None:
         f"{filler}What each of them takes\n\n| lamp | oil |\n| --- | --- |\n{rows}\n{filler}\n\n"
         f"```\nlight()\ndim()\n```\n"
     )
-    _, chunks = chunk_text(text, blocks(text, "markdown"), size)
+    _, chunks = chunk_text(text, parse_blocks(text, "markdown"), size)
     begins = [text[chunk.start :].split("\n")[0] for chunk in chunks]
     whole = ("It burns", "light()", "dim()") if size > 20 else ()  # what is longer than a chunk is cut
     for part in (*whole, "```", "light(lamp=0", "- `-a`", "| lamp | oil |", "| --- ", "| lamp 0 "):
@@ -102,7 +102,7 @@ def test_no_chunk_begins_between_what_belongs_together(size: int) -> None:
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "é" * 100_000, "a," * 100_000])
 def test_text_without_any_sentence_is_cut_within_bounds(text: str) -> None:
-    _, chunks = chunk_text(text, blocks(text, "text"), 100)
+    _, chunks = chunk_text(text, parse_blocks(text, "text"), 100)
     assert all(chunk.end - chunk.start <= 2 * MAX_CHUNK_LENGTH for chunk in chunks)
     assert len(chunks) > 5
 
@@ -111,9 +111,10 @@ def test_a_leaf_ends_where_a_top_level_section_ends() -> None:
     text = "# Book\n\n" + "\n\n".join(f"## Part {n}\n\n" + "Words of this part go on. " * 10 for n in range(3))
     extracted = extract("k", text, SETTINGS, format="markdown")
     assert extracted.tree is not None
-    for draft in extracted.tree.drafts[: extracted.tree.leaves]:
+    for draft in extracted.tree.drafts[: extracted.tree.num_leaves]:
         top = {
-            extracted.headings(chunk.section)[1] for chunk in extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
+            extracted.get_headings(chunk.section)[1]
+            for chunk in extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
         }
         assert len(top) == 1
 
@@ -135,16 +136,16 @@ def test_a_tree_without_headings_follows_similarity() -> None:
     tree = extract("k", text, SETTINGS).tree
     assert tree is not None
     leaves_of = {}
-    for number, draft in enumerate(tree.drafts[: tree.leaves]):
+    for number, draft in enumerate(tree.drafts[: tree.num_leaves]):
         words = set(extract("k", text, SETTINGS).chunks[draft.first_chunk].text.split())
         leaves_of[number] = "sea" in words
-    borders = [n for n in range(1, tree.leaves) if leaves_of[n] != leaves_of[n - 1]]
+    borders = [n for n in range(1, tree.num_leaves) if leaves_of[n] != leaves_of[n - 1]]
     assert len(borders) == 1
     # Some node of the tree holds the leaves of one topic and none of the other.
     assert any(
-        {leaves_of[n] for n in range(tree.leaves) if d.first_chunk <= tree.drafts[n].first_chunk <= d.last_chunk}
+        {leaves_of[n] for n in range(tree.num_leaves) if d.first_chunk <= tree.drafts[n].first_chunk <= d.last_chunk}
         == {True}
-        for d in tree.drafts[tree.leaves :]
+        for d in tree.drafts[tree.num_leaves :]
     )
 
 

@@ -16,7 +16,7 @@ def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
     with pytest.raises(
         errors.ReaderError, match=r"^reading DOCX needs python-docx; pip install 'kvstore\[documents\]'$"
     ):
-        extras.required("no_docx", "documents", "reading DOCX", package="python-docx", error=errors.ReaderError)
+        extras.import_extra("no_docx", "documents", "reading DOCX", package="python-docx", error=errors.ReaderError)
 
 
 def test_a_package_that_lacks_one_of_its_own_says_so_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,4 +24,4 @@ def test_a_package_that_lacks_one_of_its_own_says_so_itself(tmp_path: Path, monk
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "half_a_package", raising=False)
     with pytest.raises(ModuleNotFoundError, match="what_it_lacks"):
-        extras.required("half_a_package", "arrow", "this")
+        extras.import_extra("half_a_package", "arrow", "this")

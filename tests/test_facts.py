@@ -15,7 +15,7 @@ import kvstore
 from kvstore import errors, systems
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
-from kvstore.structures.documents.document_triples import KIND
+from kvstore.structures.documents.document_triples import TRIPLE_KIND
 from kvstore.systems import register
 from kvstore.systems.contract import System
 from kvstore.systems.fact import DocumentFact
@@ -33,19 +33,19 @@ class NoteFact(DocumentFact[Notes]):
     plural = "notes"
     fields = {"note": str, "names": list}  # noqa: RUF012
     tables = (NOTES,)
-    kinds = (KIND,)
+    kinds = (TRIPLE_KIND,)
 
-    def value(self, *parts: Any) -> Notes:
+    def parse_fields(self, *parts: Any) -> Notes:
         (names,) = parts
         if not all(isinstance(name, str) for name in names):
             raise errors.InputError("a note is a list of names")
         return tuple(names)
 
-    def parts(self, value: Notes) -> list[Notes]:
+    def to_fields(self, value: Notes) -> list[Notes]:
         return [value]
 
-    def introductions(self, value: Notes) -> Iterable[tuple[str, str]]:
-        return ((name, KIND) for name in value)
+    def list_introductions(self, value: Notes) -> Iterable[tuple[str, str]]:
+        return ((name, TRIPLE_KIND) for name in value)
 
 
 NOTE = NoteFact()
@@ -138,10 +138,10 @@ def test_dump_tells_that_no_statement_says_it(tea: kvstore.Store) -> None:
 
 
 def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
-    declared = [fact.plural for fact in facts.all_facts() if fact not in systems.facts()]
+    declared = [fact.plural for fact in facts.list_fact_kinds() if fact not in systems.list_facts()]
     assert [field.name for field in fields(kvstore.ExportReport)] == declared
     assert [field.name for field in fields(kvstore.ImportReport)] == [*declared, "unchanged"]
-    names = [name for fact in facts.all_facts() for name in (fact.name, fact.plural)]
+    names = [name for fact in facts.list_fact_kinds() for name in (fact.name, fact.plural)]
     assert len(set(names)) + 1 == len(names), "triples alone are called the same, one and many"
 
 

@@ -75,9 +75,9 @@ def use(view: WriteTransaction) -> list[str]:
         check,
         lambda: filter_.find_many(NAMES),
         lambda: filter_.lookup_many(NAMES),
-        lambda: [filter_.addresses(name) for name in NAMES],
+        lambda: [filter_.get_addresses(name) for name in NAMES],
         lambda: filter_.recognise(fold(" ".join(NAMES)), 3),
-        lambda: list(filter_.keys()),
+        lambda: list(filter_.iter_entries()),
         lambda: list(filter_.iter_pages()),
         lambda: filter_.fold_temperatures(dict.fromkeys(NAMES, 2)),
         add,
@@ -170,7 +170,7 @@ def test_circles_and_dead_ends_are_noticed(env: Environment) -> None:
     with env.write() as view:
         stored = {(table, key): value for table, key, value in values(view)}
         view.abort()
-    directory = bytearray(stored[tables.FILTER_DIRECTORY, b"d" + records.u32(0)])
+    directory = bytearray(stored[tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0)])
     bucket_key, bucket = next((key, value) for (table, key), value in stored.items() if table == tables.BUCKET_PAGES)
     block_key, block = next((key, value) for (table, key), value in stored.items() if table == tables.BLOCK_PAGES)
     number = int.from_bytes(block_key, "big")
@@ -203,9 +203,9 @@ def test_circles_and_dead_ends_are_noticed(env: Environment) -> None:
         return page
 
     for table, key, page in (
-        (tables.FILTER_DIRECTORY, b"d" + records.u32(0), entry(0x7FFFFF)),
-        (tables.FILTER_DIRECTORY, b"d" + records.u32(0), entry(0x800000)),
-        (tables.FILTER_DIRECTORY, b"d" + records.u32(0), entry(0)),
+        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), entry(0x7FFFFF)),
+        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), entry(0x800000)),
+        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), entry(0)),
         (tables.BLOCK_PAGES, block_key, chained(0)),
         (tables.BLOCK_PAGES, block_key, chained(1)),
         (tables.BUCKET_PAGES, bucket_key, headed(0xFFFFFFFF)),

@@ -30,7 +30,7 @@ def numbers_of(step):
     return range(2 + step * EACH, 2 + (step + 1) * EACH)
 
 def step_of(filter_):
-    return int(filter_.addresses("clock")[0]) if filter_.find("clock") else 0
+    return int(filter_.get_addresses("clock")[0]) if filter_.find("clock") else 0
 
 def advance(filter_, step):
     if step == 1:
@@ -55,7 +55,7 @@ def faults(filter_):
         expected = np.array(numbers_of(other)) * there
         if not np.array_equal(entities, expected) or not np.array_equal(first, expected):
             found.append(f"after step {step}, the names of step {other} are not as they should be")
-    if filter_.statistics().entities != min(step, 3) * EACH + (step > 0):
+    if filter_.compute_statistics().entities != min(step, 3) * EACH + (step > 0):
         found.append("the number of names is wrong")
     return found
 """

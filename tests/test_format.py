@@ -13,7 +13,7 @@ from kvstore.structures.documents.documents import DocumentRecord, encode_text
 from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, compute_block_shape
-from kvstore.systems import get_buffered_tables, store_tables
+from kvstore.systems import get_buffered_tables, list_store_tables
 from kvstore.systems.passage_graph.graph import ENTITIES_PER_PAGE
 from kvstore_cext.compact import pack_numbers
 from kvstore_cext.patches import patch, patched
@@ -22,19 +22,19 @@ FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-
 
 
 def test_every_table_is_described() -> None:
-    assert set(re.findall(r"`([a-z_]+)`", FORMAT)) >= {table.name for table in store_tables()}
+    assert set(re.findall(r"`([a-z_]+)`", FORMAT)) >= {table.name for table in list_store_tables()}
 
 
 def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
     store.put("tea", "# Tea\n\nRobert Fortune brought tea to Darjeeling.", title="Tea", format="markdown")
     store.put("kinds", "Tug,Ship", format="pairs")
     with store.snapshot() as snapshot:
-        assert set(snapshot._view.lmdb.tables()) <= {table.name for table in store_tables()}
+        assert set(snapshot._state.lmdb.tables()) <= {table.name for table in list_store_tables()}
 
 
 def test_the_tables_beside_the_change_buffer_are_listed() -> None:
     (listed,) = re.findall(r"^Written directly are (.*)\.$", FORMAT, re.M)
-    assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in store_tables()} - get_buffered_tables()
+    assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in list_store_tables()} - get_buffered_tables()
 
 
 def test_patches_are_as_in_the_example() -> None:
@@ -51,7 +51,7 @@ def test_worked_examples_hold() -> None:
     assert zlib.crc32(b"\x01") == 0xA505DF1B
     assert encode_text(b"tea").hex(" ") == "00 74 65 61"
     assert "`00 74 65 61`" in FORMAT
-    assert f"{addresses.address(addresses.compute_body_rank(2), 7):016x}" == "3e00000000000007"
+    assert f"{addresses.make_address(addresses.compute_body_rank(2), 7):016x}" == "3e00000000000007"
     assert "`3e00000000000007`" in FORMAT
 
 

@@ -114,7 +114,7 @@ def whole(path: Path) -> list[str]:
 def test_a_store_that_is_open_when_its_disk_gets_full(disk: Path, tmp_path: Path) -> None:
     make(disk / "store")
     code = """
-from kvstore.changes.repair import rebuild
+from kvstore.changes.repair import rebuild_store
 
 store = kvstore.open(disk / "store")
 (other / "in").mkdir()
@@ -162,7 +162,7 @@ calls = {
     "export": lambda: store.export(disk / "all.jsonl"),
     "compact": lambda: store.compact(),
     "index": lambda: store.create_index("synonyms"),
-    "repair": lambda: rebuild(store._context.environment, store.settings, store.embed),
+    "repair": lambda: rebuild_store(store._context.environment, store.settings, store.embed),
 }
 said = {name: outcome(call) for name, call in calls.items()}
 store.close()

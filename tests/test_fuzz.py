@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import CorruptionError, ReaderError
-from kvstore.ingest.readers import PassedOver, RawDocument, RawFact, ReadFailure, read_bytes
+from kvstore.ingest.readers import RawDocument, RawFact, ReadFailure, SkippedPart, read_bytes
 from kvstore.storage import records
 
 FEW, MANY = 60, 3000
@@ -103,7 +103,7 @@ def mutated(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 def reads_or_refuses(format: str, changes: list[tuple[float, int, bytes]]) -> None:
     try:
         for item in read_bytes(mutated(SAMPLE[format], changes), "file", format):
-            assert isinstance(item, (RawDocument, RawFact, ReadFailure, PassedOver))
+            assert isinstance(item, (RawDocument, RawFact, ReadFailure, SkippedPart))
     except ReaderError as error:
         assert str(error)
 

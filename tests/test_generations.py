@@ -25,11 +25,11 @@ from kvstore.models.structured import StructuredModel, StructuredPrompt
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import U32
 from kvstore.structures.indexes import generation_building
-from kvstore.structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
-from kvstore.structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
-from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, WritingTask
+from kvstore.structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
+from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.structures.indexes.written_texts import get_written_text
-from kvstore.structures.logical import Logical
+from kvstore.structures.logical import LogicalNames
 from kvstore.structures.state import State
 from kvstore.systems import register
 from kvstore.systems.contract import System
@@ -48,7 +48,7 @@ class Groups:
         self._state = state
         self.change, self.chunk_stop = rows.change, rows.chunk_stop
         self.present = {record.id: record.key for record in state.documents.scan()}
-        self.stored = rows.memory("groups", lambda stored: dict(stored.scan("toy_groups")))
+        self.stored = rows.get_cached("groups", lambda stored: dict(stored.scan("toy_groups")))
 
     def all(self) -> dict[str, list[str]]:
         """Keys of living documents by what they begin with; groups that have none left are none."""
@@ -68,7 +68,7 @@ class Groups:
         return found
 
     def texts(self, documents: Iterable[int]) -> list[str]:
-        return [self._state.documents.text(document).decode() for document in documents]
+        return [self._state.documents.read_text(document).decode() for document in documents]
 
 
 class ToyGroups(GenerationIndex[Groups]):
@@ -81,16 +81,16 @@ class ToyGroups(GenerationIndex[Groups]):
         "case": Choice("kept", ("kept", "lower"), "of letters"),
     }
     tables = ("toy_groups", "toy_members")
-    outlined = True
+    has_outline = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         with states() as state:
             stored = sorted((one.key, one.id, one.digest) for one in state.documents.scan())
             counters = state.counters
-        lower = record.choice("case") == "lower"
+        lower = record.get_str_option("case") == "lower"
 
         def letter(document: tuple[str, int, bytes]) -> str:
-            key = document[0][: record.count("letters")]
+            key = document[0][: record.get_int_option("letters")]
             return key.lower() if lower else key
 
         groups = [(name, list(found)) for name, found in groupby(sorted(stored, key=letter), key=letter)]
@@ -106,16 +106,16 @@ class ToyGroups(GenerationIndex[Groups]):
             counters.change, counters.next_chunk, {"groups": len(groups)}, {"toy_groups": rows, "toy_members": members}
         )
 
-    def bound(self, rows: GenerationRows, state: State) -> Groups:
+    def bind(self, rows: GenerationRows, state: State) -> Groups:
         return Groups(rows, state)
 
     def describe(self, bound: Groups) -> str:
         return f"{len(bound.stored)} groups, {len(bound.titles())} written"
 
-    def dump(self, bound: Groups, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
+    def dump(self, bound: Groups, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
         return {
             "toy_groups": [
-                (letter, tuple(map(names.document, documents)), content)
+                (letter, tuple(map(names.name_document, documents)), content)
                 for letter, documents, content in bound.stored.values()
             ]
         }
@@ -125,19 +125,19 @@ class ToyGroups(GenerationIndex[Groups]):
             if not documents:
                 yield f"toy group {letter!r} has no documents"
 
-    def writings(self, bound: Groups) -> Iterable[Writing]:
+    def list_writing_tasks(self, bound: Groups) -> Iterable[WritingTask]:
         for number, (letter, documents, content) in enumerate(bound.stored.values()):
             if bound.present.keys() >= set(documents):
-                yield Writing(content, len(documents), letter, number)
+                yield WritingTask(content, len(documents), letter, number)
 
-    def prompt(self, bound: Groups, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
-        _, documents, _ = bound.stored[U32.pack(writing.group)]
+    def build_prompt(self, bound: Groups, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
+        _, documents, _ = bound.stored[U32.pack(task.group)]
         if not bound.present.keys() >= set(documents):
             return None
         text = "\n".join(bound.texts(documents))
         return StructuredPrompt("title", [{"role": "user", "content": f"Name this.\n{text}"}], SCHEMA)
 
-    def outline(self, bound: Groups) -> Iterable[OutlineNode]:
+    def build_outline(self, bound: Groups) -> Iterable[OutlineNode]:
         for letter, keys in bound.all().items():
             yield OutlineNode(letter, "", len(keys), lambda keys=keys: [OutlineNode(key, "", 1) for key in keys])  # type: ignore[misc]
 
@@ -154,18 +154,18 @@ class ToyLengths(FileIndex["ToyLengths.Read", list[int]]):
         def __init__(self, change: int, lengths: list[int]) -> None:
             self.change, self.lengths = change, lengths
 
-    def build(self, states: States, old: Read | None, record: IndexRecord, tools: BuildTools) -> Content | None:
+    def build(self, states: States, old: Read | None, record: IndexRecord, tools: BuildTools) -> IndexContent | None:
         with states() as state:
-            groups = bound_index(state, TOY)
+            groups = bind_index(state, TOY)
             if groups is None or (old is not None and old.change == groups.change):
                 return None
             lengths = [len(documents) for _, documents, _ in groups.stored.values()]
-            return Content({"change": groups.change}, {"lengths": np.array(lengths, np.uint32)})
+            return IndexContent({"change": groups.change}, {"lengths": np.array(lengths, np.uint32)})
 
-    def read(self, content: Content) -> Read:
+    def read(self, content: IndexContent) -> Read:
         return self.Read(content.head["change"], content.arrays["lengths"].tolist())
 
-    def bound(self, read: Read, record: IndexRecord, state: State) -> list[int]:
+    def bind(self, read: Read, record: IndexRecord, state: State) -> list[int]:
         return read.lengths
 
     def describe(self, read: Read) -> str:
@@ -195,13 +195,13 @@ def toyed(registered: None, make_store: Callable[..., kvstore.Store]) -> kvstore
 
 def groups(store: kvstore.Store | kvstore.Snapshot) -> dict[str, list[str]] | None:
     with store.state() as state:
-        bound = bound_index(state, TOY)
+        bound = bind_index(state, TOY)
         return None if bound is None else bound.all()
 
 
 def titles(store: kvstore.Store) -> dict[str, str]:
     with store.state() as state:
-        bound = bound_index(state, TOY)
+        bound = bind_index(state, TOY)
         assert bound is not None
         return bound.titles()
 
@@ -252,7 +252,7 @@ def test_options_may_be_words(toyed: kvstore.Store) -> None:
 def test_what_goes_beside_it_is_made_and_dropped_with_it(toyed: kvstore.Store) -> None:
     def lengths() -> list[int] | None:
         with toyed.state() as state:
-            return bound_index(state, LENGTHS)
+            return bind_index(state, LENGTHS)
 
     assert lengths() == [1, 2]
     assert shown(toyed, "toy_lengths") == ("ready", 0, "2 groups")
@@ -276,7 +276,7 @@ def test_a_reader_keeps_the_generation_of_its_snapshot(toyed: kvstore.Store) -> 
     with toyed.transaction() as transaction:
         transaction.delete("milk")
         with transaction.state() as state:
-            bound = bound_index(state, TOY)
+            bound = bind_index(state, TOY)
             assert bound is not None
             assert bound.all() == {"m": ["mint"], "t": ["tea", "toast"]}
         transaction.rollback()
@@ -328,7 +328,7 @@ def test_one_at_a_time(toyed: kvstore.Store, monkeypatch: pytest.MonkeyPatch) ->
     build = TOY.build
 
     def looking(states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        assert shown(toyed) == ("building", 1, TOY.building)
+        assert shown(toyed) == ("building", 1, TOY.building_detail)
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
             toyed.refresh("toy_groups")
         return build(states, record, tools)
@@ -365,7 +365,7 @@ def write(store: kvstore.Store, limit: int | None = None) -> int:
     assert model is not None
     writer = StructuredModel(model, limit)
     store._context.indexing.refresh("toy_groups", None, writer)
-    return writer.calls
+    return writer.num_calls
 
 
 def test_a_model_writes_what_it_has_not_written(toyed: kvstore.Store, server: Server) -> None:
@@ -465,7 +465,7 @@ def test_expand_draws_it(toyed: kvstore.Store) -> None:
         (1, "toast", 1, ""),
     ]
     rows = toyed.execute("EXPAND toy_groups DEPTH 2").fetchall()
-    assert list(layout.groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
+    assert list(layout.render_groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
     catalog = LiveCatalog(SimpleNamespace(store=toyed))  # type: ignore[arg-type]
     assert "toy_groups" in [completion.text for completion in complete("EXPAND to", catalog)]
     with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, met Tea; .* single quotes: 'Tea'"):

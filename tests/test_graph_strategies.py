@@ -190,8 +190,8 @@ def seeds_in(question: str, *names: str) -> list[Seed]:
 )
 def test_decomposition(question: str, names: list[str], compared: list[str], rest: str) -> None:
     parts = decompose(question, seeds_in(question, *names))
-    assert parts.compared == tuple(name.lower() for name in compared)
-    assert parts.rest == rest
+    assert parts.compared_keys == tuple(name.lower() for name in compared)
+    assert parts.remainder == rest
 
 
 def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
             writer.put_chunks({5: row})
             writer.flush()
         with environment.snapshot() as snapshot:
-            assert PassageGraph(snapshot).degrees(entities).total.tolist() == [1] * len(entities)
+            assert PassageGraph(snapshot).read_degrees(entities).total.tolist() == [1] * len(entities)

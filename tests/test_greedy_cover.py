@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kvstore.extraction.extraction import extract
 from kvstore.settings import FixedSettings
-from kvstore.text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
+from kvstore.text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=40, language="rules")
 
@@ -44,7 +44,7 @@ def plainly(sentences: Sequence[SentenceWords], weights: Mapping[str, float], ro
 
 @given(SENTENCES, WEIGHTS, st.integers(0, 30))
 def test_the_choice_is_the_greedy_one(sentences: list[SentenceWords], weights: dict[str, float], room: int) -> None:
-    assert greedy_cover(sentences, weights, room) == plainly(sentences, weights, room)
+    assert select_greedy_cover(sentences, weights, room) == plainly(sentences, weights, room)
 
 
 @given(SENTENCES, WEIGHTS, st.integers(0, 30), st.integers(0, 4), st.data())
@@ -52,7 +52,7 @@ def test_no_limit_is_passed(
     sentences: list[SentenceWords], weights: dict[str, float], room: int, most: int, data: st.DataObject
 ) -> None:
     owners = data.draw(st.lists(st.integers(0, 2), min_size=len(sentences), max_size=len(sentences)))
-    chosen = greedy_cover(sentences, weights, room, most=most, owners=owners, most_of_one=2)
+    chosen = select_greedy_cover(sentences, weights, room, max_sentences=most, owners=owners, max_per_owner=2)
     assert len(set(chosen)) == len(chosen) <= most
     assert sum(sentences[number].length for number in chosen) <= room
     assert max(Counter(owners[number] for number in chosen).values(), default=0) <= 2
@@ -104,5 +104,5 @@ def test_fields_with_values_are_taken_only_where_there_is_no_sentence() -> None:
     )
     found = [extract_sentence_words(record), extract_sentence_words(said)]
     weights = compute_cover_weights(found, Counter(word for one in found for word in set(one.words)), 2)
-    assert greedy_cover(found, weights, 14) == [1]
-    assert greedy_cover(found[:1], weights, 14) == [0]
+    assert select_greedy_cover(found, weights, 14) == [1]
+    assert select_greedy_cover(found[:1], weights, 14) == [0]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kvstore.errors import IndexUnavailableError
-from kvstore.structures.documents.allowed import Allowed, ChunkList
+from kvstore.structures.documents.allowed import AllowedDocuments, ChunkList
 from kvstore.structures.vectors import hnsw
-from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, unlinked
+from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, make_unlinked_graph
 from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, packed, unpack
 
 DIMENSION, COUNT = 72, 1500
@@ -36,7 +36,7 @@ def linked(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
     builder = HnswBuilder(rows, base, m=8, ef_construction=60)
     while builder.advance(100):
         pass
-    return builder.graph()
+    return builder.build_graph()
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +50,21 @@ def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
     again = codes[:, :DIMENSION] * scales[:, None]
     assert np.linalg.norm(again, axis=1) == pytest.approx(np.ones(COUNT), abs=1e-5)
     wrong = np.abs(again @ QUERIES.T - VECTORS @ QUERIES.T)
-    assert (wrong < hnsw.INEXACT * scales[:, None]).mean() > 0.999
+    assert (wrong < hnsw.MAX_COSINE_ERROR * scales[:, None]).mean() > 0.999
     assert CodedRows.from_vectors(labels[:1], np.zeros((1, DIMENSION), np.float32)).codes.any() == False  # noqa: E712
 
 
 def test_walking_finds_what_comparing_does(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     found = 0
     for query in QUERIES:
-        compared = unlinked(coded()).nearest(query, 10)
+        compared = make_unlinked_graph(coded()).find_nearest(query, 10)
         exact = np.argsort(-(VECTORS @ query))[:10]
         assert len(set(LABELS[exact].tolist()) & set(compared.labels.tolist())) >= 9
         assert compared.cosines == pytest.approx(VECTORS[(compared.labels - 7) // 3] @ query, abs=2e-2)
         monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0)
-        walked = graph.nearest(query, 40)
+        walked = graph.find_nearest(query, 40)
         monkeypatch.undo()
-        assert not walked.all_met
+        assert not walked.is_exhaustive
         assert (np.diff(walked.cosines) <= 0).all()
         found += len(set(walked.labels[:10].tolist()) & set(compared.labels.tolist()))
     assert found >= 0.98 * 10 * len(QUERIES)
@@ -78,7 +78,7 @@ def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGra
     assert whole.entry == graph.entry
     builder = HnswBuilder(coded(), m=8, ef_construction=60)
     builder.advance(700)
-    part = builder.graph()
+    part = builder.build_graph()
     assert all((part.arrays[name] == array).all() for name, array in half.arrays.items())
 
 
@@ -90,31 +90,36 @@ def test_only_what_is_allowed_is_found(
     monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0 if walked else 10**9)
     groups = np.arange(1000, dtype=np.uint64)  # a document each, of which every ``share``th may answer
     documents = groups[groups % np.uint64(share) == 0]
-    allowed = Allowed(documents, documents, np.ones(len(documents), np.uint64), 5 * len(documents))
+    allowed = AllowedDocuments(documents, documents, np.ones(len(documents), np.uint64), 5 * len(documents))
     rows = np.flatnonzero(allowed.mask(LABELS))
     for query in QUERIES[:10]:
         exact = LABELS[rows[np.argsort(-(VECTORS[rows] @ query))[:5]]]
         for one in (allowed, ChunkList(LABELS[rows])):
-            found = graph.nearest(query, 30, one)
+            found = graph.find_nearest(query, 30, one)
             assert allowed.mask(found.labels).all()
             assert len(set(exact.tolist()) & set(found.labels.tolist())) >= 4
-    nothing = Allowed.from_records([])
-    assert graph.nearest(QUERIES[0], 30, nothing) == (pytest.approx([]), pytest.approx([]), pytest.approx([]), True)
+    nothing = AllowedDocuments.from_records([])
+    assert graph.find_nearest(QUERIES[0], 30, nothing) == (
+        pytest.approx([]),
+        pytest.approx([]),
+        pytest.approx([]),
+        True,
+    )
 
 
 def test_listed_chunks_are_looked_up_and_the_others_not_looked_at(
     graph: HnswGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = ChunkList(np.concatenate((LABELS[[3, 400, 999]], [LABELS[-1] + 1])).astype(np.uint64))
-    assert listed.places(LABELS).tolist() == np.flatnonzero(listed.mask(LABELS)).tolist() == [3, 400, 999]
-    assert listed.places(LABELS[:0]).tolist() == []
+    assert listed.find_positions(LABELS).tolist() == np.flatnonzero(listed.mask(LABELS)).tolist() == [3, 400, 999]
+    assert listed.find_positions(LABELS[:0]).tolist() == []
     monkeypatch.delattr(ChunkList, "mask")
-    assert sorted(graph.nearest(QUERIES[0], 30, listed).labels.tolist()) == LABELS[[3, 400, 999]].tolist()
+    assert sorted(graph.find_nearest(QUERIES[0], 30, listed).labels.tolist()) == LABELS[[3, 400, 999]].tolist()
 
 
 def test_a_graph_of_nothing_finds_nothing() -> None:
-    for graph in (linked(coded(0)), unlinked(coded(0))):
-        assert len(graph.nearest(QUERIES[0], 10).labels) == 0
+    for graph in (linked(coded(0)), make_unlinked_graph(coded(0))):
+        assert len(graph.find_nearest(QUERIES[0], 10).labels) == 0
         graph.verify()
 
 
@@ -130,10 +135,10 @@ def test_a_node_whose_bytes_are_others_is_told_when_it_is_met(graph: HnswGraph) 
                 broken.verify()
             for query in QUERIES[:3]:
                 try:
-                    met = broken.nearest(query, 20)
+                    met = broken.find_nearest(query, 20)
                 except IndexUnavailableError:
                     continue
-                assert met.labels.tolist() == graph.nearest(query, 20).labels.tolist()
+                assert met.labels.tolist() == graph.find_nearest(query, 20).labels.tolist()
 
 
 def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
@@ -205,4 +210,4 @@ def test_starts_of_64_bits_are_walked_as_others(graph: HnswGraph, monkeypatch: p
     far = HnswGraph(arrays, graph.entry)
     far.verify()
     for query in QUERIES[:5]:
-        assert far.nearest(query, 20).labels.tolist() == graph.nearest(query, 20).labels.tolist()
+        assert far.find_nearest(query, 20).labels.tolist() == graph.find_nearest(query, 20).labels.tolist()

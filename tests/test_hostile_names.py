@@ -17,7 +17,7 @@ import pexpect
 import pytest
 
 import kvstore
-from kvstore_shell.masking import mask_lines, masked
+from kvstore_shell.masking import mask_line, mask_lines
 
 #: A title for the window, a cleared screen, C1 for the same, a bell, backspaces, DEL, another direction of writing.
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x9d0;owned\x9c\x07\b\b\x7f\x0e\x85\u202eevil"
@@ -253,6 +253,6 @@ def test_the_prompt_the_toolbar_and_the_menu_show_no_control_character(folder: P
 
 
 def test_what_is_masked() -> None:
-    assert masked("a\tb\r\n\x1b\x85\x9b\ud800ü日") == "a�b������ü日"
+    assert mask_line("a\tb\r\n\x1b\x85\x9b\ud800ü日") == "a�b������ü日"
     assert mask_lines("a\tb\r\nc\rd\n\x1b\x9b\u2066") == "a\tb\r\nc�d\n���"
     assert mask_lines("Grüße, 日本 🎉") == "Grüße, 日本 🎉"

@@ -24,7 +24,7 @@ from kvstore import errors
 from kvstore.models import endpoint, http_client
 from kvstore.models.embedder import open_embedder
 from kvstore.models.llm import LanguageModel
-from kvstore.models.patience import Patience
+from kvstore.models.patience import Timeouts
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 KEY = "sk-very-secret-0123456789"
@@ -101,7 +101,7 @@ def running(certificate: Path | None = None) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in http_client._ENVIRONMENT:
+    for name in http_client._ENVIRONMENT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
 
@@ -114,7 +114,7 @@ def server() -> Iterator[Server]:
 
 def model(server: Server, **patience: Any) -> LanguageModel:
     limits = {"connect": 5.0, "first": 5.0, "between": 5.0, "total": 5.0, "attempts": 1} | patience
-    return LanguageModel("tiny", patience=Patience(**limits), base_url=server.url)
+    return LanguageModel("tiny", timeouts=Timeouts(**limits), base_url=server.url)
 
 
 def embedded(url: str, **options: Any) -> Any:

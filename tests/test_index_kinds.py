@@ -19,8 +19,8 @@ from kvstore import errors
 from kvstore.arguments import Option
 from kvstore.storage import index_file
 from kvstore.storage.index_file import FileHead
-from kvstore.structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
-from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
+from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.structures.indexes.indexes import Indexes, IndexWriter
 from kvstore.structures.state import State
 from kvstore.systems import INDEXES, register
@@ -48,21 +48,21 @@ class ToyIndex(FileIndex[Lengths, dict[str, int]]):
         "share": Option(1.0, 0, 1, "no meaning"),
     }
 
-    def build(self, states: States, old: Lengths | None, record: IndexRecord, tools: BuildTools) -> Content | None:
+    def build(self, states: States, old: Lengths | None, record: IndexRecord, tools: BuildTools) -> IndexContent | None:
         with states() as state:
             if old is not None and old.change == state.counters.change:
                 return None
-            stored = {r.id: len(state.documents.text(r.id)) for r in state.documents.scan()}
+            stored = {r.id: len(state.documents.read_text(r.id)) for r in state.documents.scan()}
             change = state.counters.change
         tools.progress(1, 1)
-        kept = {document: length for document, length in stored.items() if length >= record.count("least")}
+        kept = {document: length for document, length in stored.items() if length >= record.get_int_option("least")}
         columns = {"ids": np.array([*kept], np.uint64), "lengths": np.array([*kept.values()], np.uint32)}
-        return Content({"change": change}, columns)
+        return IndexContent({"change": change}, columns)
 
-    def read(self, content: Content) -> Lengths:
+    def read(self, content: IndexContent) -> Lengths:
         return Lengths(content.head["change"], content.arrays["ids"], content.arrays["lengths"])
 
-    def bound(self, read: Lengths, record: IndexRecord, state: State) -> dict[str, int]:
+    def bind(self, read: Lengths, record: IndexRecord, state: State) -> dict[str, int]:
         present = {stored.id: stored.key for stored in state.documents.scan()}
         known = zip(read.ids.tolist(), read.lengths.tolist(), strict=True)
         return {present[document]: length for document, length in known if document in present}
@@ -110,7 +110,7 @@ def shown(store: kvstore.Store) -> tuple[str, int, str] | None:
 
 def lengths(store: kvstore.Store) -> dict[str, int] | None:
     with store.state() as state:
-        return bound_index(state, TOY)
+        return bind_index(state, TOY)
 
 
 def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_used_is_none(indexed: kvstore.Store, kind: str, d
         path.unlink()
     elif damage == "of another version":
         head, arrays = index_file.read(path, kind, lambda token: True)
-        with index_file.drafting(path) as draft:
+        with index_file.open_draft(path) as draft:
             draft.write({**head, "parts": []}, {"others": next(iter(arrays.values()))})
             draft.publish()
     else:
@@ -235,19 +235,19 @@ def test_a_file_that_cannot_be_used_is_none(indexed: kvstore.Store, kind: str, d
     with indexed.state() as state:
         known = INDEXES[kind]
         assert isinstance(known, FileIndex)
-        assert bound_index(state, known) is None
+        assert bind_index(state, known) is None
     assert stands(indexed, kind) == ("absent" if damage == "deleted" else "damaged")
     assert "REFRESH" in next(index.detail for index in indexed.indexes() if index.kind == kind)
-    with index_file.drafting(path):
+    with index_file.open_draft(path):
         assert stands(indexed, kind) == "building"
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
             indexed.refresh(stated(kind))
 
 
 def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore.Store, kind: str) -> None:
-    from kvstore.changes.repair import rebuild
+    from kvstore.changes.repair import rebuild_store
 
-    rebuild(indexed._context.environment, indexed.settings, indexed.embed)
+    rebuild_store(indexed._context.environment, indexed.settings, indexed.embed)
     with indexed.state() as state:
         record = Indexes(state.lmdb).get(INDEXES[kind])
         assert record is not None

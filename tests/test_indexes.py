@@ -29,7 +29,7 @@ from kvstore.structures import tables
 from kvstore.structures.indexes.index import IndexRecord
 from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.indexes import IndexWriter
-from kvstore.structures.indexes.vector_index import VECTORS
+from kvstore.structures.indexes.vector_index import VECTOR_INDEX
 from kvstore_cext.vector_rows import gather_rows
 
 #: So small that a file is made for the first chunk, and the graph is walked, not compared.
@@ -232,7 +232,7 @@ def test_a_merge_that_is_cancelled_leaves_the_segments_and_adds_what_is_new(
             put(transaction, f"d{number}", number)
     looks = iter([False, False, True])
     assert IndexBuilder(store._context.environment, store.settings, store.embed).refresh(
-        VECTORS, cancelled=lambda: next(looks)
+        VECTOR_INDEX, is_cancelled=lambda: next(looks)
     )
     assert segments(store)[:2] == [first, second]
     assert len(segments(store)) == 3
@@ -503,7 +503,7 @@ store.refresh()
 
 def test_only_one_builds_at_a_time(filled: kvstore.Store) -> None:
     put(filled, "later", 77)
-    with index_file.drafting(filled.path / "vectors.index"):
+    with index_file.open_draft(filled.path / "vectors.index"):
         assert status(filled)[0] == "building"
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
             filled.refresh("vectors")
@@ -561,19 +561,19 @@ def test_a_build_that_is_cancelled_keeps_what_it_has_done(
     store.create_index("vectors", {**TINY, "exact_below": 1000})
     store.drop_index("vectors")
     looks = iter([False, False, False, True])
-    record = IndexRecord(VECTORS, TINY)
+    record = IndexRecord(VECTOR_INDEX, TINY)
     store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(record))
     builder = IndexBuilder(store._context.environment, store.settings, store.embed)
 
     def lacking() -> int:
-        next_chunk, enough_at = builder.extension(VECTORS, record)
-        return next_chunk + record.count("extend_after") - enough_at
+        next_chunk, enough_at = builder.extension(VECTOR_INDEX, record)
+        return next_chunk + record.get_int_option("extend_after") - enough_at
 
-    assert builder.refresh(VECTORS, cancelled=lambda: next(looks))
+    assert builder.refresh(VECTOR_INDEX, is_cancelled=lambda: next(looks))
     assert lacking() == 18
     assert status(store)[0] == "ready"
     assert list(found_in(store, unit(29), top=1)) == ["d29"]
-    assert builder.refresh(VECTORS)
+    assert builder.refresh(VECTOR_INDEX)
     assert lacking() == 0
 
 
@@ -598,9 +598,9 @@ def test_indexes_stand_outside_transactions(store: kvstore.Store) -> None:
 
 
 def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
-    from kvstore.changes.repair import rebuild
+    from kvstore.changes.repair import rebuild_store
 
-    rebuild(filled._context.environment, filled.settings, filled.embed)
+    rebuild_store(filled._context.environment, filled.settings, filled.embed)
     assert status(filled)[0] == "damaged"
     assert list(found_in(filled, unit(9), top=1)) == ["d9"]
     assert filled.refresh() == ["vectors"]
@@ -679,7 +679,7 @@ def test_what_a_killed_build_leaves_goes_with_the_index_and_with_the_next_openin
 
 
 def test_what_is_being_built_stays(filled: kvstore.Store) -> None:
-    with index_file.drafting(filled.path / "vectors.index"):
+    with index_file.open_draft(filled.path / "vectors.index"):
         filled = reopened(filled)
         assert (filled.path / "vectors.index.new").exists()
     filled.close()

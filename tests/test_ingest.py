@@ -185,7 +185,7 @@ def test_the_source_of_a_document_is_its_file(store: kvstore.Store, folder: Path
     store.ingest(folder)
     (folder / "rows.csv").write_text("id,text\na,The Old Pier burned.\n")
     store.ingest(os.path.relpath(folder / "rows.csv"))
-    sources = {key: store.get(key).source for key in store.keys()}  # type: ignore[union-attr]  # noqa: SIM118
+    sources = {key: store.get(key).source for key in store.keys()}  # type: ignore[union-attr]  # type: ignore[union-attr]  # noqa: SIM118
     assert sources == {
         "a": str(folder / "rows.csv"),
         "deep/two.txt": str(folder / "deep" / "two.txt"),
@@ -294,22 +294,22 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
     now = [100.0]
     monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
     told = pace.Pace()
-    told.begin(1000)
+    told.start(1000)
     assert told.seconds_left() is None
     now[0] += 30
-    told.end(100)
+    told.end_file(100)
     assert told.seconds_left() is None, "too little is known: models were loaded"
     now[0] += 4
-    told.within(700, 100)
+    told.add_partial(700, 100)
     assert (told.done, told.seconds_left()) == (200, 32.0)
-    told.end(100)
+    told.end_file(100)
     assert told.done == 200
     for _ in range(100):  # a slow file: what came before counts no more
         now[0] += 1
-        told.within(1, 700)
+        told.add_partial(1, 700)
     assert told.done == 300
     assert told.seconds_left() == pytest.approx(700, rel=0.1)
-    told.end(800)
+    told.end_file(800)
     assert told.seconds_left() == 0
 
 
@@ -361,7 +361,7 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
-    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_SHARE", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_DIVISOR", 4)
     monkeypatch.setattr("kvstore.ingest.pipeline.MOST_TOGETHER", 10)
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(90))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))

@@ -20,7 +20,7 @@ from kvstore.language.parser import expected, keywords, parse
 from kvstore.sql import condition, diagnosis, literals
 from kvstore.sql import tokens as token_module
 from kvstore.sql.store_tables import get_sql_tables
-from kvstore.sql.tokens import is_complete, split, tokens
+from kvstore.sql.tokens import is_complete, split_statements, tokens
 from kvstore_shell import layout
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
@@ -343,7 +343,7 @@ def test_tokens_lose_nothing(text: str) -> None:
 def test_a_script_is_split_at_its_semicolons(statements: list[s.Statement]) -> None:
     script = " ;;\n".join(map(str, statements))
     assert [one.statement for one in parse(script)] == statements
-    assert len(list(split(script))) == len(statements)
+    assert len(list(split_statements(script))) == len(statements)
     assert is_complete(script + ";")
 
 

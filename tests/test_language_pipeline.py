@@ -20,8 +20,8 @@ from spacy.tokens import Doc
 
 from kvstore.errors import LanguageError
 from kvstore.models import language
-from kvstore.models.language import LanguagePipeline, Parse, open_language, pieces
-from kvstore.models.noun_chunks import noun_chunks
+from kvstore.models.language import LanguagePipeline, Parse, open_language, split_pieces
+from kvstore.models.noun_chunks import iter_noun_chunks
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,7 +33,7 @@ def parsed(*words: tuple[str, str, int, str]) -> Doc:
 
 
 def chunks(doc: Doc) -> list[str]:
-    return [doc[start:end].text for start, end, _ in noun_chunks(doc)]
+    return [doc[start:end].text for start, end, _ in iter_noun_chunks(doc)]
 
 
 def test_noun_chunks_leave_out_prepositions_conjunctions_and_the_words_around_a_predicate() -> None:
@@ -72,12 +72,12 @@ def test_an_owner_is_a_phrase_of_its_own() -> None:
 
 def test_noun_chunks_need_a_parse() -> None:
     with pytest.raises(ValueError, match="no parser"):
-        list(noun_chunks(spacy.blank("en")("Dogs bark.")))
+        list(iter_noun_chunks(spacy.blank("en")("Dogs bark.")))
 
 
 @given(st.text(alphabet="ab. \n", max_size=400), st.integers(4, 60))
 def test_pieces_cover_the_text_in_order_and_keep_to_the_limit(text: str, limit: int) -> None:
-    spans = pieces(text, limit)
+    spans = split_pieces(text, limit)
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(end - start <= limit for start, end in spans)
     assert all(before[1] == after[0] for before, after in pairwise(spans))
@@ -85,7 +85,7 @@ def test_pieces_cover_the_text_in_order_and_keep_to_the_limit(text: str, limit: 
 
 def test_a_piece_ends_where_a_paragraph_does_else_a_line_a_sentence_a_word() -> None:
     def first(text: str) -> str:
-        return text[slice(*pieces(text, 20)[0])]
+        return text[slice(*split_pieces(text, 20)[0])]
 
     assert first("One two. Three\n\nfour. Five\nsix seven eight") == "One two. Three\n\n"
     assert first("One two. Three\nfour. Five six seven eight") == "One two. Three\n"
@@ -168,10 +168,10 @@ def test_english_ends_sentences_by_the_parse(english: LanguagePipeline) -> None:
 
 def test_a_long_text_is_read_in_pieces_that_say_where_they_begin(english: LanguagePipeline) -> None:
     text = "\n\n".join(f"The index number {number} holds dead tuples." for number in range(1200))
-    assert len(text) > language.PIECE
+    assert len(text) > language.MAX_PIECE_LENGTH
 
     def joined(text: str, parses: Sequence[Parse]) -> str:
-        assert [parse.start for parse in parses] == [start for start, _ in pieces(text)]
+        assert [parse.start for parse in parses] == [start for start, _ in split_pieces(text)]
         return "".join(parse.doc.text for parse in parses)
 
     assert list(english.read([text, "", "Short."], joined)) == [text, "", "Short."]

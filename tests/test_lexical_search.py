@@ -22,8 +22,8 @@ from kvstore.retrieval.lexical_search import TermWeights, compute_term_rarity, f
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
 from kvstore.structures import tables
-from kvstore.structures.documents.allowed import Allowed
-from kvstore.structures.postings import FULL, Postings, PostingWriter, TermSize, encode_term
+from kvstore.structures.documents.allowed import AllowedDocuments
+from kvstore.structures.postings import MAX_BLOCK_POSTINGS, Postings, PostingWriter, TermSize, encode_term
 from kvstore_cext.word_scores import WordScores
 
 Texts = dict[int, dict[str, int]]
@@ -71,7 +71,7 @@ def test_a_term_asked_for_is_written_and_no_other(tmp_path: Path) -> None:
         stored = dict(view.scan(tables.POSTINGS))
         writer.remove(700, ["tea", "milk", "cup"])
         writer.add(905, {"tea": 3, "jug": 1}, 4)
-        assert writer.sizes(["tea", "nothing"]) == [TermSize(180, 1), TermSize(0, 0)]
+        assert writer.get_sizes(["tea", "nothing"]) == [TermSize(180, 1), TermSize(0, 0)]
         now = dict(view.scan(tables.POSTINGS))
         assert {key[:-9] for key in now if now[key] != stored.get(key)} == {b"tea"}
         assert 700 not in writer.get("milk").chunks.tolist()
@@ -80,8 +80,8 @@ def test_a_term_asked_for_is_written_and_no_other(tmp_path: Path) -> None:
         writer.flush()
         assert writer.get("tea").chunks.tolist() == [*range(10, 700, 5), *range(705, 915, 5)]
         assert writer.get("cup").chunks.tolist() == [*range(5, 700, 5), *range(705, 905, 5), 910]
-        assert writer.beginning("ju").tolist() == [905]
-        assert writer.sizes(["tea", "milk", "cup", "jug"]) == [TermSize(n, 1) for n in (180, 179, 180, 1)]
+        assert writer.find_chunks_by_prefix("ju").tolist() == [905]
+        assert writer.get_sizes(["tea", "milk", "cup", "jug"]) == [TermSize(n, 1) for n in (180, 179, 180, 1)]
 
 
 def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
@@ -90,7 +90,7 @@ def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
     for chunk, terms in texts.items():
         if not terms.keys().isdisjoint(weights.rarities):
             length = min(65535, sum(terms.values()))
-            norm = weights.k1 * (1 - weights.b + weights.b * length / weights.average)
+            norm = weights.k1 * (1 - weights.b + weights.b * length / weights.average_length)
             found[chunk] = sum(
                 rarity * min(255, terms[term]) * (weights.k1 + 1) / (min(255, terms[term]) + norm)
                 for term, rarity in sorted(weights.rarities.items(), key=lambda item: -item[1])
@@ -133,16 +133,16 @@ def test_the_best_are_those_of_a_plain_evaluation(
     allowed = None
     if share is not None:
         some = np.array([group for group in groups if draw.random() < share], np.uint64)
-        allowed = Allowed(some, some, np.ones(len(some), np.uint64), len(some))
+        allowed = AllowedDocuments(some, some, np.ones(len(some), np.uint64), len(some))
     expected = plain_scores(left, weights)
-    may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.has(chunk)}
+    may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.has_chunk(chunk)}
     least = sorted(may.values(), reverse=True)[:top][-1] if may else 0.0
     with (
         postings_of(tmp_path_factory.mktemp("words") / "store", texts, gone) as state,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(lexical_search, "_LONG", long)
-        assert state.postings.counts(list(SHARES)) == {term: holding[term] for term in SHARES}
+        assert state.postings.count_chunks_by_term(list(SHARES)) == {term: holding[term] for term in SHARES}
         chunks, scores = find_best_by_words(state, weights, top, allowed)
         assert dict(zip(chunks.tolist(), scores.tolist(), strict=True)) == {
             chunk: score for chunk, score in may.items() if score >= least
@@ -167,8 +167,8 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
     rarities = {"common": compute_term_rarity(9000, 8999), "rare": compute_term_rarity(9000, 3)}
     with postings_of(tmp_path / "store", texts, set()) as state:
         search = WordScores(1.2, 0.75, 51.0, 2)
-        common, rare = state.postings.blocks("common"), state.postings.blocks("rare")
-        assert len(common) == 8999 // FULL + 1
+        common, rare = state.postings.get_blocks("common"), state.postings.blocks("rare")
+        assert len(common) == 8999 // MAX_BLOCK_POSTINGS + 1
         damaged = [(key, memoryview(bytes(value[:-1]) + b"?")) for key, value in common]
         bound = search.bound(rarities["common"], damaged)  # the first bytes of a block say it
         search.add(rarities["rare"], rare, search.bound(rarities["rare"], rare), bound)
@@ -198,7 +198,7 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
     groups = np.zeros(4000, np.uint8)
     groups[3000:3100] = 1
     with postings_of(tmp_path / "store", texts, set()) as state:
-        blocks = state.postings.blocks("common")
+        blocks = state.postings.get_blocks("common")
         read = [(key, value) for key, value in blocks if 5 * 2700 < int.from_bytes(key[-8:], "big") < 5 * 3100]
         broken = [block if block in read else (block[0], memoryview(b"?")) for block in blocks]
         search = WordScores(1.2, 0.75, 2.0, 1000, groups)
@@ -209,7 +209,7 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
 
 def test_bounds_of_a_block_that_are_not_its_own_are_told(tmp_path: Path) -> None:
     with postings_of(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
-        ((key, value),) = state.postings.blocks("tea")
+        ((key, value),) = state.postings.get_blocks("tea")
         for place, message in ((2, "fail their check"), (1, "fail their check|cut short")):
             broken = bytearray(value)
             broken[place] ^= 3
@@ -222,7 +222,7 @@ def counted_store(make_store: Callable[..., Store]) -> Store:
     """A store in which one term has two blocks of postings."""
     store = make_store()
     with store.transaction() as transaction:
-        for number in range(FULL + 40):
+        for number in range(MAX_BLOCK_POSTINGS + 40):
             transaction.put(f"page {number}", f"The otter number{number} swims.")
     return store
 
@@ -232,16 +232,20 @@ def test_how_often_a_term_occurs_is_kept_in_the_commit(counted_store: Store) -> 
 
     def known() -> tuple[int, int, dict[bytes, TermSize]]:
         with store.state() as state:
-            return state.postings.count("otter"), state.postings.count("number7"), dict(state.postings.counted())
+            return (
+                state.postings.count_chunks("otter"),
+                state.postings.count_chunks("number7"),
+                dict(state.postings.scan_sizes()),
+            )
 
-    sizes = dict.fromkeys((b"otter", b"swim", b"the"), TermSize(FULL + 40, 2))
-    assert known() == (FULL + 40, 1, sizes)
+    sizes = dict.fromkeys((b"otter", b"swim", b"the"), TermSize(MAX_BLOCK_POSTINGS + 40, 2))
+    assert known() == (MAX_BLOCK_POSTINGS + 40, 1, sizes)
     store.put("page 3", "The heron swims.")
-    assert known() == (FULL + 39, 1, {**sizes, b"otter": TermSize(FULL + 39, 2)})
+    assert known() == (MAX_BLOCK_POSTINGS + 39, 1, {**sizes, b"otter": TermSize(MAX_BLOCK_POSTINGS + 39, 2)})
     with store.transaction() as transaction:
-        for number in range(FULL, FULL + 40):
+        for number in range(MAX_BLOCK_POSTINGS, MAX_BLOCK_POSTINGS + 40):
             transaction.delete(f"page {number}")
-    assert known() == (FULL - 1, 1, dict.fromkeys((b"swim", b"the"), TermSize(FULL, 2)))
+    assert known() == (MAX_BLOCK_POSTINGS - 1, 1, dict.fromkeys((b"swim", b"the"), TermSize(MAX_BLOCK_POSTINGS, 2)))
 
 
 def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:

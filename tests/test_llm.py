@@ -154,7 +154,7 @@ def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.D
 
     def parted(pieces: Sequence[str]) -> tuple[str, str]:
         thinking = chat_stream._ReasoningSplitter()
-        found = [piece for part in pieces for piece in thinking.pieces(part)] + list(thinking.rest())
+        found = [piece for part in pieces for piece in thinking.feed(part)] + list(thinking.flush())
         return (
             "".join(piece.text for piece in found if piece.is_reasoning),
             "".join(piece.text for piece in found if not piece.is_reasoning),
@@ -203,7 +203,7 @@ def test_received_text_is_the_same_however_it_is_cut(marks: list[str], data: st.
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     cleaner = chat_stream._ReceivedText(KEY)
     pieces = [cleaner.feed(text[start:stop]) for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    received_text = "".join([*pieces, cleaner.rest()])
+    received_text = "".join([*pieces, cleaner.flush()])
     assert KEY not in received_text
     assert received_text.count("***") == text.count(KEY)
     assert KEY in text or received_text == join_surrogates(text)
@@ -241,7 +241,7 @@ def test_a_citation_of_nothing_given_is_dropped_and_told(filled: kvstore.Store, 
 )
 def test_forms_of_citations(text: str, kept: str, cited: list[int], dropped: list[int]) -> None:
     checked = CitationFilter(3)
-    assert checked.feed(text) + checked.rest() == kept
+    assert checked.feed(text) + checked.flush() == kept
     assert (checked.cited, checked.dropped) == (cited, dropped)
 
 
@@ -253,8 +253,8 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     once, often = CitationFilter(2), CitationFilter(2)
-    at_once = once.feed(text) + once.rest()
-    assert "".join(map(often.feed, pieces)) + often.rest() == at_once
+    at_once = once.feed(text) + once.flush()
+    assert "".join(map(often.feed, pieces)) + often.flush() == at_once
     assert (once.cited, once.dropped) == (often.cited, often.dropped)
     assert set(once.cited) <= {1, 2}
 
@@ -613,7 +613,7 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", prompt.user)
     inside = "".join(quotation.findall(prompt.user))
     told = CitationFilter(3)
-    assert told.feed(inside) + told.rest() == inside.rstrip()
+    assert told.feed(inside) + told.flush() == inside.rstrip()
     assert (told.cited, told.dropped) == ([], [])
     again = build_prompt(evidence, 3000)
     assert again.mark != prompt.mark
@@ -687,17 +687,17 @@ def test_a_read_only_store_is_answered_from_the_cache_and_stays_as_it_is(
 
 
 def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_cache, "MOST", 5)
+    monkeypatch.setattr(answer_cache, "MAX_ANSWERS", 5)
     folder = tmp_path / "cache" / "answers"
     cache = answer_cache.AnswerCache(folder)
-    written = llm.Written("text", "reasoning")
+    written = llm.ModelAnswer("text", "reasoning")
 
     def messages(number: int) -> list[dict[str, str]]:
         return [{"role": "user", "content": str(number)}]
 
     assert cache.find(("m",), messages(0)) is None
     for number in range(9):
-        cache.keep(("m",), messages(number), written)
+        cache.store(("m",), messages(number), written)
         assert cache.find(("m",), messages(number)) == written
     files = list(folder.iterdir())
     assert len(files) == 5
@@ -707,27 +707,27 @@ def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkey
     for path in files:
         path.write_bytes(b"damage")
     assert cache.find(("m",), messages(8)) is None
-    cache.keep(("m",), messages(8), written)
+    cache.store(("m",), messages(8), written)
     assert cache.find(("m",), messages(8)) == written
     for path in folder.iterdir():
         os.utime(path, (0, 0))
     assert cache.find(("m",), messages(8)) is None
-    cache.keep(("m",), messages(9), written)
+    cache.store(("m",), messages(9), written)
     assert len(list(folder.iterdir())) == 1
     nowhere = answer_cache.AnswerCache(tmp_path / "a file" / "answers")
     (tmp_path / "a file").write_text("in the way")
-    nowhere.keep(("m",), messages(1), written)
+    nowhere.store(("m",), messages(1), written)
     assert nowhere.find(("m",), messages(1)) is None
 
 
 def test_many_may_share_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_cache, "MOST", 3)
+    monkeypatch.setattr(answer_cache, "MAX_ANSWERS", 3)
     cache = answer_cache.AnswerCache(tmp_path)
     texts = [str(number) * 2000 for number in range(8)]
 
     def work(number: int) -> bool:
         message = [{"role": "user", "content": str(number % 8)}]
-        cache.keep((), message, llm.Written(texts[number % 8], ""))
+        cache.store((), message, llm.ModelAnswer(texts[number % 8], ""))
         found = cache.find((), message)
         return found is None or found.text == texts[number % 8]
 

@@ -25,12 +25,12 @@ from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
 from kvstore.structures.documents.documents import Documents
 from kvstore.structures.filter.entity_filter import TextTraces, occurrences
-from kvstore.structures.names.mention_recognition import mentions_in
+from kvstore.structures.names.mention_recognition import find_mentions
 from kvstore.structures.names.mentions import Occurrence
 from kvstore.structures.postings import PostingWriter
 from kvstore.systems.contract import AddedChunk
 from kvstore.systems.passage_graph import edges
-from kvstore.systems.passage_graph.rows import count_mentions, nested, written_as
+from kvstore.systems.passage_graph.rows import classify_form, count_mentions, mark_nested
 from kvstore.text.normalize import fold
 from kvstore_cext.mentions import counted_mentions
 
@@ -88,7 +88,7 @@ def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
 
 def contents(store: kvstore.Store) -> dict[str, DumpRows]:
     with store.snapshot() as snapshot:
-        return dump(snapshot._view)
+        return dump(snapshot._state)
 
 
 def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
@@ -157,8 +157,8 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
              for at, more, entity in runs if at < len(words)}  # fmt: skip
     mentions = sorted((Occurrence(entity, start, end - start) for entity, start, end in spans), key=lambda m: m[1:] + m)
     counts: dict[int, list[int]] = {}
-    for (start, end, entity), inside in nested((start, start + size, entity) for entity, start, size in mentions):
-        counts_for_something, lower = written_as(text[start:end])
+    for (start, end, entity), inside in mark_nested((start, start + size, entity) for entity, start, size in mentions):
+        counts_for_something, lower = classify_form(text[start:end])
         if counts_for_something:
             counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
     expected = {
@@ -171,7 +171,7 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
 def test_a_mention_outside_of_its_text_is_damage() -> None:
     for mention in ((1, -1, 2), (1, 0, 0), (1, 2, 2)):
         with pytest.raises(ValueError, match="in a text of 3"):
-            counted_mentions(b"Ada", [mention], frozenset(), written_as, (15, 3, 3), (0, 4, 6))
+            counted_mentions(b"Ada", [mention], frozenset(), classify_form, (15, 3, 3), (0, 4, 6))
 
 
 def test_mentions_are_those_that_recognition_finds(make_store: Callable[..., kvstore.Store]) -> None:
@@ -180,10 +180,10 @@ def test_mentions_are_those_that_recognition_finds(make_store: Callable[..., kvs
     store.put_edge("...", "Ada", tree="marks")  # a name without a word in it occurs nowhere
     text = "ÉL  NIÑO, Ada and Ada's\nEngine ... in SÃO PAULO"
     with store.snapshot() as snapshot:
-        names = snapshot._view.filter
+        names = snapshot._state.filter
         keys: dict[int, str] = {}
-        found = names.mentions(fold(text), 12, keys, Occurrence)
-        expected = list(mentions_in(names, fold(text), 12))
+        found = names.find_mentions(fold(text), 12, keys, Occurrence)
+        expected = list(find_mentions(names, fold(text), 12))
     assert found == [(mention.entity, mention.start, mention.end - mention.start) for mention in expected]
     assert found
     assert keys == {mention.entity: mention.key for mention in expected}
@@ -290,8 +290,8 @@ def test_new_names_are_read_for_in_no_text_that_was_just_stored_without_them(
     store.put("name", "Port Ellen is a town.", title="Port Ellen")
     assert {evidence.document for evidence in store.lookup("Port Ellen")} == {"here", "above", "name"}
     with store.snapshot() as snapshot:
-        documents = snapshot._view.documents
-        assert set(read) == {documents.identify("here"), documents.identify("above")}
+        documents = snapshot._state.documents
+        assert set(read) == {documents.find_id("here"), documents.find_id("above")}
 
 
 words_of_texts = st.lists(st.sampled_from(["ada", "é", "b", "-", "_", "中", " ", "\n", "\n\n", "."]), max_size=9).map(

@@ -71,14 +71,14 @@ def dumped(store: kvstore.Store) -> dict[str, Any]:
 
 def parts(store: kvstore.Store) -> dict[str, list[str]]:
     with store.state() as state:
-        scanned = state.derived_parts(Lines()).scan()
+        scanned = state.get_derived_parts(Lines()).scan()
         return {state.documents.get(document).key: found.part for document, found in scanned}
 
 
 def vectors(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
     with store.state() as state:
         found = {}
-        for ids, matrix in state.derived_parts(Lines()).vectors.scan():
+        for ids, matrix in state.get_derived_parts(Lines()).vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
                 document, text = split_vector_id(id)
                 found[state.documents.get(document).key, text] = vector.tobytes()

@@ -55,7 +55,7 @@ class Page(HTMLParser):
 def test_marks_stand_where_they_belong(text: str, places: list[tuple[int, int]]) -> None:
     characters = [(min(start, len(text)), min(end, len(text))) for start, end in places]
     spans = [(len(text[:start].encode()), len(text[:end].encode())) for start, end in characters]
-    page = Page(markup.marked(text, spans))
+    page = Page(markup.mark_spans(text, spans))
     assert page.text == text
     covered = {at for start, end in characters for at in range(start, end)}
     assert "".join(page.marked) == "".join(text[at] for at in sorted(covered))
@@ -63,13 +63,13 @@ def test_marks_stand_where_they_belong(text: str, places: list[tuple[int, int]])
 
 @given(st.lists(st.tuples(TEXTS, st.none() | st.integers() | st.floats() | st.binary() | TEXTS), max_size=5), TEXTS)
 def test_a_table_shows_what_is_there_and_no_element_of_its_own(rows: list[tuple[Any, Any]], name: str) -> None:
-    page = Page(markup.table((name, "b"), rows, remarks=[name]))
+    page = Page(markup.render_table((name, "b"), rows, remarks=[name]))
     assert all(name[: markup.MAX_CELL_CHARACTERS] in page.text for name in (name, *(text for text, _ in rows)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), TEXTS, TEXTS), max_size=12))
 def test_an_outline_is_lists_in_lists(rows: list[tuple[int, str, str]]) -> None:
-    page = Page(markup.levels(rows))
+    page = Page(markup.render_outline(rows))
     assert all(name in page.text and note in page.text for _, name, note in rows)
 
 
@@ -78,13 +78,13 @@ def test_a_tree_that_turns_back_or_goes_deep_is_drawn_once() -> None:
     turning = [("a", "t", 0, "a", "", ""), ("a", "t", 1, "b", "a", HOSTILE), ("a", "t", 1, "c", "a", "")]
     turning += [("a", "t", 2, "d", "b", ""), ("a", "t", 2, "d", "c", ""), ("a", "t", 3, "e", "d", "")]
     turning += [("a", "t", 0, "…", "", "cut at 6 rows; LIMIT n shows more")]
-    page = Page(markup.relatives(turning))
+    page = Page(markup.render_relatives(turning))
     assert page.text.startswith(f"a in tbelowb {HOSTILE}dec")  # what d has below it stands where d stands first
     assert page.text.count("d", page.text.index("dec")) == 2
     assert "cut at 6 rows" in page.text
     deep = [("a", "t", level, f"n{level}", f"n{level - 1}", "") for level in range(1, 3000)]
-    assert "n49" in Page(markup.relatives(deep)).text
-    assert Page(markup.levels((level, f"n{level}", "") for level in range(3000))).text.count("n") == 3000
+    assert "n49" in Page(markup.render_relatives(deep)).text
+    assert Page(markup.render_outline((level, f"n{level}", "") for level in range(3000))).text.count("n") == 3000
 
 
 @pytest.fixture

@@ -206,7 +206,7 @@ def test_every_tool_in_process(path: Path, mode: str) -> None:
 
 def test_hostile_inputs_in_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp")
-    monkeypatch.setattr(store_tools, "SECONDS", 1.0)  # over standard input and output it is as it is
+    monkeypatch.setattr(store_tools, "TIMEOUT_SECONDS", 1.0)  # over standard input and output it is as it is
     with kvstore.open(path, readonly=True) as store:
         run(in_process(StoreTools(store)), lambda client: hostile(client, path))
 

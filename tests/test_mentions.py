@@ -13,7 +13,7 @@ from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures.names.mentions import HeadingOccurrence, Mentions, MentionWriter, Occurrence
-from kvstore.systems.passage_graph.rows import nested
+from kvstore.systems.passage_graph.rows import mark_nested
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)
@@ -44,13 +44,13 @@ def test_mentions_are_those_put_last(
             in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
             in_headings[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
             assert writer.get_in_chunk(number) == in_chunks[number]
-            assert writer.in_headings(number) == in_headings[number]
+            assert writer.get_in_headings(number) == in_headings[number]
         writer.flush()
     with environment.snapshot() as snapshot:
         mentions = Mentions(snapshot)
         for number in range(1, 5):
             assert mentions.get_in_chunk(number) == in_chunks.get(number, [])
-            assert mentions.in_headings(number) == in_headings.get(number, [])
+            assert mentions.get_in_headings(number) == in_headings.get(number, [])
         scanned = dict(mentions.scan())
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}
 
@@ -63,7 +63,7 @@ def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows:
         writer = MentionWriter(view)
         writer.put_chunk(2, map(Occurrence._make, rows))
         writer.flush()
-    told = nested((start, start + length, entity) for entity, start, length in rows)
+    told = mark_nested((start, start + length, entity) for entity, start, length in rows)
     with environment.snapshot() as snapshot:
         none, found = Mentions(snapshot).get_outermost_in_chunks([1, 2])
     assert not len(none)
@@ -73,6 +73,6 @@ def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows:
 def test_damaged_mentions_are_told(environment: Environment) -> None:
     for value in (b"damaged", records.pack([1, 2]), records.pack("names")):
         with environment.write() as view:
-            view.put("mentions", records.u64(1), value)
+            view.put("mentions", records.encode_u64(1), value)
         with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="table mentions"):
             Mentions(snapshot).get_outermost_in_chunks([1])

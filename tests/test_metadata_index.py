@@ -19,10 +19,10 @@ from kvstore.errors import KvstoreError, StatementError
 from kvstore.sql.document_filter import filter_documents
 from kvstore.sql.relational import select_documents
 from kvstore.storage.environment import WriteTransaction
-from kvstore.structures.documents.allowed import Allowed
+from kvstore.structures.documents.allowed import AllowedDocuments
 from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.state import State
-from kvstore.systems.contract import Added, Delta
+from kvstore.systems.contract import AddedDocument, Delta
 from kvstore.systems.metadata_index import document_sets
 from kvstore.systems.metadata_index.metadata_structure import METADATA
 from kvstore.systems.metadata_index.value_keys import (
@@ -58,12 +58,12 @@ def test_a_set_is_changed_as_sets_are_and_equal_sets_have_equal_bytes(
     added -= stored
     if not stored:
         return
-    before = memoryview(document_sets.packed(stored))
-    after = document_sets.changed(before, added, removed, "t", b"k")
+    before = memoryview(document_sets.pack_container(stored))
+    after = document_sets.change_container(before, added, removed, "t", b"k")
     left = (stored - removed) | added
-    assert after == (document_sets.packed(left) if left else None)
+    assert after == (document_sets.pack_container(left) if left else None)
     if after is not None:
-        assert document_sets.unpacked(memoryview(after), "t", b"k").tolist() == sorted(left)
+        assert document_sets.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(left)
         assert len(after) <= 1 + 1024 + 4
 
 
@@ -174,7 +174,7 @@ CONDITIONS = st.recursive(
 def outcome(state: State, found: Any) -> Any:
     """Keys of documents, or that the condition is refused."""
     try:
-        return sorted(state.documents.key_of(document) for document in found())
+        return sorted(state.documents.get_key(document) for document in found())
     except StatementError:
         return "refused"
 
@@ -300,19 +300,19 @@ def test_searches_give_the_first_of_those_that_may_answer(store: kvstore.Store) 
 def test_chunks_may_answer_whose_documents_may() -> None:
     rows = [(2, 1, 0, 0), (3, 1, 2, 7), (5, 3, 1, 1), (9, 7, 3, 12)]
     first, groups = (np.array([row[place] for row in rows], np.uint64) for place in (1, 2))
-    allowed = Allowed(np.array([row[0] for row in rows], np.uint64), first, groups, 20)
+    allowed = AllowedDocuments(np.array([row[0] for row in rows], np.uint64), first, groups, 20)
     inside = [*range(5, 20), *range(35, 50)]
     asked = np.array([49, 3, 5, 5, 20, 34, 35, 50, 1 << 40], np.uint64)
     assert allowed.mask(asked).tolist() == [chunk in inside for chunk in asked.tolist()]
-    assert [chunk for chunk in range(60) if allowed.has(chunk)] == inside
+    assert [chunk for chunk in range(60) if allowed.has_chunk(chunk)] == inside
     assert [number for number in range(12) if number in allowed] == [2, 3, 5, 9]
-    assert [allowed.overlapping(*span) for span in ((0, 4), (0, 5), (20, 34), (49, 80), (50, 80))] == [
+    assert [allowed.has_chunk_between(*span) for span in ((0, 4), (0, 5), (20, 34), (49, 80), (50, 80))] == [
         False, True, False, True, False,
     ]  # fmt: skip
     empty = np.empty(0, np.uint64)
-    none = Allowed(empty, empty, empty, 0)
+    none = AllowedDocuments(empty, empty, empty, 0)
     assert not none.mask(asked).any()
-    assert (len(none), none.has(0), none.overlapping(0, 9)) == (0, False, False)
+    assert (len(none), none.has_chunk(0), none.has_chunk_between(0, 9)) == (0, False, False)
 
 
 def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
         counters = replace(empty.counters, next_document=documents + 1, documents=documents)
 
         def fill(view: WriteTransaction) -> None:
-            follower = METADATA.follower(empty, view)
+            follower = METADATA.make_maintainer(empty, view)
             records = (
                 DocumentRecord(
                     number, f"d{number}", f"Title {number}", None, "text",
@@ -330,7 +330,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 )
                 for number in range(1, documents + 1)
             )  # fmt: skip
-            follower.follow(Delta([Added(record, [], (), {}) for record in records]))
+            follower.apply_delta(Delta([AddedDocument(record, [], (), {}) for record in records]))
 
         store._context.environment.write_with_growth(fill)
         numbers = np.arange(1, documents + 1)
@@ -348,7 +348,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 found = filter_documents(state, condition)
                 wanted = numbers[expected & (numbers < documents)]
                 got = found.allowed.documents[found.allowed.documents < documents]
-                assert (got.tolist(), found.how) == (wanted.tolist(), "by the index of values")
+                assert (got.tolist(), found.detail) == (wanted.tolist(), "by the index of values")
                 assert found.allowed.count == int((found.allowed.documents % 5).sum())
 
 
@@ -356,4 +356,4 @@ def test_the_worked_examples_of_the_format_hold() -> None:
     text = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
     key = (encode_names(FIELD, ["year"]) or b"") + encode_number(2024) + bytes(4)
     assert f"`{key[:1].hex()} {key[1:5].hex()} 00 10 {key[7:15].hex()} {key[15:17].hex()} 00 00000000`" in text
-    assert f"`{document_sets.packed([7])[:-4].hex(' ')}`" in text
+    assert f"`{document_sets.pack_container([7])[:-4].hex(' ')}`" in text

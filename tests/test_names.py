@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.extraction.extraction import extract
-from kvstore.extraction.occurring import occurring
+from kvstore.extraction.occurring import find_occurring_keys
 from kvstore.settings import FixedSettings
 from kvstore.text.names import SentenceNames
 from kvstore.text.normalize import to_entity_key
@@ -151,7 +151,7 @@ def test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree(text: str, la
     keys = {name.key for name in found.introductions}
     texts = ["Old Title", *(section.title for section in found.outline), *(chunk.text for chunk in found.chunks)]
     assert related <= keys
-    assert keys - related == occurring(texts, keys - related, settings.name_words)
+    assert keys - related == find_occurring_keys(texts, keys - related, settings.name_words)
 
 
 def test_check_proves_that_every_name_stands_somewhere(make_store: Callable[..., kvstore.Store]) -> None:
@@ -162,4 +162,6 @@ def test_check_proves_that_every_name_stands_somewhere(make_store: Callable[...,
 
 
 def test_a_place_in_a_text_goes_with_what_joins_it_to_a_name() -> None:
-    assert [name.form for name in SentenceNames(["Ann saw the Vasa Museum of Section 34."]).names(0)] == ["Vasa Museum"]
+    assert [name.form for name in SentenceNames(["Ann saw the Vasa Museum of Section 34."]).iter_names(0)] == [
+        "Vasa Museum"
+    ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
-from kvstore.structures.filter.block_lists import BLOCK, BlockLists
+from kvstore.structures.filter.block_lists import BLOCK_SIZE, BlockLists
 from kvstore_cext.compact import change_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 
@@ -199,4 +199,4 @@ def test_lists_of_many_entities_change_as_sets(
             for entity, known in model.items():
                 assert lists.read(entity).tolist() == sorted(known)
                 assert lists.read(entity, 7, 450).tolist() == [n for n in sorted(known) if n >= 450][:7]
-            assert all(0 < len(block) <= BLOCK for _, _, block in lists.scan())
+            assert all(0 < len(block) <= BLOCK_SIZE for _, _, block in lists.scan())

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError
-from kvstore.structures.reading import StateReading
+from kvstore.structures.reading import StateReader
 from kvstore.systems.passage_graph.neighbourhood import make_chunk_node, make_entity_node
 from kvstore.systems.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalised_pagerank
-from kvstore.systems.passage_graph.walk import ways
+from kvstore.systems.passage_graph.walk import find_walks
 from kvstore_cext.pagerank import ForwardPush
 
 Weights = dict[int, dict[int, float]]
@@ -172,10 +172,10 @@ def one_way(kernel: ForwardPush, node: int) -> list[int]:
 def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) -> tuple[dict[str, float], PageRank]:
     """The masses of documents (of their passages together) for seeds by name, and the whole PageRank."""
     with store.snapshot() as snapshot:
-        view = snapshot._view
+        view = snapshot._state
         found = view.filter.find_many(list(names)).tolist()
         seeds = {make_entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
-        ranks = compute_personalised_pagerank(StateReading(view), seeds, **options)
+        ranks = compute_personalised_pagerank(StateReader(view), seeds, **options)
         masses: dict[str, float] = {}
         for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
             key = view.documents.get(view.chunks.get(chunk).document).key
@@ -199,10 +199,10 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
     total = ranks.chunk_masses.sum() + ranks.entity_masses.sum() + ranks.missing
     assert total == pytest.approx(1)
     with store.snapshot() as snapshot:
-        document = snapshot._view.documents.find("darjeeling")
+        document = snapshot._state.documents.find_by_key("darjeeling")
         assert document is not None
         node = make_chunk_node(next(document.chunk_ids()))
-        way, names = ways(StateReading(snapshot._view), ranks, [node])[node]
+        way, names = find_walks(StateReader(snapshot._state), ranks, [node])[node]
         assert way[-1] == node
         assert names == ["robert fortune", "chunk 0 of fortune", "darjeeling"]
 
@@ -264,4 +264,4 @@ def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
             ({1: 1.0}, {"epsilon": 1.0}),
         ):
             with pytest.raises(InputError):
-                compute_personalised_pagerank(StateReading(snapshot._view), seeds, **options)
+                compute_personalised_pagerank(StateReader(snapshot._state), seeds, **options)

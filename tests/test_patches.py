@@ -119,8 +119,8 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it appends fills pages of its own; what else it changes lies on nearly all of the others."""
-    monkeypatch.setattr(write_transaction, "LARGE", 10_000)
-    monkeypatch.setattr(change_buffer, "LARGE", 10_000)
+    monkeypatch.setattr(write_transaction, "MAX_SEGMENT_BYTES", 10_000)
+    monkeypatch.setattr(change_buffer, "MAX_SEGMENT_BYTES", 10_000)
     store = make_store()
     put = filled(store, 600)
 
@@ -144,7 +144,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     store._context.environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
     with store.state() as view:
         assert dump(view) == mine
-    monkeypatch.setattr(change_buffer, "MOST_BYTES", 1000)
+    monkeypatch.setattr(change_buffer, "MAX_BYTES", 1000)
     merged, segments = written(2000)
     assert segments == 0
     assert pages < 0.5 * merged

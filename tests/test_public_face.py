@@ -13,7 +13,7 @@ import pytest
 
 import kvstore
 from kvstore.structures.indexes.index_building import IndexBuilder
-from kvstore.structures.indexes.vector_index import VECTORS
+from kvstore.structures.indexes.vector_index import VECTOR_INDEX
 
 pytestmark = pytest.mark.public_api
 
@@ -101,10 +101,10 @@ def test_the_log_is_silent_unless_somebody_listens(
     assert said.stderr == ""
     monkeypatch.setattr(
         IndexBuilder,
-        "needed",
+        "find_needed_record",
         lambda *_: (_ for _ in ()).throw(kvstore.errors.IndexUnavailableError("no room for the index")),
     )
     with caplog.at_level(logging.INFO, "kvstore"):
-        store._context.indexing._extend([VECTORS])
+        store._context.indexing._extend([VECTOR_INDEX])
     assert "in the background" in caplog.text
     assert "no room for the index" in caplog.text

@@ -22,7 +22,7 @@ from markdown_it import MarkdownIt
 
 from kvstore import Store
 from kvstore.errors import InputError, ReaderError
-from kvstore.ingest.readers import FORMATS, PassedOver, RawDocument, ReadFailure, read, read_bytes, trusted_size
+from kvstore.ingest.readers import FORMATS, RawDocument, ReadFailure, SkippedPart, get_trusted_size, read, read_bytes
 from kvstore.ingest.sources import find_sources
 from kvstore.sample import QUESTIONS, UPDATE, folder, hierarchy
 
@@ -107,7 +107,7 @@ def test_nul_means_binary(key: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("data", [b"", b" \n\t\n", codecs.BOM_UTF8])
 def test_an_empty_file_is_passed_over(format: str, data: bytes) -> None:
-    assert list(read_bytes(data, "nothing", format)) == [PassedOver("nothing", "empty")]
+    assert list(read_bytes(data, "nothing", format)) == [SkippedPart("nothing", "empty")]
 
 
 def test_unknown_suffixes_are_sniffed() -> None:
@@ -505,10 +505,10 @@ HOSTILE = {
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_html_that_is_read_in_this_process_takes_no_time(shape: str, at_most: Callable[[float], None]) -> None:
     """The largest that comes to no worker, and so under no time limit, whatever it is made of."""
-    page = HOSTILE[shape](int(trusted_size("html")))
+    page = HOSTILE[shape](int(get_trusted_size("html")))
     at_most(20)
     with suppress(ReaderError):  # that it has no text
-        one(page[: int(trusted_size("html"))], "a.html")
+        one(page[: int(get_trusted_size("html"))], "a.html")
 
 
 def test_html_that_cannot_be_read() -> None:
@@ -529,7 +529,7 @@ def test_html_of_any_bytes_is_read_or_refused(data: bytes) -> None:
         (document,) = read_bytes(data, "a.html")
     except ReaderError:
         return
-    if isinstance(document, PassedOver):
+    if isinstance(document, SkippedPart):
         assert not data.decode("utf-8-sig", "replace").strip()
         return
     assert isinstance(document, RawDocument)
@@ -1126,10 +1126,10 @@ def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
     assert "surrogate" in refused(b'{"a": "\\ud800"}', "a.json")
     assert "is empty" in refused(b"{}", "a.json")
     assert list(read_bytes(b'{"lockfileVersion": 3}', "web/package-lock.json")) == [
-        PassedOver("web/package-lock.json", "lock file")
+        SkippedPart("web/package-lock.json", "lock file")
     ]
     (large,) = read_bytes(json.dumps({"a": ["x" * 100] * 10_000}).encode(), "a.json")
-    assert isinstance(large, PassedOver) and "write a list of objects" in large.told
+    assert isinstance(large, SkippedPart) and "write a list of objects" in large.detail
 
 
 @pytest.mark.parametrize(

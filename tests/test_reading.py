@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.retrieval.dense_search import Nearest, compute_cosines
+from kvstore.retrieval.dense_search import NearestChunksRequest, compute_cosines
 from kvstore.retrieval.evidence import Trace
 from kvstore.retrieval.passage_reading import ChunkReadRequest
-from kvstore.structures.ranking import best, in_order
-from kvstore.structures.reading import StateReading
+from kvstore.structures.ranking import best, sort_chunks
+from kvstore.structures.reading import StateReader
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import cosines
 from kvstore.systems import get_strategy
@@ -79,9 +79,9 @@ def test_the_default_asks_no_more_than_what_it_is_made_of(town: kvstore.Store) -
 
 def test_what_is_asked_for_together_is_one_round(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
-        reading = StateReading(snapshot._view)
+        reading = StateReader(snapshot._state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
-        (near, _), passages = reading.fetch(Nearest(vector, 4), ChunkReadRequest([]))
+        (near, _), passages = reading.fetch(NearestChunksRequest(vector, 4), ChunkReadRequest([]))
         assert (reading.rounds, reading.requests, len(near), passages) == (1, 2, 4, [])
         chunks = [chunk for chunk, _ in near]
         assert [passage.chunk for passage in reading.fetch(ChunkReadRequest(chunks))] == chunks
@@ -90,40 +90,40 @@ def test_what_is_asked_for_together_is_one_round(town: kvstore.Store) -> None:
 
 def test_what_orders_chunks_is_asked_for_once_and_not_where_it_came_along(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
-        state = snapshot._view
-        reading = StateReading(state)
+        state = snapshot._state
+        reading = StateReader(state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
-        near = [chunk for chunk, _ in reading.fetch(Nearest(vector, 6))[0]]
-        assert in_order(reading, near) == in_order(state, near)
+        near = [chunk for chunk, _ in reading.fetch(NearestChunksRequest(vector, 6))[0]]
+        assert sort_chunks(reading, near) == sort_chunks(state, near)
         assert reading.rounds == 1, "they came with the nearest"
         every = [chunk for chunk, _ in state.chunks.scan()]
         scores = np.repeat([2.0, 1.0], [len(every) // 2, len(every) - len(every) // 2])
         assert best(reading, every, scores, len(every)) == best(state, every, scores, len(every))
         assert reading.rounds == 2, "all ties of a ranking together"
-        assert in_order(reading, every) == in_order(state, every)
+        assert sort_chunks(reading, every) == sort_chunks(state, every)
         assert reading.rounds == 2, "they are known by now"
 
 
 def test_each_request_of_a_round_is_a_step_with_its_own_time(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
-        reading = StateReading(snapshot._view)
+        reading = StateReader(snapshot._state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         trace = Trace()
-        with trace.round(reading, "near", "nothing") as (near, nothing):
-            (ranking, near.detail), _ = reading.fetch(Nearest(vector, 3), ChunkReadRequest([]))
+        with trace.record_round(reading, "near", "nothing") as (near, nothing):
+            (ranking, near.detail), _ = reading.fetch(NearestChunksRequest(vector, 3), ChunkReadRequest([]))
             near.count, nothing.detail = len(ranking), "said"
         assert [(step.name, step.count) for step in trace.steps] == [("near", 3), ("nothing", 0)]
         assert trace.steps[1].detail == "said"
         assert all(step.milliseconds is not None and step.milliseconds >= 0 for step in trace.steps)
-        assert reading.answered is None
+        assert reading.on_answer is None
 
 
 def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
     found = town.search("boats at Blue Harbour", using="lexical")
     assert found == town.retrieve("boats at Blue Harbour", using="lexical", top=10).hits
     with town.snapshot() as snapshot:
-        view = snapshot._view
-        _, query = snapshot._asked(view, "boats at Blue Harbour", using="lexical")
+        view = snapshot._state
+        _, query = snapshot._prepare_query(view, "boats at Blue Harbour", using="lexical")
         query.abstracts = False
         view.__dict__["abstracts"] = None  # whoever reads one fails
         assert get_strategy("lexical").retrieve(query).abstracts == []
@@ -144,16 +144,16 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
         assert compute_cosines(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
 
     def held() -> int:
-        vectors = store._context.open_indexes.vectors.held
+        vectors = store._context.open_indexes.vectors.vectors
         return 0 if vectors is None else sum(len(ids) for ids, _ in vectors.parts)
 
     with store.snapshot() as snapshot:
-        agree(snapshot._view)
+        agree(snapshot._state)
     assert held() == 0
     store.search("boats", using="vector")
     assert held() == 40
     with store.snapshot() as snapshot:
-        agree(snapshot._view)
+        agree(snapshot._state)
     store.delete("d7")
     store.put("d8", "Another text, of rope.")
     with store.transaction() as transaction:
@@ -161,18 +161,18 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
         with transaction.state() as state:
             agree(state)
     with store.snapshot() as snapshot:
-        agree(snapshot._view)
+        agree(snapshot._state)
 
 
 def test_assertions_and_links_of_many_are_those_of_each(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
-        state = snapshot._view
-        edges = list(state.forest.edges())
+        state = snapshot._state
+        edges = list(state.forest.iter_edges())
         assert len(edges) >= len(PLACES)
         together = state.forest.get_assertions(edges)
-        assert together == {edge: list(state.forest.assertions(*edge)) for edge in edges}
+        assert together == {edge: list(state.forest.iter_assertions(*edge)) for edge in edges}
         assert all(together.values())
-        graph = state.part(GRAPH)
+        graph = state.get_part(GRAPH)
         every = list(graph.iter_links())
         entities = np.array(sorted({entity for entity, _ in every}, reverse=True), np.uint32)
         rows = graph.read_link_rows(entities)

@@ -13,8 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
-from kvstore.structures.filter.entity_filter import EntityFilter, Matches, SoughtKeys, longest_matches, occurrences
-from kvstore.text.normalize import Folded, fold, to_entity_key
+from kvstore.structures.filter.entity_filter import (
+    EntityFilter,
+    Matches,
+    SoughtKeys,
+    occurrences,
+    select_longest_matches,
+)
+from kvstore.text.normalize import FoldedText, fold, to_entity_key
 
 SEED = 77
 MOST_PUNCTUATION = 16
@@ -96,7 +102,7 @@ def test_recognition_and_search_agree_with_the_definition(
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many(list(numbers), list(numbers.values()))
-        found = places(filter_.recognise(Folded(data, None), max_words))
+        found = places(filter_.recognise(FoldedText(data, None), max_words))
         view.abort()
     expected = [(start, end, numbers[name]) for name, start, end in candidates if name in numbers]
     assert found == expected
@@ -121,7 +127,7 @@ def test_the_longest_of_the_leftmost_matches_are_kept(given_places: list[tuple[i
         np.array([end for _, end in ordered], np.int64),
         np.arange(1, len(ordered) + 1, dtype=np.uint32),
     )
-    kept = places(longest_matches(matches))
+    kept = places(select_longest_matches(matches))
     assert [(start, end) for start, end, _ in kept] == expected
     assert [ordered[entity - 1] for _, _, entity in kept] == expected
     assert all(before[1] <= after[0] for before, after in pairwise(kept))
@@ -142,7 +148,7 @@ def test_a_real_sentence(env: Environment) -> None:
 
     def written(matches: Matches) -> list[str]:
         return [
-            original[folded.original(start) : folded.original(end)].decode()
+            original[folded.to_original_offset(start) : folded.to_original_offset(end)].decode()
             for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True)
         ]
 
@@ -150,7 +156,7 @@ def test_a_real_sentence(env: Environment) -> None:
         "Vienna", "Ludwig  van\nBEETHOVEN", "van", "BEETHOVEN", "Symphony No. 3", "the Eroica", "C++",
         "Beethoven", "Van",
     ]  # fmt: skip
-    assert written(longest_matches(every)) == [
+    assert written(select_longest_matches(every)) == [
         "Vienna", "Ludwig  van\nBEETHOVEN", "Symphony No. 3", "the Eroica", "C++", "Beethoven", "Van",
     ]  # fmt: skip
 
@@ -175,7 +181,7 @@ def test_bytes_that_are_no_utf8_are_passed_over(tmp_path: Path, env: Environment
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert("name", 1)
         for junk in (b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\x80\x80", b"\xc3"):
-            assert places(filter_.recognise(Folded(junk + b" name " + junk, None), 3)) == [
+            assert places(filter_.recognise(FoldedText(junk + b" name " + junk, None), 3)) == [
                 (len(junk) + 1, len(junk) + 5, 1)
             ]
         view.abort()

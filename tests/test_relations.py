@@ -18,7 +18,7 @@ import kvstore
 from kvstore.errors import InputError, LanguageError
 from kvstore.extraction.extraction import derive, derive_all, extract
 from kvstore.extraction.noun_phrases import NounPhrases
-from kvstore.extraction.relations import statements
+from kvstore.extraction.relations import extract_statements
 from kvstore.extraction.syntax import iter_sentences
 from kvstore.extraction.validation import validate
 from kvstore.models.language import open_language
@@ -50,7 +50,7 @@ def gold_figures(part: str) -> tuple[float, float]:
             (to_entity_key(found.child), to_entity_key(found.parent), found.kind)
             for parse in parses  # type: ignore[attr-defined]
             for sentence in iter_sentences(parse.doc)
-            for found in statements(sentence)
+            for found in extract_statements(sentence)
         }
 
     found = wanted = both = 0
@@ -120,7 +120,7 @@ def test_pipelines_with_other_labels_state_the_same(
 ) -> None:
     doc = Doc(VOCAB, words=words, tags=tags, pos=pos, lemmas=lemmas, heads=heads, deps=deps)
     (sentence,) = iter_sentences(doc)
-    assert [(s.child, s.parent, s.kind) for s in statements(sentence)] == expected
+    assert [(s.child, s.parent, s.kind) for s in extract_statements(sentence)] == expected
 
 
 LABELS = """
@@ -159,8 +159,8 @@ def test_any_tree_of_words_is_read(drawn: list[tuple[str, str, str, str, int]], 
         deps=["ROOT" if heads[place] == place else word[3] for place, word in enumerate(drawn)],
     )
     for sentence in iter_sentences(doc):
-        NounPhrases(sentence).terms()
-        for found in statements(sentence):
+        NounPhrases(sentence).find_terms()
+        for found in extract_statements(sentence):
             assert to_entity_key(found.child) != to_entity_key(found.parent)
             assert 0 <= found.start < found.end <= len(doc.text)
             assert 0 < found.confidence <= 1
@@ -170,20 +170,20 @@ def test_a_long_list_is_gathered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser may take thousands of words in a row for a list: each of them is looked at a few times, not by each."""
     count = 1000
     looked_at = 0
-    is_phrase = NounPhrases.is_phrase
+    is_phrase = NounPhrases.is_phrase_head
 
     def counted(self: NounPhrases, place: int) -> bool:
         nonlocal looked_at
         looked_at += 1
         return is_phrase(self, place)
 
-    monkeypatch.setattr(NounPhrases, "is_phrase", counted)
+    monkeypatch.setattr(NounPhrases, "is_phrase_head", counted)
     words = ["x"] * count
     labels = ["ROOT", *["appos"] * (count - 1)]
     kinds = {"tags": ["NN"] * count, "pos": ["NOUN"] * count, "lemmas": words}
     doc = Doc(VOCAB, words, heads=[0] * count, deps=labels, **kinds)
     for sentence in iter_sentences(doc):
-        assert statements(sentence) == []
+        assert extract_statements(sentence) == []
     assert count - 1 <= looked_at <= 4 * count
 
 
@@ -401,6 +401,6 @@ def test_terms_are_names_of_several_words() -> None:
     assert pipeline is not None
     (terms,) = pipeline.read(
         ["The large query planner estimates the cost."],
-        lambda _, parses: [term.form for s in iter_sentences(parses[0].doc) for term in NounPhrases(s).terms()],
+        lambda _, parses: [term.form for s in iter_sentences(parses[0].doc) for term in NounPhrases(s).find_terms()],
     )
     assert terms == ["query planner"]

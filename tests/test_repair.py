@@ -17,16 +17,16 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
-from kvstore.models.language import language_version
+from kvstore.models.language import get_language_version
 from kvstore.structures import tables
-from kvstore.systems import list_generation_kinds, store_tables
+from kvstore.systems import list_generation_kinds, list_store_tables
 
 FORMAT = Path(kvstore.__file__).parent / "storage" / "FORMAT.md"
 
 MakeStore = Callable[..., kvstore.Store]
 
 #: What a user states, which cannot be made again: FORMAT.md lists it. Of vectors it is the user's own.
-STATED = {table for fact in facts.all_facts() for table in fact.tables} | {tables.INDEXES, tables.WRITTEN}
+STATED = {table for fact in facts.list_fact_kinds() for table in fact.tables} | {tables.INDEXES, tables.WRITTEN}
 PRIMARY = STATED - {tables.VECTORS} | {tables.META}
 #: What a store does without: files are read again.
 DISPENSABLE = {tables.INGESTED_FILES}
@@ -73,7 +73,7 @@ def state(store: kvstore.Store) -> tuple[Any, ...]:
             for ordinal, stored in enumerate(map(view.chunks.get, record.chunk_ids()))
         }
         changed = {record.key: record.changed for record in view.documents.scan()}
-        known = view.filter.keys()
+        known = view.filter.iter_entries()
         heat = {key: entry.temperature for key, entry in known}
         return dump(view), vectors, changed, heat
 
@@ -120,7 +120,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path
 
 @pytest.mark.parametrize("how", [flipped, gone])
 @pytest.mark.parametrize(
-    "table", sorted({table.name for table in store_tables()} - PRIMARY - DISPENSABLE - REFRESHED - {tables.RECENT})
+    "table", sorted({table.name for table in list_store_tables()} - PRIMARY - DISPENSABLE - REFRESHED - {tables.RECENT})
 )
 def test_a_damaged_derived_table_is_found_and_made_again(
     make_store: MakeStore,
@@ -237,7 +237,7 @@ def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_a
 ) -> None:
     with monkeypatch.context() as before:
         before.setattr(
-            "kvstore.structures.language_version.language_version", lambda name: "before" if name == "en" else ""
+            "kvstore.structures.language_version.get_language_version", lambda name: "before" if name == "en" else ""
         )
         store = make_store(settings={"language": "en"})
     store.put("pier", "The pier is part of the harbour.")
@@ -246,7 +246,7 @@ def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_a
     (problem,) = store.check()
     assert "parsed by version before of the language pipeline 'en', and version " in problem
     assert store.repair().remaining == []
-    assert store.execute(asked).fetchall() == [(language_version("en"),)]
+    assert store.execute(asked).fetchall() == [(get_language_version("en"),)]
     # A store that was made before the version was recorded.
     store._context.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
     assert store.execute(asked).fetchall() == [("",)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kvstore
-from kvstore.retrieval.respelling import respelled
+from kvstore.retrieval.respelling import respell_question
 
 #: What is stored, what is asked, and how it is sought.
 SPELLINGS = [
@@ -27,7 +27,7 @@ def test_a_word_is_sought_as_the_documents_spell_it(make_store: Any) -> None:
     for stored, question, sought in SPELLINGS:
         store.put("a", stored)
         with store.state() as state:
-            assert respelled(question, state)[0] == sought
+            assert respell_question(question, state)[0] == sought
 
 
 def test_every_strategy_finds_the_other_spelling_and_explain_says_so(make_store: Any) -> None:

@@ -135,11 +135,11 @@ def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
         query = filled.embedder.embed_query("engine in London")
         everything = [
             (int(c), float(v @ query))
-            for ids, rows in snapshot._view.vectors.scan()
+            for ids, rows in snapshot._state.vectors.scan()
             for c, v in zip(ids, rows, strict=True)
         ]
         expected = [chunk for chunk, _ in sorted(everything, key=lambda item: (-item[1], item[0]))]
-        assert [chunk for chunk, _ in find_nearest_chunks(snapshot._view, query, 10)[0]] == expected
+        assert [chunk for chunk, _ in find_nearest_chunks(snapshot._state, query, 10)[0]] == expected
 
 
 def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:

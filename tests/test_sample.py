@@ -30,7 +30,7 @@ def test_the_sample_answers_by_words_alone(store: kvstore.Store) -> None:
 def test_every_name_of_the_hierarchy_is_spoken_of(store: kvstore.Store) -> None:
     fill(store)
     with store.snapshot() as snapshot:
-        names = {snapshot._view.entities.get(node.entity).name for _, node in snapshot._view.forest.nodes()}
+        names = {snapshot._state.entities.get(node.entity).name for _, node in snapshot._state.forest.iter_nodes()}
         assert len(names) > 60
         silent = [name for name in sorted(names) if not any(row.document for row in snapshot.lookup(name, limit=50))]
     assert silent == []

@@ -17,10 +17,10 @@ from kvstore import errors
 from kvstore.arguments import Option
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of
-from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, relevances, select_best_runs
+from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, compute_relevances, select_best_runs
 from kvstore.systems import STRATEGIES, register
 from kvstore.systems.contract import System
-from kvstore.text.blocks import blocks
+from kvstore.text.blocks import parse_blocks
 from kvstore.text.words import count_text_tokens
 
 MakeStore = Callable[..., kvstore.Store]
@@ -37,7 +37,7 @@ class Given:
     def retrieve(self, query: Query) -> Evidence:
         found = []
         for key, number, score in self.ranking:
-            record = query.view.documents.find(key)
+            record = query.view.documents.find_by_key(key)
             assert record is not None
             found.append((list(record.chunk_ids())[number], score))
         return evidence_of(query, self.name, found, "given", len(found))
@@ -112,17 +112,17 @@ def test_worth_falls_with_rank_and_with_score_and_not_with_the_scale_of_scores()
     plan = SegmentPlan(10, 10)
     steep = [(n, 1 / (1 + n) ** 2) for n in range(40)]
     flat = [(n, 1 - n / 100) for n in range(40)]
-    assert sum(relevances(steep, plan)) < sum(relevances(flat, plan))
+    assert sum(compute_relevances(steep, plan)) < sum(compute_relevances(flat, plan))
     for ranking in (steep, flat):
-        worth = relevances(ranking, plan)
+        worth = compute_relevances(ranking, plan)
         assert worth == sorted(worth, reverse=True)
-        assert np.allclose(worth, relevances([(n, 30 * score) for n, score in ranking], plan))
-    below = relevances([(n, score - 2) for n, score in flat], plan)
+        assert np.allclose(worth, compute_relevances([(n, 30 * score) for n, score in ranking], plan))
+    below = compute_relevances([(n, score - 2) for n, score in flat], plan)
     assert below[0] == 0.8 and below == sorted(below, reverse=True) and below[-1] == 0
     # Where the room is greater, so is the worth of what stands further down; equals are worth the same.
-    assert relevances(flat, SegmentPlan(10, 30))[20] > relevances(flat, plan)[20]
-    assert len(set(relevances([(n, 1.0) for n in range(5)], plan))) == 1
-    assert relevances([], plan) == []
+    assert compute_relevances(flat, SegmentPlan(10, 30))[20] > compute_relevances(flat, plan)[20]
+    assert len(set(compute_relevances([(n, 1.0) for n in range(5)], plan))) == 1
+    assert compute_relevances([], plan) == []
 
 
 # AS SEGMENTS ---------------------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
 def whole_blocks(text: str) -> list[tuple[int, int]]:
     """Where tables, blocks of code and list items are, these with all their paragraphs."""
     found: list[tuple[int, int]] = []
-    for block in blocks(text, "markdown"):
+    for block in parse_blocks(text, "markdown"):
         if block.kind == "item" and not text.startswith("- ", block.start):
             found[-1] = (found[-1][0], block.end)
         elif block.kind in ("table", "code", "item"):

@@ -31,7 +31,7 @@ from kvstore_shell import cli, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.repl import _is_runnable
-from kvstore_shell.script import ScriptError, ScriptItem, pieces, read_items
+from kvstore_shell.script import ScriptError, ScriptItem, read_items, split_items
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -46,13 +46,13 @@ COLUMNS = ("a", "b c", "ünï", "a")
 
 def written(rows: Sequence[Sequence[Any]], mode: str, width: int | None = None, kind: str = "SELECT") -> str:
     out = io.StringIO()
-    count = render.write(kind, COLUMNS[: len(rows[0]) if rows else 1], rows, out, mode=mode, width=width)
+    count = render.write_result(kind, COLUMNS[: len(rows[0]) if rows else 1], rows, out, mode=mode, width=width)
     assert count == len(rows)
     return out.getvalue()
 
 
 def plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
-    return [[layout.plain(value) if value is not None else "" for value in row] for row in rows]
+    return [[layout.format_plain(value) if value is not None else "" for value in row] for row in rows]
 
 
 @given(TABLES)
@@ -94,7 +94,7 @@ def test_markdown_parses_back(rows: list[tuple[Any, ...]]) -> None:
 def test_tables_fit_the_terminal(rows: list[tuple[Any, ...]], width: int | None, mode: str) -> None:
     lines = written(rows, mode, width).split("\n")
     if width is not None:
-        assert max(map(layout.width_of, lines)) <= width
+        assert max(map(layout.measure_width, lines)) <= width
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "".join(lines))
 
 
@@ -102,13 +102,13 @@ def test_wide_characters_are_measured() -> None:
     text = written([("日本", "x"), ("a", "y")], "box")
     assert text.split("\n")[3:5] == ["│ 日本 │ x   │", "│ a    │ y   │"]
     assert list(layout.wrap("日本語 text", 6)) == ["日本語", "text"]
-    assert layout.cut("日本語", 5) == "日本…"
+    assert layout.truncate("日本語", 5) == "日本…"
 
 
 def test_a_table_too_wide_for_its_columns_turns_vertical() -> None:
     columns = [f"column{number}" for number in range(12)]
     out = io.StringIO()
-    render.write("SELECT", columns, [["some longer text here"] * 12], out, mode="table", width=80)
+    render.write_result("SELECT", columns, [["some longer text here"] * 12], out, mode="table", width=80)
     assert out.getvalue().startswith(" column0 = some longer text here\n")
 
 
@@ -177,7 +177,7 @@ def test_lookup_is_prose_with_the_name_marked_on_a_terminal() -> None:
         "  pumps\n"
         "    A �[31mpump is no vacuum.\n"
     )
-    assert all(layout.width_of(line) <= 80 for line in written(LOCATIONS, "table", 80, "LOOKUP").splitlines())
+    assert all(layout.measure_width(line) <= 80 for line in written(LOCATIONS, "table", 80, "LOOKUP").splitlines())
 
 
 def test_a_name_that_two_lines_share_is_marked_in_both() -> None:
@@ -190,19 +190,21 @@ def test_a_name_that_two_lines_share_is_marked_in_both() -> None:
 def test_every_other_mode_keeps_all_columns_of_lookup(mode: str) -> None:
     columns = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
     out = io.StringIO()
-    render.write("LOOKUP", columns, LOCATIONS, out, mode=mode, width=200)
+    render.write_result("LOOKUP", columns, LOCATIONS, out, mode=mode, width=200)
     assert all(name in out.getvalue() for name in (*columns, "manual", "is under Care", "Upkeep"))
 
 
 def test_help_and_messages_break_between_words() -> None:
-    lines = list(layout.definitions([(".mode [MODE]", "how results are written: table, box"), (".q", "leave")], 30))
+    lines = list(
+        layout.format_definitions([(".mode [MODE]", "how results are written: table, box"), (".q", "leave")], 30)
+    )
     assert lines == [
         ".mode [MODE]  how results are",
         "              written: table,",
         "              box",
         ".q            leave",
     ]
-    assert list(layout.definitions([(".q", "leave")], None)) == [".q  leave"]
+    assert list(layout.format_definitions([(".q", "leave")], None)) == [".q  leave"]
     message = "error: here .tables lists the tables\n  SELECT this line is shown with a caret;\n  ^"
     assert layout.wrap_message(message, 20) == (
         "error: here .tables\nlists the tables\n  SELECT this line is shown with a caret;\n  ^"
@@ -215,7 +217,7 @@ def test_a_table_of_hits_leaves_their_places_to_programs() -> None:
     row = (1, 0.5, "hr/leave", 5, "Leave lasts.", "vector", "chunk", [{"document": "hr/leave"}], 5)
     for mode, kept in (("table", False), ("line", True), ("json", True)):
         out = io.StringIO()
-        render.write("RETRIEVE", columns, [row], out, mode=mode, width=200)
+        render.write_result("RETRIEVE", columns, [row], out, mode=mode, width=200)
         assert ("spans" in out.getvalue()) == kept
         assert out.getvalue().count("chunk") == 1 + kept  # the kind, and the deprecated name of ordinal
         assert "Leave lasts." in out.getvalue()
@@ -268,7 +270,7 @@ def test_the_command_line_offers_the_modes_and_formats_there_are() -> None:
 
 def test_pieces_of_a_script() -> None:
     script = "-- first\nSELECT 1; SELECT\n'a;\n.b';\n.mode csv\n ;; .tables \n/* . */ CHECK"
-    assert pieces(script) == [
+    assert split_items(script) == [
         ScriptItem("SELECT 1;", 2, 1),
         ScriptItem("SELECT\n'a;\n.b';", 2, 11),
         ScriptItem(".mode csv", 5, 1, True),
@@ -304,7 +306,7 @@ def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest
 @settings(max_examples=300)
 @given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
 def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
-    assert list(read_items(Blocks(script.encode(), size))) == pieces(script)  # type: ignore[arg-type]
+    assert list(read_items(Blocks(script.encode(), size))) == split_items(script)  # type: ignore[arg-type]
 
 
 @given(st.lists(FRAGMENTS, max_size=15).map("".join))
@@ -313,7 +315,7 @@ def test_pieces_lose_nothing_but_white_space_and_comments(script: str) -> None:
         return "".join(token.text for token in tokens(text) if token.kind not in ("space", "comment", "semicolon"))
 
     if "." not in script:
-        assert meaning("".join(piece.text + "\n" for piece in pieces(script))).rstrip() == meaning(script).rstrip()
+        assert meaning("".join(piece.text + "\n" for piece in split_items(script))).rstrip() == meaning(script).rstrip()
 
 
 def test_a_stream_that_is_not_utf8_names_the_line() -> None:
@@ -348,17 +350,17 @@ class SmallCatalog:
     def trees(self) -> Sequence[str]:
         return ["manual", "map"]
 
-    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
-        return [name for name in ("Maria Jensen", "Mary's Room") if name.lower().startswith(prefix.lower())][:most]
+    def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
+        return [name for name in ("Maria Jensen", "Mary's Room") if name.lower().startswith(prefix.lower())][:limit]
 
-    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
-        return [key for key in ("hr/leave", "hr/pay") if key.startswith(prefix)][:most]
+    def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
+        return [key for key in ("hr/leave", "hr/pay") if key.startswith(prefix)][:limit]
 
     def paths(self, prefix: str) -> Sequence[str]:
         return [path for path in ("docs/", "data.csv") if path.startswith(prefix)]
 
     def commands(self) -> Mapping[str, str]:
-        return {command.name: command.takes for command in COMMANDS.values()}
+        return {command.name: command.argument_kind for command in COMMANDS.values()}
 
     def modes(self) -> Sequence[str]:
         return list(render.MODES)

@@ -196,8 +196,16 @@ def test_patterns_include_files_whatever_their_suffixes(tree: Path) -> None:
 def test_what_a_folder_and_a_pattern_cover(tree: Path) -> None:
     (folder,) = find_sources([tree]).covered
     (pattern,) = find_sources([tree / "**" / "*.md"]).covered
-    assert [folder.covers(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [True, False, True]
-    assert [pattern.covers(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [True, True, False]
+    assert [folder.is_covered(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [
+        True,
+        False,
+        True,
+    ]
+    assert [pattern.is_covered(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_the_sources_of_pages_are_passed_over_where_the_pages_are(tmp_path: Path) -> None:

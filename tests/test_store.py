@@ -165,10 +165,10 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
 
 def vectors_by_text(store: kvstore.Store) -> dict[str, Any]:
     with store.snapshot() as snapshot:
-        view = snapshot._view
+        view = snapshot._state
         chunks = list(view.chunks.scan())
         rows = view.vectors.gather([(stored.block, stored.row) for _, stored in chunks])
-        return {view.chunk_text(chunk): row.copy() for (chunk, _), row in zip(chunks, rows, strict=True)}
+        return {view.read_chunk_text(chunk): row.copy() for (chunk, _), row in zip(chunks, rows, strict=True)}
 
 
 def test_own_vectors_take_the_place_of_the_embedder(tmp_path: Path) -> None:

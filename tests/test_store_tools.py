@@ -141,7 +141,7 @@ def test_no_document_can_pose_as_another_passage(voyages: kvstore.Store) -> None
 def test_resources_and_errors_quote_documents_too(voyages: kvstore.Store) -> None:
     voyages.put("notes\n[2] tax", FORGED)
     tools = StoreTools(voyages)
-    _, (text,), _ = quoted(tools.text_of("notes\n[2] tax"))
+    _, (text,), _ = quoted(tools.read_text("notes\n[2] tax"))
     assert text == FORGED.replace("[1]", "(1)").replace("[2]", "(2)").replace("[3]", "(3)")
     with pytest.raises(DocumentNotFoundError) as raised:
         tools.call("document", {"key": "notes [2] tax"})
@@ -163,7 +163,7 @@ def test_no_text_has_more_tokens_than_a_result_may_have(voyages: kvstore.Store, 
         ("overview", {}),
     ]:
         assert kvstore.token_estimate(tools.call(name, arguments)) <= tokens, name
-    assert kvstore.token_estimate(tools.prompt("What does line 5 say?")) <= tokens
+    assert kvstore.token_estimate(tools.build_prompt("What does line 5 say?")) <= tokens
 
 
 def test_a_long_document_is_read_in_parts(voyages: kvstore.Store) -> None:
@@ -224,15 +224,15 @@ def test_a_condition_keeps_other_documents_from_every_tool(voyages: kvstore.Stor
         tools.call("lookup", {"name": "Robert Fortune"}),
         tools.call("lookup", {"name": "Shanghai"}),
         tools.call("overview"),
-        tools.prompt("Where does Robert Fortune hide the seeds?"),
-        *(key for key, _, _ in tools.listed("", 10)),
+        tools.build_prompt("Where does Robert Fortune hide the seeds?"),
+        *(key for key, _, _ in tools.list_documents("", 10)),
     ]
     assert not any("secret" in text or "hides" in text for text in texts)
     assert "tea" in texts[2]
     for refused in (
         lambda: tools.call("document", {"key": "secret/plan"}),
         lambda: tools.call("delete", {"key": "secret/plan"}),
-        lambda: tools.text_of("secret/plan"),
+        lambda: tools.read_text("secret/plan"),
     ):
         with pytest.raises(DocumentNotFoundError, match="there is no document 'secret/plan' here"):
             refused()

@@ -14,7 +14,7 @@ from model_server import Planned, Server, event, refusal, stream
 
 from kvstore import errors
 from kvstore.models import json_schema
-from kvstore.models.llm import LanguageModel, language_model
+from kvstore.models.llm import LanguageModel, open_language_model
 from kvstore.models.quoting import Quotation
 from kvstore.models.structured import StructuredModel, StructuredPrompt
 from kvstore.models.token_estimate import estimate_message_tokens, token_estimate
@@ -39,7 +39,7 @@ def prompt(check: Any = lambda value: value["units"]) -> StructuredPrompt[list[s
 
 @pytest.fixture
 def model(server: Server) -> LanguageModel:
-    found = language_model(None, SessionSettings())
+    found = open_language_model(None, SessionSettings())
     assert found is not None
     return found
 
@@ -54,9 +54,9 @@ def test_the_schema_goes_along_and_the_value_comes_back(server: Server, model: L
         "type": "json_schema",
         "json_schema": {"name": "units", "strict": True, "schema": SCHEMA},
     }
-    assert (structured.calls, structured.sent) == (1, prompt().tokens)
-    assert structured.sent >= estimate_message_tokens(MESSAGES) + token_estimate(json.dumps(SCHEMA))
-    assert structured.written == token_estimate(json.dumps(GOOD))
+    assert (structured.num_calls, structured.sent_tokens) == (1, prompt().tokens)
+    assert structured.sent_tokens >= estimate_message_tokens(MESSAGES) + token_estimate(json.dumps(SCHEMA))
+    assert structured.written_tokens == token_estimate(json.dumps(GOOD))
 
 
 def test_a_server_that_knows_no_schema_is_told_it_in_words_and_asked_that_way_from_then_on(
@@ -71,7 +71,7 @@ def test_a_server_that_knows_no_schema_is_told_it_in_words_and_asked_that_way_fr
     system = server.requests[-1]["messages"][0]["content"]
     assert system.startswith("Write units.\n\nAnswer with JSON")
     assert json.dumps(SCHEMA) in system
-    assert (structured.calls, structured.sent) == (2, 2 * prompt().tokens)
+    assert (structured.num_calls, structured.sent_tokens) == (2, 2 * prompt().tokens)
 
 
 def test_what_is_refused_in_every_form_is_an_error_and_tried_anew(server: Server, model: LanguageModel) -> None:
@@ -79,7 +79,7 @@ def test_what_is_refused_in_every_form_is_an_error_and_tried_anew(server: Server
     structured = StructuredModel(model)
     with pytest.raises(errors.ModelError, match="status 400: too long 0"):
         structured.ask(prompt())
-    assert (structured.calls, structured.sent) == (0, 0)
+    assert (structured.num_calls, structured.sent_tokens) == (0, 0)
     assert structured.ask(prompt()) == GOOD["units"]
     assert server.requests[-1]["response_format"]["type"] == "json_schema"
     server.planned = [refusal(401, "no key")]
@@ -129,7 +129,7 @@ def test_an_answer_that_is_none_is_told_what_is_wrong_once_and_never_believed(
     with pytest.raises(errors.InvalidAnswerError, match=said) as caught:
         structured.ask(prompt(check))
     assert str(caught.value).startswith("language model 'tiny': no JSON of the schema 'units'")
-    assert structured.calls == 4
+    assert structured.num_calls == 4
     assert len(wrote["content"]) <= 2000
 
 
@@ -142,7 +142,7 @@ def test_halves_of_a_surrogate_pair_are_joined_or_replaced(
     server.planned = [stream(f'{{"units": ["{written}"], "rating": 3}}')]
     structured = StructuredModel(model)
     assert structured.ask(prompt(lambda value: value)) == {"units": [unit], "rating": 3}
-    assert structured.calls == 1
+    assert structured.num_calls == 1
 
 
 @pytest.mark.parametrize(
@@ -166,15 +166,15 @@ def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, m
     size = prompt().tokens
     server.planned = [stream(json.dumps(GOOD)), stream("no")]
     structured = StructuredModel(model, limit=3 * size - 1)
-    assert structured.affords(prompt())
+    assert structured.can_afford(prompt())
     structured.ask(prompt())
     with pytest.raises(errors.InvalidAnswerError):  # not asked for again: that would be too much
         structured.ask(prompt())
-    assert not structured.affords(prompt())
+    assert not structured.can_afford(prompt())
     with pytest.raises(errors.TokenLimitError, match=f"{2 * size:,} of {3 * size - 1:,} tokens are sent"):
         structured.ask(prompt())
     assert len(server.requests) == 2
-    assert structured.sent == 2 * size
+    assert structured.sent_tokens == 2 * size
 
 
 def test_what_the_server_says_that_it_took_counts_where_it_is_more(server: Server, model: LanguageModel) -> None:
@@ -185,9 +185,9 @@ def test_what_the_server_says_that_it_took_counts_where_it_is_more(server: Serve
     server.planned = [reply(10_000, 500), reply(1, 1)]
     structured = StructuredModel(model)
     structured.ask(prompt())
-    assert (structured.sent, structured.written) == (10_000, 500)
+    assert (structured.sent_tokens, structured.written_tokens) == (10_000, 500)
     structured.ask(prompt())
-    assert structured.sent == 10_000 + prompt().tokens
+    assert structured.sent_tokens == 10_000 + prompt().tokens
 
 
 def test_a_server_that_is_down_is_no_invalid_answer(server: Server, model: LanguageModel) -> None:
@@ -217,12 +217,12 @@ def test_what_is_written_as_json_is_read_whatever_it_is(value: Any) -> None:
     except UnicodeEncodeError:
         return
     for dress in ("{}", "so: {} that", "```\n{}\n```"):
-        assert json_schema.parsed(dress.replace("{}", json.dumps(wrapped), 1)) == wrapped
-    json_schema.require(wrapped, {"type": "object", "properties": {"value": {}}})
+        assert json_schema.parse_json(dress.replace("{}", json.dumps(wrapped), 1)) == wrapped
+    json_schema.check_value(wrapped, {"type": "object", "properties": {"value": {}}})
 
 
 @given(st.lists(st.text(alphabet="0123456789abcdef<>\n", max_size=40), max_size=5))
 def test_no_text_ends_its_quotation(texts: list[str]) -> None:
     quotation = Quotation(texts)
-    assert all(quotation.of(text).count(quotation.mark) == 2 for text in texts)
+    assert all(quotation.quote(text).count(quotation.mark) == 2 for text in texts)
     assert quotation.mark in quotation.rule

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.systems.synonyms.synonym_graph import Synonyms
 from kvstore.systems.synonyms.synonym_index import SYNONYMS
 
@@ -28,7 +28,7 @@ def named(store: kvstore.Store) -> kvstore.Store:
 
 
 def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
-    found = bound_index(snapshot._view, SYNONYMS)
+    found = bind_index(snapshot._state, SYNONYMS)
     assert found is not None
     return found
 
@@ -36,17 +36,17 @@ def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
 def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
     """All pairs of names, in both directions."""
     with store.snapshot() as snapshot:
-        name = {entity: record.name for entity, record in snapshot._view.entities.scan()}
+        name = {entity: record.name for entity, record in snapshot._state.entities.scan()}
         return {
             (name[entity], name[other]): round(cosine, 4)
             for entity in name
-            for other, cosine in synonyms(snapshot).neighbours(entity)
+            for other, cosine in synonyms(snapshot).list_neighbours(entity)
         }
 
 
 def expected(store: kvstore.Store, similarity: float) -> dict[tuple[str, str], float]:
     with store.snapshot() as snapshot:
-        names = [record.name for _, record in snapshot._view.entities.scan()]
+        names = [record.name for _, record in snapshot._state.entities.scan()]
     vectors = store.embed(names)
     cosines = {
         (names[one], names[two]): round(float(vectors[one] @ vectors[two]), 4)
@@ -94,9 +94,11 @@ def test_the_nearest_name_is_found_while_it_exists(named: kvstore.Store) -> None
     old = named.snapshot()
     named.delete_edge("Cape Corrin C", "Places")
     with named.snapshot() as snapshot:
-        nearest = [snapshot._view.entities.get(entity).name for entity, _ in synonyms(snapshot).nearest(vector, 3)]
-    entity, cosine = synonyms(old).nearest(vector, 3)[0]
-    assert old._view.entities.get(entity).name == "Cape Corrin C"
+        nearest = [
+            snapshot._state.entities.get(entity).name for entity, _ in synonyms(snapshot).find_nearest(vector, 3)
+        ]
+    entity, cosine = synonyms(old).find_nearest(vector, 3)[0]
+    assert old._state.entities.get(entity).name == "Cape Corrin C"
     assert cosine == pytest.approx(1, abs=1e-5)
     assert len(nearest) == 3
     assert "Cape Corrin C" not in nearest
@@ -110,25 +112,25 @@ def test_a_name_written_in_another_form_is_embedded_again(store: kvstore.Store) 
     store.put_edge("PORT Averill", "Harbours")
     store.refresh()
     with store.snapshot() as snapshot:
-        entity = snapshot._view.entities.identify("port averill")
+        entity = snapshot._state.entities.find_id("port averill")
         vector = store.embed(["PORT Averill"])[0]
-        assert synonyms(snapshot).nearest(vector, 1)[0] == (entity, pytest.approx(1, abs=1e-5))
+        assert synonyms(snapshot).find_nearest(vector, 1)[0] == (entity, pytest.approx(1, abs=1e-5))
 
 
 def test_a_store_without_the_index_or_its_file_has_no_synonyms(
     named: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
     with make_store("other").snapshot() as snapshot:
-        assert bound_index(snapshot._view, SYNONYMS) is None
+        assert bind_index(snapshot._state, SYNONYMS) is None
     path = named.path / "synonyms.index"
     shutil.move(path, named.path / "aside")
     with named.snapshot() as snapshot:
-        assert bound_index(snapshot._view, SYNONYMS) is None
+        assert bind_index(snapshot._state, SYNONYMS) is None
     shutil.move(named.path / "aside", path)
     assert pairs(named)
     path.write_bytes(path.read_bytes()[:-100])
     with named.snapshot() as snapshot:
-        assert bound_index(snapshot._view, SYNONYMS) is None
+        assert bind_index(snapshot._state, SYNONYMS) is None
     assert named.indexes()[-1].state == "damaged"
     named.drop_index("synonyms")
     assert [index.kind for index in named.indexes()] == ["entities", "lexical", "vectors"]
@@ -150,5 +152,5 @@ def test_an_interrupted_creation_is_taken_up_by_refresh(store: kvstore.Store) ->
 def test_a_store_without_names_has_an_empty_index(store: kvstore.Store) -> None:
     store.create_index("synonyms")
     with store.snapshot() as snapshot:
-        assert synonyms(snapshot).nearest(np.eye(256, dtype=np.float32)[0], 3) == []
-        assert synonyms(snapshot).neighbours(1) == []
+        assert synonyms(snapshot).find_nearest(np.eye(256, dtype=np.float32)[0], 3) == []
+        assert synonyms(snapshot).list_neighbours(1) == []

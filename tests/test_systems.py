@@ -20,16 +20,16 @@ from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, ReadOnlyError, StoreFormatError
 from kvstore.retrieval.evidence import Evidence
-from kvstore.retrieval.query import Query, choice, evidence_of
+from kvstore.retrieval.query import Query, evidence_of, get_choice_option
 from kvstore.storage import records
 from kvstore.storage.view import View, WriteView
 from kvstore.structures.documents.documents import DocumentRecord
-from kvstore.structures.logical import Logical
+from kvstore.structures.logical import LogicalNames
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
-from kvstore.systems import SYSTEMS, build_outline, outlines, register, structures
+from kvstore.systems import SYSTEMS, build_outline, list_outlines, list_structures, register
 from kvstore.systems.contract import Delta, Description, DumpRow, LmdbTable, System
-from kvstore.systems.sql_table import listed
+from kvstore.systems.sql_table import make_list_table
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -43,7 +43,7 @@ class Lengths:
         self._view = view
 
     def of(self, document: int) -> Counter[int]:
-        return self._read("toy_lengths", records.u64(document))
+        return self._read("toy_lengths", records.encode_u64(document))
 
     def rows(self, table: str) -> Iterator[tuple[int, int, int]]:
         for key, _ in self._view.scan(table):
@@ -60,20 +60,22 @@ class LengthFollower(Lengths):
         super().__init__(write)
         self._write = write
 
-    def leaving(self, record: DocumentRecord) -> None:
+    def remove_document(self, record: DocumentRecord) -> None:
         self._count(self.of(record.id), -1)
-        self._write.delete("toy_lengths", records.u64(record.id))
+        self._write.delete("toy_lengths", records.encode_u64(record.id))
 
-    def follow(self, delta: Delta) -> None:
+    def apply_delta(self, delta: Delta) -> None:
         for record, _, chunks, _ in delta.added:
             lengths = Counter(len(word) for chunk in chunks for word in chunk.text.decode().split())
             if lengths:
-                self._write.put("toy_lengths", records.u64(record.id), records.pack(dict(sorted(lengths.items()))))
+                self._write.put(
+                    "toy_lengths", records.encode_u64(record.id), records.pack(dict(sorted(lengths.items())))
+                )
             self._count(lengths, 1)
 
     def _count(self, lengths: Counter[int], sign: int) -> None:
         for length, words in lengths.items():
-            key = records.u32(length)
+            key = records.encode_u32(length)
             left = self._read("toy_words", key)[length] + sign * words
             if left:
                 self._write.put("toy_words", key, records.pack({length: left}))
@@ -89,16 +91,16 @@ class LengthStructure:
     def read(self, state: State) -> Lengths:
         return Lengths(state.lmdb)
 
-    def follower(self, state: State, write: WriteView) -> LengthFollower:
+    def make_maintainer(self, state: State, write: WriteView) -> LengthFollower:
         return LengthFollower(state, write)
 
-    def dump(self, read: Lengths, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, read: Lengths, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         return {
-            "toy_lengths": ((names.document(document), *row) for document, *row in read.rows("toy_lengths")),
+            "toy_lengths": ((names.name_document(document), *row) for document, *row in read.rows("toy_lengths")),
             "toy_words": read.rows("toy_words"),
         }
 
-    def counts(self, read: Lengths) -> Mapping[str, int]:
+    def compute_statistics(self, read: Lengths) -> Mapping[str, int]:
         return {"lengths": sum(1 for _ in read.rows("toy_words"))}
 
 
@@ -111,9 +113,9 @@ class LongWords:
     options: Mapping[str, Option | Choice] = {"first": Choice("long", ("long", "short"), "which words come first")}
 
     def retrieve(self, query: Query) -> Evidence:
-        lengths = query.view.part(LENGTHS)
+        lengths = query.view.get_part(LENGTHS)
         with query.trace.step("measure words") as step:
-            sign = 1 if choice(query, self, "first") == "long" else -1
+            sign = 1 if get_choice_option(query, self, "first") == "long" else -1
             longest = {c: sign * max(lengths.of(chunk.document), default=0) for c, chunk in query.view.chunks.scan()}
             step.count = len(longest)
         ranking = best(query.view, list(longest), np.array(list(longest.values()), float), query.reach)
@@ -121,7 +123,7 @@ class LongWords:
 
 
 def of_length(state: State, key: str) -> Mapping[str, Any]:
-    lengths = [words for _, length, words in state.part(LENGTHS).rows("toy_words") if str(length) == key]
+    lengths = [words for _, length, words in state.get_part(LENGTHS).rows("toy_words") if str(length) == key]
     if not lengths:
         raise InputError(f"no word has {key} letters")
     return {"letters": int(key), "words": lengths[0], "documents": ["tea", "silk"]}
@@ -133,18 +135,18 @@ TOY = System(
     structures=(LENGTHS,),
     strategies=(LongWords(),),
     tables=(
-        listed(
+        make_list_table(
             "word_lengths",
             "how many words of a length a document has",
             {"document": "TEXT", "length": "INTEGER", "words": "INTEGER"},
             lambda reader: (
-                (reader.document(document).key, length, words)
-                for document, length, words in reader.view.part(LENGTHS).rows("toy_lengths")
+                (reader.get_document(document).key, length, words)
+                for document, length, words in reader.state.get_part(LENGTHS).rows("toy_lengths")
             ),
         ),
     ),
     descriptions=(Description("length", of_length),),
-    of_entity=lambda state, entity: {"letters": len(state.entities.get(entity).name)},
+    describe_entity=lambda state, entity: {"letters": len(state.entities.get(entity).name)},
 )
 
 
@@ -350,7 +352,7 @@ def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
     store = make_store()
     fill(store)
     before = dumped(store)
-    for structure in structures():
+    for structure in list_structures():
         for table in structure.tables:
             with store._context.environment.write() as view:
                 found = [(bytes(key), bytes(value)) for key, value in view.scan(table.name)]
@@ -385,8 +387,8 @@ def test_without_a_folder_for_what_it_makes_check_says_so(
 
 def test_the_line_of_each_folder_says_what_its_system_has() -> None:
     """What is known of a system before it is imported is what it says itself."""
-    said = "import kvstore.systems as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.outlines()))))"
+    said = "import kvstore.systems as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
     unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
     known = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
     assert unimported.replace("mappingproxy({})", "{}").strip() == str(known)
-    assert outlines() == [build_outline(system) for system in SYSTEMS.values()]
+    assert list_outlines() == [build_outline(system) for system in SYSTEMS.values()]

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.errors import InputError
-from kvstore.text.blocks import blocks, parts
+from kvstore.text.blocks import parse_blocks, split_parts
 from kvstore.text.languages import detect_english
-from kvstore.text.names import SentenceNames, extract_title_names, identifiers, is_name_key, is_term
+from kvstore.text.names import SentenceNames, extract_title_names, find_identifiers, is_name_key, is_term
 from kvstore.text.normalize import fold, fold_case, to_entity_key
-from kvstore.text.sentences import sentences
-from kvstore.text.words import UNSPACED, segments, stemmer, words, written
+from kvstore.text.sentences import split_sentences
+from kvstore.text.words import UNSPACED_RANGES, get_stemmer, segment_words, split_words, split_written_words
 from kvstore_cext.words import WordSet
 
 
 def names_in(text: str) -> set[str]:
-    spans = [text[start:end] for start, end in sentences(text)]
+    spans = [text[start:end] for start, end in split_sentences(text)]
     found = SentenceNames(spans)
-    return {name.form for index in range(len(spans)) for name in found.names(index)}
+    return {name.form for index in range(len(spans)) for name in found.iter_names(index)}
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_a_text_is_folded_piece_by_piece_as_it_is_as_a_whole(text: str) -> None:
 
 @given(st.text("abcZé_1²٣ 中文カx-'.", max_size=60) | st.text(max_size=60))
 def test_words_are_those_of_the_regular_expression(text: str) -> None:
-    segment = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
-    assert written(text) == segment.findall(text)
-    assert segments(text) == segment.findall(fold_case(text))
+    segment = re.compile(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]+")
+    assert split_written_words(text) == segment.findall(text)
+    assert segment_words(text) == segment.findall(fold_case(text))
 
 
 @given(st.text("abcZé_1²٣ 中x-'", max_size=60), st.sets(st.text("abcZé中", min_size=1, max_size=3), max_size=20))
@@ -78,7 +78,7 @@ def test_a_folded_text_leads_back_to_the_original(text: str) -> None:
     folded = fold(text)
     assert to_entity_key(folded.data.decode()) == to_entity_key(text)
     original = text.encode()
-    places = [folded.original(index) for index in range(len(folded.data) + 1)]
+    places = [folded.to_original_offset(index) for index in range(len(folded.data) + 1)]
     assert places == sorted(places)
     assert places[-1] == len(original)
     # Any part between two character borders of the original folds to the part of the folded text.
@@ -90,7 +90,7 @@ def test_offsets_survive_characters_that_grow_or_shrink() -> None:
     text = "Groß İstanbul ﬁn Å"
     folded = fold(text)
     start = folded.data.index(b"fin")
-    assert text.encode()[folded.original(start) : folded.original(start + 3)].decode() == "ﬁn"
+    assert text.encode()[folded.to_original_offset(start) : folded.to_original_offset(start + 3)].decode() == "ﬁn"
 
 
 @pytest.mark.parametrize(
@@ -107,13 +107,13 @@ def test_offsets_survive_characters_that_grow_or_shrink() -> None:
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:
-    assert [text[start:end] for start, end in sentences(text)] == expected
+    assert [text[start:end] for start, end in split_sentences(text)] == expected
 
 
 @given(st.text(alphabet='aB .!?\n"。)', max_size=80))
 def test_sentences_cover_everything_but_space(text: str) -> None:
     covered = set()
-    for start, end in sentences(text):
+    for start, end in split_sentences(text):
         assert start < end
         assert covered.isdisjoint(range(start, end))
         covered |= set(range(start, end))
@@ -279,7 +279,9 @@ def test_a_word_that_opens_a_sentence_is_a_name_where_the_text_shows_it() -> Non
 
 
 def test_code_identifiers_in_running_text() -> None:
-    found = {name.form for name in identifiers("call floor() with max_connections, camelCase or --jobs; plain words")}
+    found = {
+        name.form for name in find_identifiers("call floor() with max_connections, camelCase or --jobs; plain words")
+    }
     assert found == {"floor", "max_connections", "camelCase", "--jobs"}
 
 
@@ -305,7 +307,7 @@ def test_blocks_of_markdown() -> None:
         "# Top *one*\n\nProse here\nstill.\n\n- item\n- [ ] other\n\n```py\ncode\n```\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n"
     )
-    found = [(b.kind, b.title or text[b.start : b.end].split("\n")[0]) for b in blocks(text, "markdown")]
+    found = [(b.kind, b.title or text[b.start : b.end].split("\n")[0]) for b in parse_blocks(text, "markdown")]
     assert found == [
         ("heading", "Top one"),
         ("prose", "Prose here"),
@@ -321,17 +323,17 @@ def test_blocks_of_markdown() -> None:
 def test_blocks_lose_nothing(text: str) -> None:
     for form in ("markdown", "text"):
         covered: set[int] = set()
-        for block in blocks(text, form):
+        for block in parse_blocks(text, form):
             covered |= set(range(block.start, block.end))
         assert all(index in covered for index, character in enumerate(text) if not character.isspace())
 
 
 def test_words_and_stems() -> None:
-    assert words("The Naïve pg_dump's C++") == ["the", "naive", "pg_dump", "s", "c"]
-    assert stemmer("english")("queries") == stemmer("english")("query")
-    assert stemmer("none")("queries") == "queries"
+    assert split_words("The Naïve pg_dump's C++") == ["the", "naive", "pg_dump", "s", "c"]
+    assert get_stemmer("english")("queries") == get_stemmer("english")("query")
+    assert get_stemmer("none")("queries") == "queries"
     with pytest.raises(InputError, match="no stemmer"):
-        stemmer("klingon")
+        get_stemmer("klingon")
 
 
 def test_the_parts_of_a_chunk_are_told() -> None:
@@ -340,7 +342,9 @@ def test_the_parts_of_a_chunk_are_told() -> None:
         "  As here:\n\n  ```sh\n  lamp -a\n  ```\n\n- `-b`: Blinks.\n  - twice\n\n"
         "Their oil\n\n| lamp | oil |\n| --- | --- |\n| north | 3 |\n\n## Wicks\nCut them."
     )
-    found = [(part.kind, text[part.start : part.end].split("\n")[0], part.level, part.leads) for part in parts(text)]
+    found = [
+        (part.kind, text[part.start : part.end].split("\n")[0], part.level, part.leads) for part in split_parts(text)
+    ]
     assert found == [
         ("code", "x = 1", 0, False),
         ("prose", "Options of the lamp:", 0, True),
@@ -354,16 +358,16 @@ def test_the_parts_of_a_chunk_are_told() -> None:
         ("heading", "## Wicks", 2, False),
         ("prose", "Cut them.", 0, False),
     ]
-    terms = [text[part.start : part.term_end] for part in parts(text) if part.term_end > part.start]
+    terms = [text[part.start : part.term_end] for part in split_parts(text) if part.term_end > part.start]
     assert terms == ["- `-a`, `--all`", "- `-b`"]
-    assert [part.continues for part in parts("| north | 3 |\n| south | 4 |\n\nEnd.")] == [True, False]
-    assert [part.leads for part in parts("So it is:\n\none two\n\nthree", "text")] == [True, False, False]
+    assert [part.continues for part in split_parts("| north | 3 |\n| south | 4 |\n\nEnd.")] == [True, False]
+    assert [part.leads for part in split_parts("So it is:\n\none two\n\nthree", "text")] == [True, False, False]
 
 
 @given(st.text("ab. :|-`#>\n\t1*~", max_size=60))
 def test_parts_of_any_text_stand_in_order(text: str) -> None:
     position = 0
-    for part in parts(text):
+    for part in split_parts(text):
         assert position <= part.start < part.end <= len(text)
         assert part.start <= part.term_end <= part.end or part.kind != "item"
         position = part.end

@@ -16,7 +16,7 @@ from kvstore.errors import InputError, StatementError
 from kvstore.sql.document_filter import filter_documents
 from kvstore.text import text_query
 from kvstore.text.text_query import build_text_matcher, parse_text_query
-from kvstore.text.words import stemmer
+from kvstore.text.words import get_stemmer
 
 OPTIONS: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules", "chunk_tokens": 16}}
 LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it."
@@ -59,7 +59,7 @@ def test_a_text_matches_a_query(query: str, text: str, found: bool) -> None:
 
 
 def test_white_space_is_skipped_without_scanning_it_again() -> None:
-    assert [match.span() for match in text_query._TOKEN.finditer("\r\r word \r\r")] == [(3, 7)]
+    assert [match.span() for match in text_query._TOKEN_PATTERN.finditer("\r\r word \r\r")] == [(3, 7)]
     for text in ("\r" * 20_000, "leave AND" + " " * 20_000):
         with pytest.raises(InputError, match="met the end of") as caught:
             parse_text_query(text)
@@ -229,7 +229,7 @@ QUERIES = st.recursive(
                             st.sampled_from(["AND", "OR", "NOT"]), inner),
     max_leaves=3,
 )  # fmt: skip
-STEM = stemmer("english")
+STEM = get_stemmer("english")
 
 
 def plainly(query: str, text: str) -> bool:
@@ -302,9 +302,9 @@ def test_the_postings_find_what_plain_evaluation_finds(
         with filled.state() as state:
             for condition, value in (("content MATCH ?", (query,)), ("NOT (content MATCH ?) IS NOT TRUE", (query,))):
                 found = filter_documents(state, condition, value).allowed.documents.tolist()
-                assert sorted(map(state.documents.key_of, found)) == expected, query
+                assert sorted(map(state.documents.get_key, found)) == expected, query
             others = filter_documents(state, "NOT content MATCH ?", (query,)).allowed.documents.tolist()
-            assert sorted(map(state.documents.key_of, others)) == sorted(stored.keys() - expected), query
+            assert sorted(map(state.documents.get_key, others)) == sorted(stored.keys() - expected), query
         assert sorted(filled.keys(where={"$content": {"$match": query}})) == expected
         assert sorted(filled.keys(where={"text": {"$match": query}})) == expected
         selected = filled.execute("SELECT document, ordinal FROM chunks WHERE text MATCH ?", (query,))

@@ -58,10 +58,10 @@ def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
             for number, text in enumerate(texts, 1):
                 record = DocumentRecord(number, f"d{number}", None, None, "text", {}, bytes(16), len(text), 0)
                 writer.put(record, text.encode(), [])
-                assert writer.text(number) == text.encode()
+                assert writer.read_text(number) == text.encode()
             writer.remove([record])
             with pytest.raises(CorruptionError, match="no stored text"):
-                writer.text(record.id)
+                writer.read_text(record.id)
         with environment.snapshot() as snapshot:
             documents = Documents(snapshot)
             for number, text in enumerate(texts[:-1], 1):
@@ -70,7 +70,7 @@ def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
                     assert documents.text_slice(number, start, end) == text[start:end]
                 with pytest.raises(CorruptionError, match="no text at bytes"):
                     documents.text_slice(number, 0, len(text) + 1)
-                assert documents.text(number) == text.encode()
+                assert documents.read_text(number) == text.encode()
 
 
 def test_a_short_text_is_compressed_in_a_store(make_store: Callable[..., Store]) -> None:
@@ -78,7 +78,7 @@ def test_a_short_text_is_compressed_in_a_store(make_store: Callable[..., Store])
     text = "Tea from Darjeeling goes to the harbour, and tea from Assam goes to the harbour too. " * 4
     store.put("tea", text)
     with store.snapshot() as snapshot:
-        value = snapshot._view.lmdb.get(tables.TEXTS, records.u64(1))
+        value = snapshot._state.lmdb.get(tables.TEXTS, records.encode_u64(1))
         assert value is not None
         assert len(value) < len(text) / 2
     document = store.get("tea")

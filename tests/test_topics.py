@@ -18,7 +18,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.structures.indexes.index import BuildTools, IndexRecord
-from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.systems.raptor import gaussian_mixtures
 from kvstore.systems.raptor.topic_building import MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, iter_partitions
 from kvstore.systems.raptor.topic_index import TOPICS
@@ -70,7 +70,7 @@ def everything_told(store: kvstore.Store) -> str:
 
 def bound(store: kvstore.Store) -> Iterator[Topics]:
     with store.state() as state:
-        found = bound_index(state, TOPICS)
+        found = bind_index(state, TOPICS)
         assert found is not None
         yield found
 
@@ -115,9 +115,9 @@ def test_what_goes_is_not_told_and_what_comes_has_its_place(grouped: kvstore.Sto
     assert detail(grouped) == ("ready", 3, detail(grouped)[2])
     assert detail(grouped)[2].endswith("; 2 chunks are newer")
     for topics in bound(grouped):
-        newer = topics.newer()[0]
+        newer = topics.list_newer_chunks()[0]
         assert topics.find_topics(newer)[0] == placed["tea-9"]
-        assert newer in topics.chunks(topics.find_topics(newer)[-1])
+        assert newer in topics.list_chunks(topics.find_topics(newer)[-1])
     grouped.delete_where("key LIKE 'bees%'")
     assert "Drones" not in everything_told(grouped)
     grouped.refresh("topics")
@@ -172,7 +172,7 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
     centres = random.normal(size=(6, 32))
     vectors = centres[np.repeat(np.arange(6), 20)] + 0.3 * random.normal(size=(120, 32))
     units = (vectors / np.linalg.norm(vectors, axis=1)[:, None]).astype(np.float32)
-    one, other = (gaussian_mixtures.gaussian_mixtures(units, 2) for _ in range(2))
+    one, other = (gaussian_mixtures.fit_gaussian_mixtures(units, 2) for _ in range(2))
     assert [labels.tolist() for labels in one] == [labels.tolist() for labels in other]
     assert all(len(set(one[0][start : start + 20])) <= 2 for start in range(0, 120, 20))
     store = make_store()

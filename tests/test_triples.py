@@ -12,7 +12,7 @@ import pytest
 import kvstore
 from kvstore import Triple, errors
 from kvstore.changes.dump import dump
-from kvstore.changes.repair import rebuild
+from kvstore.changes.repair import rebuild_store
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling. The journey took years."
 
@@ -128,7 +128,7 @@ def test_triples_stay_while_the_text_is_the_same(
     again.import_(tmp_path / "all.jsonl")
     with tea.state() as here, again.state() as there:
         assert dump(here) == dump(there)
-    rebuild(tea._context.environment, tea.settings, tea.embed)
+    rebuild_store(tea._context.environment, tea.settings, tea.embed)
     assert tea.triples("tea") == found
 
 

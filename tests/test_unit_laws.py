@@ -68,7 +68,7 @@ def keep_up(store: kvstore.Store, action: str, batches: int) -> None:
     if action in ("write", "take back") and store.keys():
         key = store.keys()[batches % len(store.keys())]
         texts = [f"Ada Lovelace wrote {number} of these." for number in range(1 + batches)]
-        value = WRITTEN_UNITS.value([[None, "a model", texts]] if action == "write" else [])
+        value = WRITTEN_UNITS.parse_fields([[None, "a model", texts]] if action == "write" else [])
         with store.transaction() as transaction, suppress(errors.InputError):  # a document of pairs
             transaction._put_fact(WRITTEN_UNITS, key, value)
     try:
@@ -86,7 +86,7 @@ def keep_up(store: kvstore.Store, action: str, batches: int) -> None:
 def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
     with store.state() as state:
         found = {}
-        for ids, matrix in state.derived_parts(UNIT_DERIVATION).vectors.scan():
+        for ids, matrix in state.get_derived_parts(UNIT_DERIVATION).vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
                 document, text = split_vector_id(id)
                 found[state.documents.get(document).key, text] = vector.tobytes()
@@ -229,7 +229,7 @@ class Course:
         for key, more in (("d1", 2), ("d2", 3)):  # as EXTRACT commits what a model wrote of one after another
             texts = [f"{draw.choice(WORDS)} keeps {number} Ledgers." for number in range(more)]
             with store.transaction() as transaction:
-                transaction._put_fact(WRITTEN_UNITS, key, WRITTEN_UNITS.value([[None, "a model", texts]]))
+                transaction._put_fact(WRITTEN_UNITS, key, WRITTEN_UNITS.parse_fields([[None, "a model", texts]]))
         store.update("d3", title="Bank")
         store.compact()
         with interrupted(2), pytest.raises(KeyboardInterrupt):

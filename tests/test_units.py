@@ -13,7 +13,7 @@ import kvstore
 from kvstore.extraction.syntax import iter_sentences
 from kvstore.models.language import Parse, open_language
 from kvstore.storage.environment import WriteTransaction
-from kvstore.structures.derived_parts import vector_space
+from kvstore.structures.derived_parts import get_vector_space
 from kvstore.structures.vectors.vectors import VectorWriter, compute_block_shape
 from kvstore.systems.cue.clauses import find_clauses
 from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
@@ -93,28 +93,28 @@ def test_what_is_embedded_says_where_a_sentence_stands(
 
 def units_of(store: kvstore.Store, read: Callable[[Units], object]) -> object:
     with store.state() as state:
-        return read(state.part(UNITS))
+        return read(state.get_part(UNITS))
 
 
 def test_a_strategy_reads_them(store: kvstore.Store) -> None:
     with store.state() as state:
-        units = state.part(UNITS)
-        assert (units.present, units.complete, units.count) == (True, True, 8)
+        units = state.get_part(UNITS)
+        assert (units.is_present, units.is_complete, units.count) == (True, True, 8)
         vector = store._context.embed(["In york it rains."])[0]
-        ids, cosines = units.nearest(vector, 3)
-        assert units.texts(ids.tolist())[0] == "In york it rains."
+        ids, cosines = units.find_nearest(vector, 3)
+        assert units.list_texts(ids.tolist())[0] == "In york it rains."
         assert cosines[0] == pytest.approx(1, abs=1e-3) and (np.diff(cosines) <= 0).all()
-        assert units.vectors(ids.tolist()) @ vector == pytest.approx(cosines, abs=1e-5)
+        assert units.get_vectors(ids.tolist()) @ vector == pytest.approx(cosines, abs=1e-5)
         chunks = [unit.chunk for unit in units.get(ids.tolist())]
-        within, _ = units.nearest(vector, 2, chunks=[chunks[0]])
+        within, _ = units.find_nearest(vector, 2, chunks=[chunks[0]])
         assert {unit.chunk for unit in units.get(within.tolist())} == {chunks[0]}
-        (of_chunk,) = units.of_chunks([chunks[0]])
+        (of_chunk,) = units.list_chunk_units([chunks[0]])
         assert [unit.ordinal for unit in of_chunk] == [0, 1, 2]
         york = state.filter.find("york")
         assert york is not None
-        assert units.texts(units.of_entity(york.entity, [chunks[0]])) == ["York is a town."]
+        assert units.list_texts(units.list_entity_units(york.entity, [chunks[0]])) == ["York is a town."]
     store.drop_index("units")
-    assert units_of(store, lambda units: (units.present, units.complete, units.count)) == (False, False, 0)
+    assert units_of(store, lambda units: (units.is_present, units.is_complete, units.count)) == (False, False, 0)
 
 
 def test_equals_come_in_the_order_of_keys_whatever_the_history(make_store: Callable[..., kvstore.Store]) -> None:
@@ -126,7 +126,7 @@ def test_equals_come_in_the_order_of_keys_whatever_the_history(make_store: Calla
         vector = store._context.embed(["The same two sentences."])[0]
 
         def places(units: Units, vector: np.ndarray = vector, store: kvstore.Store = store) -> list[tuple[str, int]]:
-            found = units.get(units.nearest(vector, 3)[0].tolist())
+            found = units.get(units.find_nearest(vector, 3)[0].tolist())
             return [(str(store.execute("SELECT document FROM chunks WHERE id = ?", (unit.chunk,)).fetchall()[0][0]),
                      unit.ordinal) for unit in found]  # fmt: skip
 
@@ -144,7 +144,7 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
     store.create_index("units")
     store._context.environment.write_with_growth(WriteTransaction.merge_buffer)
     with store.state() as state:
-        tables, units = state.lmdb.tables(), state.part(UNITS).count
+        tables, units = state.lmdb.tables(), state.get_part(UNITS).count
         named = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]
         pages = sum(
             table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages")) for table in named
@@ -164,7 +164,7 @@ def test_a_vector_that_is_stored_again_is_the_same(store: kvstore.Store) -> None
     with store._context.environment.write() as view:
         view.clear("units_vectors")
         view.clear("units_vector_space")
-        writer = VectorWriter(view, store.settings.dimension, vector_space(UNIT_DERIVATION))
+        writer = VectorWriter(view, store.settings.dimension, get_vector_space(UNIT_DERIVATION))
         places, block = [], 1
         for number, row in enumerate(rows):
             places.append(writer.add(number, row, block))
@@ -189,9 +189,11 @@ def test_units_of_a_model_stand_in_place_of_the_sentences_of_their_chunk(store: 
     assert {"Assam", "Robert Fortune"} <= {entity for (entity,) in named}
     assert store.check() == []
     with store.state() as state:
-        units = state.part(UNITS)
-        ids, cosines = units.nearest(store._context.embed(["Robert Fortune went to Assam for tea plants"])[0], 1)
-        assert units.texts(ids.tolist()) == ["Robert Fortune went to Assam for the tea plants."] and cosines[0] > 0.5
+        units = state.get_part(UNITS)
+        ids, cosines = units.find_nearest(store._context.embed(["Robert Fortune went to Assam for tea plants"])[0], 1)
+        assert (
+            units.list_texts(ids.tolist()) == ["Robert Fortune went to Assam for the tea plants."] and cosines[0] > 0.5
+        )
     store.update("fortune", title="Fortune")
     (source,) = set(store.execute("SELECT source FROM units WHERE document = 'fortune'").fetchall())
     assert source == ("rule",), "what a model wrote under another title is not of this one"
@@ -258,7 +260,7 @@ def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kv
 
     def vectors(store: kvstore.Store) -> list[bytes]:
         with store.state() as state:
-            return [state.vectors_of(state.documents.get(number)).tobytes() for number in sorted(
+            return [state.read_vectors(state.documents.get(number)).tobytes() for number in sorted(
                 record.id for record in state.documents.scan())]  # fmt: skip
 
     before = vectors(store)

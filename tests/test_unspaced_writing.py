@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 import kvstore
-from kvstore.answering.extractive import NOTHING
+from kvstore.answering.extractive import NO_ANSWER
 from kvstore.integrations.explore.ask_page import build_answer_data
 from kvstore.integrations.store_tools import StoreTools
-from kvstore.text.sentences import sentences
+from kvstore.text.sentences import split_sentences
 from kvstore_shell.cli import run
 
 JAPANESE = {
@@ -89,7 +89,7 @@ def test_a_question_about_something_else_is_refused(
 ) -> None:
     answer = fill_store(documents).ask(question)
     assert answer.abstained
-    assert answer.text.startswith(NOTHING)
+    assert answer.text.startswith(NO_ANSWER)
     assert answer.confidence < 0.5
 
 
@@ -119,7 +119,7 @@ def test_a_part_of_a_sentence_is_found_in_other_writing_without_spaces(
 
 def test_sentences_end_at_the_marks_of_chinese_and_japanese() -> None:
     def split(text: str) -> list[str]:
-        return [text[start:end] for start, end in sentences(text)]
+        return [text[start:end] for start, end in split_sentences(text)]
 
     assert split("它建于1958年！真的吗？是的。") == ["它建于1958年！", "真的吗？", "是的。"]
     assert split("他很高（真的！）。她也是。") == ["他很高（真的！）。", "她也是。"]
@@ -136,7 +136,7 @@ def test_an_answer_that_nothing_answers_has_abstained_in_every_interface(
     store.put("office", "# Opening hours of the Bergen harbor office\n", format="markdown")
     question = "What are the opening hours of the Bergen harbor office?"
     answer = store.ask(question)
-    assert answer.text.startswith(NOTHING)
+    assert answer.text.startswith(NO_ANSWER)
     assert (answer.abstained, answer.confidence) == (True, 0.0)
     assert run(["ask", str(store.path), question, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)

@@ -74,9 +74,9 @@ def test_a_block_that_is_damaged_or_not_there_is_told(environment: Environment) 
         with pytest.raises(CorruptionError, match="vector block 1 is damaged"):
             Vectors(snapshot, DIMENSION - 1).gather(places)
     with environment.write() as view:
-        value = view.get(CHUNK_VECTORS.blocks, records.u32(1))
+        value = view.get(CHUNK_VECTORS.blocks, records.encode_u32(1))
         assert value is not None
-        view.put(CHUNK_VECTORS.blocks, records.u32(1), bytes(value[:-1]) + bytes([value[-1] ^ 1]))
+        view.put(CHUNK_VECTORS.blocks, records.encode_u32(1), bytes(value[:-1]) + bytes([value[-1] ^ 1]))
     with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="vector block 1 is damaged"):
         Vectors(snapshot, DIMENSION).gather(places)
 

@@ -24,7 +24,7 @@ class Played:
     def __init__(self, *changes: bool) -> None:
         self._changes = iter(changes)
 
-    def changed(self) -> bool:
+    def wait_for_change(self) -> bool:
         for changed in self._changes:
             return changed
         raise KeyboardInterrupt
@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 WATCHERS: dict[str, Callable[[Path], Watcher]] = {
-    "polling": lambda folder: PollingWatcher([folder], folder / "store", quiet=0.01, every=0.01),
+    "polling": lambda folder: PollingWatcher([folder], folder / "store", quiet=0.01, interval=0.01),
     "system": lambda folder: SystemWatcher([folder], folder / "store", quiet=0.01),
 }
 
@@ -86,11 +86,11 @@ def test_every_kind_of_change_is_told_once(folder: Path, kind: str, monkeypatch:
     ]
     for change in changes:
         change()
-        assert any(watcher.changed() for _ in range(1000))
-    while watcher.changed():
+        assert any(watcher.wait_for_change() for _ in range(1000))
+    while watcher.wait_for_change():
         pass  # what was told late
     (folder / "store" / "data.mdb").write_text("what the store itself writes")
-    assert not watcher.changed()
+    assert not watcher.wait_for_change()
 
 
 @pytest.mark.slow
@@ -98,17 +98,17 @@ def test_a_folder_that_another_took_the_place_of_is_watched(folder: Path) -> Non
     pytest.importorskip("watchfiles")
     watcher = WATCHERS["system"](folder)
     folder.rename(folder.with_name("old"))
-    assert watcher.changed()
-    assert not watcher.changed()
+    assert watcher.wait_for_change()
+    assert not watcher.wait_for_change()
     folder.mkdir()
-    assert watcher.changed()
+    assert watcher.wait_for_change()
     (folder / "b.md").write_text("Beta.")
-    assert any(watcher.changed() for _ in range(1000))
+    assert any(watcher.wait_for_change() for _ in range(1000))
 
 
 def test_without_the_extra_it_looks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    assert isinstance(watching.watcher([folder], folder / "store", quiet=1, every=None), PollingWatcher)
+    assert isinstance(watching.make_watcher([folder], folder / "store", quiet=1, interval=None), PollingWatcher)
 
 
 def test_the_command_keeps_a_store_like_a_folder(
@@ -117,14 +117,14 @@ def test_the_command_keeps_a_store_like_a_folder(
     monkeypatch.chdir(tmp_path)
 
     class Scene(Played):
-        def changed(self) -> bool:
+        def wait_for_change(self) -> bool:
             (folder / "a.md").rename(folder / "b.md")
             (folder / "bad.csv").write_bytes(b"a,text\n1,\xff\xfe\x00\n")
             (folder / "c.md").write_text("Gamma.")
-            self.changed = super().changed  # type: ignore[method-assign]
+            self.wait_for_change = super().wait_for_change  # type: ignore[method-assign]
             return True
 
-    monkeypatch.setattr(watching, "watcher", lambda *_, **__: Scene(True))
+    monkeypatch.setattr(watching, "make_watcher", lambda *_, **__: Scene(True))
     assert run(["watch", "s", str(folder), "--embedder", "hashing", "--language", "rules"]) == 0
     said = capsys.readouterr().err
     assert said.count("1 added, 0 changed") == 1

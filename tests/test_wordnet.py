@@ -16,8 +16,8 @@ FILE = Path(__file__).parents[2] / "shared" / "data" / "forest" / "wordnet-hyper
 
 def verdicts(store: kvstore.Store) -> dict[Edge, int | None]:
     with store.snapshot() as snapshot:
-        forest = snapshot._view.forest
-        return {edge: forest.verdict(*edge) for edge in forest.edges()}
+        forest = snapshot._state.forest
+        return {edge: forest.get_verdict(*edge) for edge in forest.iter_edges()}
 
 
 @pytest.mark.slow

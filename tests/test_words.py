@@ -13,24 +13,24 @@ import snowballstemmer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kvstore.extraction.chunking import TOKEN
-from kvstore.text.names import _RULES, OPENING, SentenceNames, replace_titles
+from kvstore.extraction.chunking import TOKEN_PATTERN
+from kvstore.text.names import _RULES, OPENING_MARKS, SentenceNames, replace_titles
 from kvstore.text.normalize import fold_case
 from kvstore.text.words import (
     FUNCTION_WORDS,
-    UNSPACED,
-    content_words,
+    UNSPACED_RANGES,
     count_chunk_terms,
+    count_text_terms,
     count_text_tokens,
     count_written_words,
     find_technical_tokens,
+    get_stemmer,
     list_content_terms,
+    list_content_words,
     list_term_words,
-    segments,
+    segment_words,
     space_unspaced,
     split_underscores,
-    stemmer,
-    term_counts,
 )
 from kvstore_cext.capital_runs import CapitalRuns
 from kvstore_cext.stemming import english_stem
@@ -47,14 +47,14 @@ FRAGMENTS = st.sampled_from(
      "_", "\n", "/", "~", "\\", "@", "$", "#", "+", "(", ")", ":", "|", "[", "カナ", "max_wal", "--no", " ",
      "  ", "      ", "2", "1999", "²", "½", "٣", "ǅ", "Éa", "ß", "漢字", "𝒜", "é", "e\u0301", "word" * 20]
 )  # fmt: skip
-SEGMENT = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
-PAIR = re.compile(rf"(?=(?=\w)[{UNSPACED}](?=\w)[{UNSPACED}])..", re.DOTALL)
+SEGMENT = re.compile(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]+")
+PAIR = re.compile(rf"(?=(?=\w)[{UNSPACED_RANGES}](?=\w)[{UNSPACED_RANGES}])..", re.DOTALL)
 TEXTS = st.text() | st.lists(FRAGMENTS, max_size=40).map("".join) | st.lists(FRAGMENTS, max_size=40).map(" ".join)
 
 
 @given(TEXTS)
 def test_tokens_are_counted(text: str) -> None:
-    assert count_text_tokens(text) == len(TOKEN.findall(text))
+    assert count_text_tokens(text) == len(TOKEN_PATTERN.findall(text))
 
 
 def words_and_pairs(text: str) -> list[str]:
@@ -70,10 +70,10 @@ def words_and_pairs(text: str) -> list[str]:
 
 @given(TEXTS, st.sampled_from(["english", "none"]))
 def test_terms_are_counted_in_order_of_their_first_words(text: str, language: str) -> None:
-    stem = stemmer(language)
+    stem = get_stemmer(language)
     for leaving_out in (frozenset[str](), FUNCTION_WORDS):
         expected = Counter(stem(word) for word in words_and_pairs(text) if word not in leaving_out)
-        assert list(term_counts(text, stem, leaving_out).items()) == list(expected.items())
+        assert list(count_text_terms(text, stem, leaving_out).items()) == list(expected.items())
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_terms_are_counted_in_order_of_their_first_words(text: str, language: st
     ],
 )
 def test_questions_are_asked_without_the_function_words_of_their_language(question: str, terms: list[str]) -> None:
-    assert list_content_terms(question, stemmer("none")) == terms
+    assert list_content_terms(question, get_stemmer("none")) == terms
 
 
 @given(TEXTS, st.sampled_from(["english", "none"]))
 def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, language: str) -> None:
-    stem = stemmer(language)
+    stem = get_stemmer(language)
     words = [part for word in words_and_pairs(text) for part in (word, *split_underscores(word))]
     assert count_chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *find_technical_tokens(text)])
 
@@ -103,7 +103,7 @@ def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, lan
 def test_the_terms_of_a_chunk_are_those_of_its_text_and_of_what_stands_above_it_once(
     text: str, title: str, heading: str
 ) -> None:
-    stem = stemmer("english")
+    stem = get_stemmer("english")
     expected: Counter[str] = Counter()
     for part in [text, *dict.fromkeys([title, heading])]:
         expected.update(count_chunk_terms(None, [], part, stem))
@@ -127,9 +127,9 @@ def test_technical_tokens(text: str, expected: list[str]) -> None:
 
 
 def test_writing_without_spaces_is_cut_into_characters() -> None:
-    assert segments("東京タワーは333m") == [*"東京タワーは", "333m"]
+    assert segment_words("東京タワーは333m") == [*"東京タワーは", "333m"]
     assert count_text_tokens("東京は、大きい。") == 8
-    assert segments("ภาษา ລາວ ខ្មែរ") == [*"ภาษาລາວខមរ"]
+    assert segment_words("ภาษา ລາວ ខ្មែរ") == [*"ภาษาລາວខមរ"]
 
 
 @given(TEXTS)
@@ -143,13 +143,13 @@ def test_questions_are_looked_up_by_words_and_pairs_of_characters(text: str) -> 
         elif word.start() == 0 or PAIR.match(folded, word.start() - 1) is None:
             expected.append(word.group())
     assert list_term_words(text) == expected
-    assert set(expected) <= term_counts(text, stemmer("none")).keys()
+    assert set(expected) <= count_text_terms(text, get_stemmer("none")).keys()
 
 
 def test_writing_without_spaces_is_parted_at_function_words() -> None:
-    assert content_words("水的沸点是多少？") == ["水", "沸点"]
-    assert content_words("東京タワーの高さは何メートルですか？")[:4] == ["東京", "京タ", "タワ", "ワー"]
-    assert list_content_terms("是什么", stemmer("none")) == ["是什", "什么"], "nothing else is left"
+    assert list_content_words("水的沸点是多少？") == ["水", "沸点"]
+    assert list_content_words("東京タワーの高さは何メートルですか？")[:4] == ["東京", "京タ", "タワ", "ワー"]
+    assert list_content_terms("是什么", get_stemmer("none")) == ["是什", "什么"], "nothing else is left"
 
 
 def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
@@ -160,8 +160,8 @@ def test_two_characters_of_writing_without_spaces_count_as_a_word() -> None:
 
 @pytest.mark.parametrize("text", ["Who approves parental leave in Bergen, and since 2024?", "café-bar max_wal_size -O"])
 def test_the_terms_of_texts_with_spaces_are_their_words(text: str) -> None:
-    assert list_term_words(text) == segments(text)
-    assert list(term_counts(text, stemmer("none"))) == list(dict.fromkeys(segments(text)))
+    assert list_term_words(text) == segment_words(text)
+    assert list(count_text_terms(text, get_stemmer("none"))) == list(dict.fromkeys(segment_words(text)))
 
 
 @given(TEXTS)
@@ -188,7 +188,7 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
             expected.append(piece)
         opened |= not piece[0].isdigit() if match["word"] else len(piece) > 1 and piece[0] in "`*"
         opened = opened and not (match["word"] and "_" in piece)
-        opened = opened and piece not in OPENING and piece[0] != " "
+        opened = opened and piece not in OPENING_MARKS and piece[0] != " "
     lower: set[str] = set()
     upper: set[str] = set()
     assert name_pieces(text, lower, upper) == expected
@@ -212,7 +212,7 @@ def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
         name_pieces(rest, common, capitalised)
     whole._runs = CapitalRuns(_RULES, pieces, common, capitalised)
     for index in range(len(sentences)):
-        assert list(seen.names(index)) == list(whole.names(index))
+        assert list(seen.iter_names(index)) == list(whole.iter_names(index))
 
 
 # Stems
@@ -265,15 +265,15 @@ def test_known_english_stems_stay() -> None:
 def test_threads_stem_words_side_by_side(language: str) -> None:
     known = [f"{place}organisationslehren" for place in "abcdefghijklmnopqrstuvwxyzäöü"]
     expected = list(map(snowballstemmer.stemmer(language).stemWord, known))
-    stemmer.cache_clear()  # what is remembered is not stemmed
+    get_stemmer.cache_clear()  # what is remembered is not stemmed
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
             for _ in range(20):
-                stem = stemmer(language)
+                stem = get_stemmer(language)
                 for found in pool.map(lambda _, stem=stem: list(map(stem, known)), range(4)):
                     assert found == expected
-                stemmer.cache_clear()
+                get_stemmer.cache_clear()
     finally:
         sys.setswitchinterval(interval)

@@ -14,7 +14,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.arguments import shown
+from kvstore.arguments import format_value
 
 pytestmark = pytest.mark.public_api
 
@@ -86,7 +86,7 @@ def attempt_all(store: kvstore.Store, wrong: list[Any]) -> None:
             try:
                 attempt(called)
             except Exception as error:
-                raise AssertionError(f"{of.__name__}.{method}({name}={shown(value)}): {error!r}") from error
+                raise AssertionError(f"{of.__name__}.{method}({name}={format_value(value)}): {error!r}") from error
             if store.in_transaction:
                 store.execute("ROLLBACK")
 

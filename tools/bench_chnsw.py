@@ -85,7 +85,7 @@ def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[l
                     for passage in passages[first : first + BATCH]:
                         transaction.put(f"{folder.name}/{passage['id']}", passage["text"], title=passage["title"])
         with store.snapshot() as snapshot:
-            state = snapshot._view
+            state = snapshot._state
             tree = build_communities(state, CommunityOptions(neighbours="knn"))
             entities = compute_entity_vectors(tree.graph, load_chunk_vectors(state, tree.graph))
     layers, parents, above = [entities], [], tree.finest
@@ -94,7 +94,7 @@ def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[l
         places = np.full(len(tree) + 1, -1)  # the last: of none
         places[here] = np.arange(len(here))
         parents.append(places[above])
-        above = tree.parent[here]
+        above = tree.parents[here]
         layers.append(tree.vectors[here])
     return layers, parents
 
@@ -221,7 +221,7 @@ def timed(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[fl
 def opening(arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.int64], scratch: Path) -> dict[str, Any]:
     """How long a file of it takes to open, and its first question, which verifies what it meets."""
     path = scratch / "layers.index"
-    with index_file.drafting(path) as draft:
+    with index_file.open_draft(path) as draft:
         draft.write({"kind": "layers", "token": b"", "epoch": 0}, arrays)
         draft.publish()
     times, firsts = [], []
@@ -230,7 +230,7 @@ def opening(arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.in
         opened = LayeredVectors(index_file.read(path, "layers", lambda token: True, CHECKED_IN_PLACE)[1])
         times.append(time.perf_counter() - started)
         started = time.perf_counter()
-        opened.nearest(questions[0], counts.tolist(), 20)
+        opened.find_nearest(questions[0], counts.tolist(), 20)
         firsts.append(time.perf_counter() - started)
     return {
         "file_mb": round(path.stat().st_size / 1e6, 1),

@@ -40,9 +40,9 @@ from kvstore.structures.clustering.affinity import Edges, Partition
 from kvstore.structures.state import State
 from kvstore.systems.graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from kvstore.systems.graphrag.community_building import build_communities
-from kvstore.systems.graphrag.community_levels import CommunityOptions, community_levels
-from kvstore.systems.graphrag.community_reports import community_reports
-from kvstore.systems.graphrag.entity_graph import entity_graph
+from kvstore.systems.graphrag.community_levels import CommunityOptions, partition_entities
+from kvstore.systems.graphrag.community_reports import build_reports
+from kvstore.systems.graphrag.entity_graph import build_entity_graph
 
 #: Documents replaced to time a commit.
 _COMMITS = 200
@@ -93,9 +93,9 @@ def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
     for method, neighbours in VARIANTS:
         options = CommunityOptions(method, neighbours)
         with store.state() as state:
-            graph = entity_graph(state)
+            graph = build_entity_graph(state)
             vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
-            levels = community_levels(graph, vectors, options)
+            levels = partition_entities(graph, vectors, options)
             before = communities(state, options)
         row: dict[str, Any] = {
             "method": method,
@@ -124,9 +124,9 @@ def communities(state: State, options: CommunityOptions) -> Found:
     """The communities of a state: their members by name, with the digest of what their text is written from."""
     tree = build_communities(state, options)
     members: dict[int, set[str]] = {}
-    for community, node in zip(*(column.tolist() for column in tree.inside()[:2]), strict=True):
+    for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
         members.setdefault(community, set()).add(tree.graph.keys[node])
-    return {frozenset(members[one]): report.content for one, report in community_reports(state, tree)}
+    return {frozenset(members[one]): report.content for one, report in build_reports(state, tree)}
 
 
 def changed(store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]) -> Found:

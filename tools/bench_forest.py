@@ -113,18 +113,18 @@ class StoreSearch:
 
     def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
         self._store = store
-        self._hierarchy = Hierarchy(snapshot._view, RELATIVES)
+        self._hierarchy = Hierarchy(snapshot._state, RELATIVES)
 
     def context(self, names: Sequence[str], relatives: int) -> list[str]:
-        nodes = self._hierarchy.nodes(names)
+        nodes = self._hierarchy.find_nodes(names)
         self._store._context.count_hits([name for name, found in zip(names, nodes, strict=True) if found])
-        return self._hierarchy.sentences(chain.from_iterable(nodes))
+        return self._hierarchy.build_sentences(chain.from_iterable(nodes))
 
 
 def look_up(store: kvstore.Store, hierarchy: Hierarchy, questions: Sequence[Sequence[str]]) -> None:
     """Find the places of every name, and count the hits."""
     for question in questions:
-        nodes = hierarchy.nodes(question)
+        nodes = hierarchy.find_nodes(question)
         store._context.count_hits([name for name, found in zip(question, nodes, strict=True) if found])
 
 
@@ -277,7 +277,7 @@ def measure_temperature(store: kvstore.Store, copy: Path, pairs: Sequence[Pair])
             row: dict[str, float] = {"round": number}
             for key, asked in (("on_us", store), ("off_us", unsorted)):
                 with asked.snapshot() as snapshot:
-                    hierarchy = Hierarchy(snapshot._view, RELATIVES)
+                    hierarchy = Hierarchy(snapshot._state, RELATIVES)
                     passes = [seconds(look_up, asked, hierarchy, questions) for _ in range(6)]
                     # The first pass reads the pages.
                     row[key] = 1e6 * statistics.median(passes[1:]) / len(questions)

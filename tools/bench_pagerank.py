@@ -22,8 +22,8 @@ from typing import Any
 import click
 
 import kvstore
-from kvstore.structures.filter.entity_filter import longest_matches
-from kvstore.structures.reading import StateReading
+from kvstore.structures.filter.entity_filter import select_longest_matches
+from kvstore.structures.reading import StateReader
 from kvstore.systems.passage_graph.neighbourhood import make_entity_node
 from kvstore.systems.passage_graph.pagerank import EdgeWeights, compute_personalised_pagerank
 from kvstore.text.normalize import fold
@@ -69,18 +69,18 @@ def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[
     times, costs = [], []
     for question in questions:
         with store.snapshot() as snapshot:
-            view = snapshot._view
-            matches = longest_matches(view.filter.recognise(fold(question), view.settings.name_words))
+            view = snapshot._state
+            matches = select_longest_matches(view.filter.recognise(fold(question), view.settings.name_words))
             seeds = {make_entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
             if not seeds:
                 continue
             ranks = compute_personalised_pagerank(
-                StateReading(view), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
+                StateReader(view), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
             )
             costs.append((ranks.pushes, ranks.rows))
         with store.snapshot() as snapshot:
             started = time.thread_time()
-            compute_personalised_pagerank(StateReading(snapshot._view), seeds, epsilon=epsilon)
+            compute_personalised_pagerank(StateReader(snapshot._state), seeds, epsilon=epsilon)
             times.append(1000 * (time.thread_time() - started))
     return {
         "passages": int(store.statistics()["chunks"]),

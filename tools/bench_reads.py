@@ -68,9 +68,9 @@ def measured(store: kvstore.Store, strategy: str, questions: Sequence[str]) -> d
     rounds, requests, reads, times = [], [], [], []
     for question in questions:
         with store.snapshot() as snapshot:
-            view = MeasuredView(snapshot._view.lmdb)
-            state = State(view, snapshot._view.settings, snapshot._view.open_indexes)
-            chosen, query = snapshot._asked(state, question, using=strategy)
+            view = MeasuredView(snapshot._state.lmdb)
+            state = State(view, snapshot._state.settings, snapshot._state.open_indexes)
+            chosen, query = snapshot._prepare_query(state, question, using=strategy)
             chosen.retrieve(query)
         rounds.append(query.reading.rounds)
         requests.append(query.reading.requests)

@@ -157,7 +157,7 @@ def asked(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tupl
         found, times = [], []
         for question in questions:
             started = time.perf_counter()
-            ranking, _ = find_nearest_chunks(snapshot._view, question, TOP, exact=exact)
+            ranking, _ = find_nearest_chunks(snapshot._state, question, TOP, exact=exact)
             times.append(time.perf_counter() - started)
             found.append([chunk for chunk, _ in ranking])
     return found, times

@@ -39,14 +39,14 @@ def serving(path: Path, token: str) -> Iterator[int]:
     """Serve the explorer of a store from a thread, at a free port of this machine, which is given."""
     import uvicorn
 
-    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         store = FollowedStore(path)
-        server = uvicorn.Server(uvicorn.Config(explorer(store, token=token, port=port), log_level="error"))
+        server = uvicorn.Server(uvicorn.Config(make_explorer(store, token=token, port=port), log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -124,51 +124,51 @@ def _yield_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None
     return answer
 
 
-def settled(answer: Answer) -> Generator[str, None, Answer]:
+def yield_finished(answer: Answer) -> Generator[str, None, Answer]:
     """An answer that no model writes."""
     yield from ()
     return answer
 
 
-def writing(
-    evidence: Evidence, prompt: Prompt, model: LanguageModel, *, kept: bool, trace: Trace
+def write_answer(
+    evidence: Evidence, prompt: Prompt, model: LanguageModel, *, use_cache: bool, trace: Trace
 ) -> Generator[str, None, Answer]:
     """What ``model`` answers to ``prompt``, its text in pieces as it comes, with the citations checked.
 
-    Where answers are ``kept``, one that was given before is given again.
+    Where answers are ``use_cache``, one that was given before is given again.
 
     Raises ModelError and ModelUnavailableError.
     """
     from .cache import AnswerCache
 
-    cache = AnswerCache() if kept else None
+    cache = AnswerCache() if use_cache else None
     citation_filter = CitationFilter(len(prompt.passages))
     texts: list[str] = []
 
-    def shown(text: str) -> Iterator[str]:
+    def iter_shown(text: str) -> Iterator[str]:
         text = text if texts else text.lstrip()
         if text:
             texts.append(text)
             yield text
 
     with trace.step("ask model") as step:
-        response = None if cache is None else cache.find(model.identity(), prompt.unmarked_messages)
+        response = None if cache is None else cache.find(model.get_identity(), prompt.unmarked_messages)
         is_cached = response is not None
         if response is None:
-            with TextPieces(model.pieces(prompt.messages)) as pieces:
+            with TextPieces(model.stream_pieces(prompt.messages)) as pieces:
                 for text in pieces:
-                    yield from shown(citation_filter.feed(text))
+                    yield from iter_shown(citation_filter.feed(text))
             response = pieces.result
             assert response is not None
-            if cache is not None and not response.cut:
-                cache.keep(model.identity(), prompt.unmarked_messages, response)
+            if cache is not None and not response.is_truncated:
+                cache.store(model.get_identity(), prompt.unmarked_messages, response)
         else:
-            yield from shown(citation_filter.feed(response.text))
-        yield from shown(citation_filter.rest())
+            yield from iter_shown(citation_filter.feed(response.text))
+        yield from iter_shown(citation_filter.flush())
         origin = "the answer given before" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(citation_filter.cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(citation_filter.cited)]
-    problem = "the model's limit of tokens cut this answer off" if response.cut else None
+    problem = "the model's limit of tokens cut this answer off" if response.is_truncated else None
     text = "".join(texts)
     return Answer(
         text, citations, False, model.name, evidence, citation_filter.dropped, response.reasoning, is_cached, problem

@@ -17,9 +17,9 @@ from .citations import Citation
 def render_answer_html(text: str, citations: Sequence[Citation], evidence: Evidence, remarks: Sequence[str]) -> str:
     """The text of an answer, its citations, and what there is to say about it."""
     hits = [hit for hit in (*evidence.hits, *evidence.segments) if _is_slice(hit)]
-    citation_items = "".join(_item(citation, hits) for citation in citations)
+    citation_items = "".join(_render_citation(citation, hits) for citation in citations)
     citation_list = f"<ol>{citation_items}</ol>" if citation_items else ""
-    return f"<div>{markup.paragraph(text)}{citation_list}{''.join(map(markup.remark, remarks))}</div>"
+    return f"<div>{markup.render_paragraph(text)}{citation_list}{''.join(map(markup.render_remark, remarks))}</div>"
 
 
 def _is_slice(hit: Hit) -> bool:
@@ -27,18 +27,18 @@ def _is_slice(hit: Hit) -> bool:
     return hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
 
 
-def _item(citation: Citation, hits: Sequence[Hit]) -> str:
+def _render_citation(citation: Citation, hits: Sequence[Hit]) -> str:
     containing_hit = next((hit for hit in hits if _contains(hit, citation)), None)
     if containing_hit is None:
-        quoted = markup.marked(citation.text, [(0, len(citation.text.encode()))])
+        quoted = markup.mark_spans(citation.text, [(0, len(citation.text.encode()))])
         heading = ""
     else:
         spans = ((span.start - containing_hit.start, span.end - containing_hit.start) for span in citation.spans)
-        quoted = markup.marked(containing_hit.text, spans)
+        quoted = markup.mark_spans(containing_hit.text, spans)
         heading = " › ".join(filter(None, (containing_hit.title, containing_hit.heading)))
-    location = f"<bdi>{markup.escaped(citation.document)}</bdi>, {_bytes(citation)}"
-    heading_html = f" <small><bdi>{markup.escaped(heading)}</bdi></small>" if heading else ""
-    return f'<li value="{citation.number}">{location}{heading_html}{markup.quotation(quoted)}</li>'
+    location = f"<bdi>{markup.escape(citation.document)}</bdi>, {_format_bytes(citation)}"
+    heading_html = f" <small><bdi>{markup.escape(heading)}</bdi></small>" if heading else ""
+    return f'<li value="{citation.number}">{location}{heading_html}{markup.render_quotation(quoted)}</li>'
 
 
 def _contains(hit: Hit, citation: Citation) -> bool:
@@ -47,11 +47,11 @@ def _contains(hit: Hit, citation: Citation) -> bool:
     )
 
 
-def _bytes(citation: Citation) -> str:
-    num_others = len(_documents(citation)) - 1
+def _format_bytes(citation: Citation) -> str:
+    num_others = len(_list_documents(citation)) - 1
     further = f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
     return f"bytes {citation.start} to {citation.end}{further}"
 
 
-def _documents(citation: Citation) -> set[str]:
+def _list_documents(citation: Citation) -> set[str]:
     return {span.document for span in citation.spans}

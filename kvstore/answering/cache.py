@@ -18,12 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import CorruptionError
-from ..models.llm import Written
+from ..models.llm import ModelAnswer
 from ..storage import records
 
 #: Answers kept, and for how many seconds at most.
-MOST = 1000
-OLDEST = 30 * 86_400
+MAX_ANSWERS = 1000
+MAX_AGE_SECONDS = 30 * 86_400
 
 
 class AnswerCache:
@@ -32,41 +32,41 @@ class AnswerCache:
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or _get_user_folder()
 
-    def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Written | None:
+    def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:
         """The answer to this prompt by this model, or None."""
-        path = self._path(identity, messages)
+        path = self._build_path(identity, messages)
         try:
-            if time.time() - path.stat().st_mtime > OLDEST:
+            if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:
                 return None
             text, reasoning, cut = records.unpack(path.read_bytes(), "answers", path.name.encode())
-            return Written(str(text), str(reasoning), bool(cut))
+            return ModelAnswer(str(text), str(reasoning), bool(cut))
         except (OSError, CorruptionError, TypeError, ValueError):
             return None
 
-    def keep(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], written: Written) -> None:
+    def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
         """Keep an answer, in place of the oldest where there are too many."""
-        path = self._path(identity, messages)
+        path = self._build_path(identity, messages)
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder)  # readable by its owner only
             with open(handle, "wb") as file:
-                file.write(records.pack([written.text, written.reasoning, written.cut]))
+                file.write(records.pack([response.text, response.reasoning, response.is_truncated]))
             os.replace(name, path)
-            self._drop()
+            self._drop_old()
 
-    def _drop(self) -> None:
+    def _drop_old(self) -> None:
         """Delete what is too old, and the oldest of too many; other processes may do the same."""
         files = []
         for path in self._folder.iterdir():
             with suppress(OSError):
                 files.append((path.stat().st_mtime, path))
         files.sort(reverse=True)
-        limit = time.time() - OLDEST
+        limit = time.time() - MAX_AGE_SECONDS
         for index, (changed, path) in enumerate(files):
-            if index >= MOST or changed < limit:
+            if index >= MAX_ANSWERS or changed < limit:
                 path.unlink(missing_ok=True)
 
-    def _path(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Path:
+    def _build_path(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> Path:
         parts = [list(identity), [[message["role"], message["content"]] for message in messages]]
         return self._folder / hashlib.blake2b(records.pack(parts), digest_size=32).hexdigest()
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from ..retrieval.evidence import ChunkReference, Hit, HitKind, TextSpan
 
-_BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
+_BRACKETED_PATTERN = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
-_CITATION = re.compile(rf"\s*{_BRACKETED.pattern}")
+_CITATION_PATTERN = re.compile(rf"\s*{_BRACKETED_PATTERN.pattern}")
 #: What may yet become one, at the end of a piece.
 _PARTIAL_CITATION_PATTERN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
 _RANGE_PATTERN = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
-_NUMBER = re.compile(r"\d+")
+_NUMBER_PATTERN = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,18 @@ def neutralize_citations(text: str) -> str:
     >>> neutralize_citations("The Moon has no air.[3] See list[0] and [1984].")
     'The Moon has no air.(3) See list(0) and [1984].'
     """
-    return _BRACKETED.sub(r"(\1)", text)
+    return _BRACKETED_PATTERN.sub(r"(\1)", text)
 
 
 class CitationFilter:
-    """Lets citations of passages 1 to ``given`` pass and drops the others, piece by piece.
+    """Lets citations of passages 1 to ``num_passages`` pass and drops the others, piece by piece.
 
     ``cited`` are the numbers that passed and ``dropped`` those that did not, each in order of its first place.
     """
 
-    def __init__(self, given: int) -> None:
-        self._given = given
-        self._held = ""
+    def __init__(self, num_passages: int) -> None:
+        self._num_passages = num_passages
+        self._pending = ""
         self._cited: dict[int, None] = {}
         self._dropped: dict[int, None] = {}
 
@@ -82,27 +82,27 @@ class CitationFilter:
 
     def feed(self, text: str) -> str:
         """What is settled by some more text."""
-        self._held += text
-        partial = _PARTIAL_CITATION_PATTERN.search(self._held)
-        end = len(self._held) if partial is None else partial.start()
-        ready, self._held = self._held[:end], self._held[end:]
-        return _CITATION.sub(self._checked, ready)
+        self._pending += text
+        partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
+        end = len(self._pending) if partial is None else partial.start()
+        ready, self._pending = self._pending[:end], self._pending[end:]
+        return _CITATION_PATTERN.sub(self._filter_citation, ready)
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """What was held back, the text being over."""
-        ready, self._held = self._held, ""
-        return _CITATION.sub(self._checked, ready).rstrip()
+        ready, self._pending = self._pending, ""
+        return _CITATION_PATTERN.sub(self._filter_citation, ready).rstrip()
 
-    def _checked(self, found: re.Match[str]) -> str:
-        expanded = _RANGE_PATTERN.sub(_spread, found[1])
-        numbers = list(dict.fromkeys(map(int, _NUMBER.findall(expanded))))
-        valid = [number for number in numbers if 1 <= number <= self._given]
+    def _filter_citation(self, match: re.Match[str]) -> str:
+        expanded = _RANGE_PATTERN.sub(_expand_range, match[1])
+        numbers = list(dict.fromkeys(map(int, _NUMBER_PATTERN.findall(expanded))))
+        valid = [number for number in numbers if 1 <= number <= self._num_passages]
         self._cited |= dict.fromkeys(valid)
         self._dropped |= dict.fromkeys(number for number in numbers if number not in valid)
-        before = found[0][: len(found[0]) - len(found[0].lstrip())]
+        before = match[0][: len(match[0]) - len(match[0].lstrip())]
         return f"{before}[{', '.join(map(str, valid))}]" if valid else ""
 
 
-def _spread(found: re.Match[str]) -> str:
-    first, last = int(found[1]), int(found[2])
-    return ",".join(map(str, range(first, last + 1))) if first <= last else found[0]
+def _expand_range(match: re.Match[str]) -> str:
+    first, last = int(match[1]), int(match[2])
+    return ",".join(map(str, range(first, last + 1))) if first <= last else match[0]

@@ -30,34 +30,34 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.words import (
-    content_words,
     function_words_of,
+    get_stemmer,
     is_grammatical,
     is_pair,
     is_unspaced,
     language_of,
     list_content_terms,
+    list_content_words,
     list_informative_words,
     may_cross_words,
-    segments,
-    stemmer,
+    segment_words,
 )
 from .overviews import is_overview
-from .passages import chunks_of
-from .question_kinds import KNOWN_BY_FORM, kind_of
-from .question_names import PassageWords, QuestionName, names_of
+from .passages import list_chunk_ids
+from .question_kinds import KNOWN_BY_FORM, classify_question
+from .question_names import PassageWords, QuestionName, find_question_names
 
 #: Chunks that are looked at, and those whose cosines tell whether the store is about such things.
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: Words of a run of a passage, function words left out, in which terms of the question count together.
 _MAX_RUN_WORDS = 25
-_WORDS = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 #: Words of a question that say what kind of thing is asked for.
 _HOW_MUCH_PATTERN = re.compile(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
 )
 #: Chunks of other texts that are imagined beside a store's, where the rarity of a term is told.
-BACKGROUND = 1000
+BACKGROUND_CHUNKS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Confidence:
     """``value`` from 0 to 1, and what it was made of, each from 0 to 1.
 
     ``similarity`` is the best cosine of a sentence, under its title and heading, with the question, and ``nearby`` the
-    mean of those of the five best chunks (None where nobody knows the scale of the embedder's cosines). ``coverage`` is
-    the share of the question's informative terms, weighted by their rarity, that one run of a passage has; ``amount``
-    how much such a run has in all, where a share of few or common terms is little; ``phrases`` how much of the question
-    stands in a passage as its words follow one another; ``unnamed`` which share of it are names that no passage has as
-    they are written, ``lacking`` which share of its technical tokens no passage has, ``missing`` which share of it no
+    mean of those of the five best chunks (None where nobody knows the scale of the embedder's cosines). ``compute_coverage`` is
+    the share of the question's informative terms, weighted by their rarity, that one run of a passage has; ``compute_amount``
+    how much such a run has in all, where a share of few or common terms is little; ``compute_phrases`` how much of the question
+    stands in a passage as its words follow one another; ``compute_unnamed`` which share of it are names that no passage has as
+    they are written, ``compute_lacking`` which share of its technical tokens no passage has, ``missing`` which share of it no
     chunk of the store has. ``formless`` is what the question asks for where that is told by its form (a telephone
     number) and no passage has any. ``unknown`` are the names of the question with a term that no chunk has.
     ``overview`` says that an overview was asked for and found: there is nothing else in such a question that could be
@@ -104,24 +104,24 @@ class Confidence:
         return f"{self.value:.2f}: {signals}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
-def compute_question_rarities(question: str, view: State) -> dict[str, float]:
+def compute_question_rarities(question: str, state: State) -> dict[str, float]:
     """The question's terms with their rarity in the store.
 
     Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed as if
-    ``BACKGROUND`` chunks of other texts stood beside the store's: in a store of ten chunks, that a word is in five of
+    ``BACKGROUND_CHUNKS`` chunks of other texts stood beside the store's: in a store of ten chunks, that a word is in five of
     them says little about the word.
     """
-    chunks = view.counters.chunks + BACKGROUND
-    stem = stemmer(view.settings.stemmer)
+    chunks = state.counters.chunks + BACKGROUND_CHUNKS
+    stem = get_stemmer(state.settings.stemmer)
     subject = _HOW_MUCH_PATTERN.sub(" ", question)
-    found = sorted(set(list_content_terms(subject if _WORDS.search(subject) else question, stem)))
-    return {term: compute_term_rarity(chunks, view.postings.count(term)) for term in found}
+    terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
+    return {term: compute_term_rarity(chunks, state.postings.count_chunks(term)) for term in terms}
 
 
 #: What a logistic model is made of: the weight of each part of a :class:`Confidence`, and what is added to their sum.
 SignalWeights = Mapping[str, float]
 
-#: With the vectors of an embedder whose cosines are known, and from words alone. Only a manual tells what ``lacking``
+#: With the vectors of an embedder whose cosines are known, and from words alone. Only a manual tells what ``compute_lacking``
 #: weighs: in the first it is of a fit with one, and of more parts.
 SIMILARITY_WEIGHTS: SignalWeights = {
     "similarity": 10.0,
@@ -147,48 +147,55 @@ _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
 
 
 def estimate_confidence(
-    query: Query, hits: Sequence[Hit], context: Sequence[str], nearest: Callable[[], float]
+    query: Query, hits: Sequence[Hit], context: Sequence[str], get_nearest_cosine: Callable[[], float]
 ) -> Confidence:
     """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it, and
-    ``nearest`` tells the best cosine of a sentence, if that is asked for."""
+    ``get_nearest_cosine`` tells the best cosine of a sentence, if that is asked for."""
     if is_overview(query.question, hits):
         return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     state, hits = query.view, hits[:_MAX_CHUNKS]
     # A file without a title is known by its name.
-    known = [hit.title or PurePosixPath(hit.document).name for hit in hits]
-    passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(known, hits, strict=True)]
+    names = [hit.title or PurePosixPath(hit.document).name for hit in hits]
+    passages = [PassageWords(f"{name} {hit.heading} {hit.text}") for name, hit in zip(names, hits, strict=True)]
     passages += map(PassageWords, context)
     language = language_of(chain.from_iterable(passage.words for passage in passages))
     function_words = function_words_of(language)
-    question_terms = _Asked.of(query.question, state, language_of(segments(query.question), likely=language))
+    question_terms = _QuestionTerms.parse(
+        query.question, state, language_of(segment_words(query.question), likely=language)
+    )
     missing_names = [
-        name for name in question_terms.names if not any(passage.has(name, function_words) for passage in passages)
+        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
     ]
     if not passages:
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, question_terms.missing, question_terms.unknown)
     cosines = None
     # These embedders know no language without spaces: any two of its texts are near each other.
-    if hits and state.settings.embedder in _KNOWN_EMBEDDERS and query.given is None and not is_unspaced(query.question):
-        cosines = _cosines(query, hits)
+    if (
+        hits
+        and state.settings.embedder in _KNOWN_EMBEDDERS
+        and query.given_vector is None
+        and not is_unspaced(query.question)
+    ):
+        cosines = _compute_hit_cosines(query, hits)
     terms = [
-        [question_terms.stem(word) for word in content_words(passage.text, function_words)] for passage in passages
+        [question_terms.stem(word) for word in list_content_words(passage.text, function_words)] for passage in passages
     ]
-    coverage = max(map(question_terms.coverage, terms))
+    coverage = max(map(question_terms.compute_coverage, terms))
     best_cosines = sorted(cosines or (), reverse=True)[:_NUM_NEARBY]
     parts = {
         # Where there is no sentence to choose, the best chunk.
-        "similarity": nearest() or best_cosines[0] if best_cosines else 0.0,
+        "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
         "nearby": sum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
-        "amount": question_terms.amount(coverage),
-        "phrases": max(map(question_terms.phrases, terms)),
-        "unnamed": question_terms.unnamed(missing_names),
-        "lacking": question_terms.lacking(missing_names),
+        "amount": question_terms.compute_amount(coverage),
+        "phrases": max(map(question_terms.compute_phrases, terms)),
+        "unnamed": question_terms.compute_unnamed(missing_names),
+        "lacking": question_terms.compute_lacking(missing_names),
         "missing": question_terms.missing,
     }
     weights = SIMILARITY_WEIGHTS if best_cosines else WORD_WEIGHTS
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
-    kind = kind_of(query.question)
+    kind = classify_question(query.question)
     formless = kind.name if kind.name in KNOWN_BY_FORM and not any(kind.is_met_by(one.text) for one in passages) else ""
     if formless:
         value = 0.0
@@ -196,9 +203,9 @@ def estimate_confidence(
     return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **(parts | cosine))
 
 
-def _cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
+def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Of each hit the cosine of its nearest chunk with the question, at least 0."""
-    chunks = [chunks_of(hit, query.view) for hit in hits]
+    chunks = [list_chunk_ids(hit, query.view) for hit in hits]
     cosines = iter(
         compute_cosines(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist()
     )
@@ -206,55 +213,56 @@ def _cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _QuestionTerms:
     """A question as it is compared with passages.
 
     ``rarities`` are those of its informative terms, ``pairs`` those terms that follow one another in it, with the
-    rarity of the commoner of both; ``names`` its names with the rarities of their terms together. ``most`` is the
+    rarity of the commoner of both; ``names`` its names with the rarities of their terms together. ``max_rarity`` is the
     rarity of a term that hardly a chunk has.
     """
 
     rarities: Mapping[str, float]
     pairs: Mapping[tuple[str, str], float]
     names: Mapping[QuestionName, float]
-    most: float
+    max_rarity: float
     missing: float
     unknown: tuple[str, ...]
     stem: Callable[[str], str]
 
     @classmethod
-    def of(cls, question: str, view: State, language: str | None) -> _Asked:
+    def parse(cls, question: str, state: State, language: str | None) -> _QuestionTerms:
         """Compare a question in a language (None: English) with a store."""
         function_words = function_words_of(language)
-        chunks = view.counters.chunks + BACKGROUND
-        stem = stemmer(view.settings.stemmer)
+        chunks = state.counters.chunks + BACKGROUND_CHUNKS
+        stem = get_stemmer(state.settings.stemmer)
         counts: dict[str, int] = {}
 
-        def rarity(term: str) -> float:
+        def get_rarity(term: str) -> float:
             if term not in counts:
-                counts[term] = view.postings.count(term)
+                counts[term] = state.postings.count_chunks(term)
             return compute_term_rarity(chunks, counts[term])
 
         subject = _HOW_MUCH_PATTERN.sub(" ", question)
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words)))
         consecutive_terms = _within_words(
-            consecutive_terms, view.postings.counts(list(filter(is_pair, consecutive_terms)))
+            consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_pair, consecutive_terms)))
         )
         stems = consecutive_terms or list_content_terms(question, stem)
-        rarities = {term: rarity(term) * _size(term) for term in sorted(set(stems))}
+        rarities = {term: get_rarity(term) * _size(term) for term in sorted(set(stems))}
         pairs = {
-            pair: min(rarity(term) * _size(term) for term in pair) for pair in sorted(set(pairwise(consecutive_terms)))
+            pair: min(get_rarity(term) * _size(term) for term in pair)
+            for pair in sorted(set(pairwise(consecutive_terms)))
         }
         question_names = {
             name: [stem(word) for word in name.words if word not in function_words]
-            for name in names_of(question, language)
+            for name in find_question_names(question, language)
         }
-        names = {name: sum(map(rarity, terms)) for name, terms in question_names.items()}
-        unknown = tuple(name.shown for name, terms in question_names.items() if any(not counts[term] for term in terms))
-        missing = _share(rarities, {term for term in rarities if not counts[term]})
+        names = {name: sum(map(get_rarity, terms)) for name, terms in question_names.items()}
+        unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
+        missing = _compute_share(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
 
-    def coverage(self, terms: Sequence[str]) -> float:
+    def compute_coverage(self, terms: Sequence[str]) -> float:
         """The share of the question, by rarity, that one run of some terms has."""
         ends = accumulate(map(_size, terms))
         positions = [(place, term) for place, term in zip(ends, terms, strict=True) if term in self.rarities]
@@ -271,24 +279,24 @@ class _Asked:
             best = max(best, covered)
         return min(1.0, best / self._total_rarity)
 
-    def amount(self, coverage: float) -> float:
+    def compute_amount(self, coverage: float) -> float:
         """How much a share of the question says, from 0 to 1: two rare terms are much, one common term is little."""
-        return 1 - math.exp(-coverage * self._total_rarity / (2 * self.most))
+        return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
-    def phrases(self, terms: Sequence[str]) -> float:
+    def compute_phrases(self, terms: Sequence[str]) -> float:
         """How much of the question some terms have as pairs that follow one another, from 0 to 1."""
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
-        return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.most)
+        return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
 
-    def unnamed(self, absent: Sequence[QuestionName]) -> float:
+    def compute_unnamed(self, missing_names: Sequence[QuestionName]) -> float:
         """The share of the question, by rarity, that some of its names are."""
-        weight = sum(self.names[name] for name in absent)
+        weight = sum(self.names[name] for name in missing_names)
         return weight / max(self._total_rarity, sum(self.names.values())) if weight else 0.0
 
-    def lacking(self, absent: Sequence[QuestionName]) -> float:
+    def compute_lacking(self, missing_names: Sequence[QuestionName]) -> float:
         """The share of the question's technical tokens that are among some of its names."""
-        tokens = sum(name.token for name in self.names)
-        return sum(name.token for name in absent) / tokens if tokens else 0.0
+        tokens = sum(name.is_token for name in self.names)
+        return sum(name.is_token for name in missing_names) / tokens if tokens else 0.0
 
     @property
     def _total_rarity(self) -> float:
@@ -318,7 +326,7 @@ def _size(term: str) -> float:
     return 0.5 if is_pair(term) else 1.0
 
 
-def _share(rarities: Mapping[str, float], words: set[str]) -> float:
+def _compute_share(rarities: Mapping[str, float], words: set[str]) -> float:
     """The share of the question's terms, by rarity, that are among some words."""
     total = sum(rarities.values())
     return sum(rarity for term, rarity in rarities.items() if term in words) / total if total else 0.0

@@ -16,7 +16,7 @@ from ..models.json_schema import build_object_schema
 from ..models.quoting import Quotation
 from ..models.structured import StructuredModel, StructuredPrompt
 from ..models.token_estimate import token_estimate
-from ..retrieval.distillation import HIGHEST, Point, Reading
+from ..retrieval.distillation import MAX_POINT_SCORE, DistillationResult, Point
 from ..retrieval.evidence import Evidence, Hit, Trace
 from ..retrieval.query import Query
 from .prompt import build_quotation, quote_passage
@@ -27,13 +27,13 @@ Result = TypeVar("Result")
 _MAX_POINTS = 20
 _MAX_RATING = 5
 
-_POINTS = (
+_POINTS_TASK = (
     "You are given a question and numbered passages. Write down what the passages say that helps to answer the "
     "question, as points: each one sentence that stands by itself, with a score from 0 (no help) to 100 (answers the "
     "question) and the numbers of the passages that say it. Take nothing from anywhere else. Where no passage helps, "
     "give no points."
 )
-_QUESTIONS = (
+_QUESTIONS_TASK = (
     " Then write at most {count} further questions, the answers to which would help most, and which documents like "
     "these may answer; none where nothing is missing."
 )
@@ -52,23 +52,23 @@ class ModelDistiller:
         model: StructuredModel,
         budget: int,
         *,
-        asked: Callable[[str], AbstractContextManager[Query]],
+        open_query: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
         self._model = model
         self._budget = budget
-        self.asked = asked
+        self.open_query = open_query
         self._retrieve = retrieve
         self.trace = Trace()
 
     def retrieve(self, question: str, using: str | None = None) -> Evidence:
         return self._retrieve(question, using)
 
-    def batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
+    def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
         remaining = list(passages)
         found: list[list[Hit]] = []
         while remaining:
-            batch = self._select_fitting(question, remaining, _POINTS)
+            batch = self._select_fitting(question, remaining, _POINTS_TASK)
             if not batch:
                 remaining = remaining[1:]
                 continue
@@ -76,10 +76,10 @@ class ModelDistiller:
             remaining = [hit for hit in remaining if hit not in batch]
         return found
 
-    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> Reading:
-        task = _POINTS + (_QUESTIONS.format(count=questions) if questions else "")
+    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
+        task = _POINTS_TASK + (_QUESTIONS_TASK.format(count=questions) if questions else "")
         fitting = self._select_fitting(question, passages, task)
-        empty = Reading([], [])
+        empty = DistillationResult([], [])
         if not fitting:
             return empty
         properties: dict[str, Any] = {
@@ -88,7 +88,7 @@ class ModelDistiller:
                 "maxItems": _MAX_POINTS,
                 "items": build_object_schema(
                     description={"type": "string", "minLength": 1},
-                    score={"type": "integer", "minimum": 0, "maximum": HIGHEST},
+                    score={"type": "integer", "minimum": 0, "maximum": MAX_POINT_SCORE},
                     sources={"type": "array", "items": {"type": "integer"}},
                 ),
             }
@@ -96,7 +96,7 @@ class ModelDistiller:
         if questions:
             properties["questions"] = {"type": "array", "items": {"type": "string"}}
 
-        def check(answer: Any) -> Reading:
+        def check(answer: Any) -> DistillationResult:
             points = []
             for point in answer["points"]:
                 numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(fitting))
@@ -104,11 +104,13 @@ class ModelDistiller:
                     sources = tuple(fitting[number - 1] for number in numbers)
                     points.append(Point(" ".join(point["description"].split()), point["score"], sources))
             asked = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
-            return Reading(points, [text for text in asked if text][:questions])
+            return DistillationResult(points, [text for text in asked if text][:questions])
 
         with self.trace.step("points of passages") as step:
             reading = self._ask("points", question, fitting, task, build_object_schema(**properties), check) or empty
-            step.detail = f"{self._model.model.name}: {len(fitting)} passages" + _next(reading.questions)
+            step.detail = f"{self._model.model.name}: {len(fitting)} passages" + _format_next_questions(
+                reading.questions
+            )
             step.count = len(reading.points)
         return reading
 
@@ -122,7 +124,7 @@ class ModelDistiller:
             step.count = sum(1 for rating in ratings if rating)
         return ratings
 
-    def _ask_ratings(self, question: str, given: Sequence[Hit]) -> list[int]:
+    def _ask_ratings(self, question: str, passages: Sequence[Hit]) -> list[int]:
         rating = build_object_schema(
             passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _MAX_RATING}
         )
@@ -130,9 +132,9 @@ class ModelDistiller:
 
         def check(answer: Any) -> list[int]:
             said = {one["passage"]: one["rating"] for one in answer["ratings"]}
-            return [said.get(number, 0) for number in range(1, len(given) + 1)]
+            return [said.get(number, 0) for number in range(1, len(passages) + 1)]
 
-        return self._ask("ratings", question, given, _RATINGS_TASK, schema, check) or [0] * len(given)
+        return self._ask("ratings", question, passages, _RATINGS_TASK, schema, check) or [0] * len(passages)
 
     def _select_fitting(
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
@@ -155,15 +157,15 @@ class ModelDistiller:
         self,
         name: str,
         question: str,
-        given: Sequence[Hit],
+        passages: Sequence[Hit],
         task: str,
         schema: dict[str, Any],
         check: Callable[[Any], Result],
     ) -> Result | None:
         """What the model answers, or None where it was asked twice and its answers were of no use."""
-        quotation = build_quotation(given, question)
+        quotation = build_quotation(passages, question)
         system = f"{task} {quotation.rule}"
-        quoted = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(given, 1))
+        quoted = "\n".join(quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
         user = f"Passages:\n{quoted}\n\nQuestion:\n{question.strip()}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
@@ -174,5 +176,5 @@ class ModelDistiller:
             return None
 
 
-def _next(questions: Sequence[str]) -> str:
+def _format_next_questions(questions: Sequence[str]) -> str:
     return "; asked next: " + " | ".join(questions) if questions else ""

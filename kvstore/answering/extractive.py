@@ -15,21 +15,21 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
-from ..text.blocks import plain
-from ..text.words import count_written_words, find_reference_numbers, is_unspaced, terms
+from ..text.blocks import to_plain_text
+from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage, Snippet
-from .question_kinds import kind_of
+from .question_kinds import classify_question
 from .runs import Place, Run, select_runs
 
-NOTHING = "Nothing in the store answers this."
+NO_ANSWER = "Nothing in the store answers this."
 #: Chunks whose snippets are weighed, and those that are named where none answers.
-CHUNKS = 8
+MAX_CHUNKS = 8
 #: Snippets that are embedded for an answer, at most.
-EMBEDDED = 48
-_NAMED = 3
+MAX_EMBEDDED_SNIPPETS = 48
+_MAX_NEAREST = 3
 #: Words of a snippet that are shown.
-_LONGEST = 90
+_MAX_SNIPPET_WORDS = 90
 #: Words of a title or heading that is put before a run.
 _MAX_LABEL_WORDS = 12
 #: What the parts of a snippet's score weigh: the cosine of its title, heading and text with the question, and with the
@@ -61,7 +61,7 @@ _CHANGE_QUESTION_PATTERN = re.compile(
 )
 
 #: Options, paths, calls, and words that are joined by marks or by capitals.
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\w+\(\w?\)|\w+(?:[._:/]\w+)+|\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
@@ -95,7 +95,7 @@ class Relevance:
     stem: Stem
     similarity: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
-    def scores(self, passages: Sequence[Passage]) -> SnippetScores:
+    def score_snippets(self, passages: Sequence[Passage]) -> SnippetScores:
         """Those of the snippets that can be chosen; blocks of code where there are no others."""
         hit_snippets = [
             ((number, at), snippet)
@@ -104,24 +104,24 @@ class Relevance:
             if snippet.hit is not None
         ]
         # A passage that is all source code tells by it: code beside sentences is told with these.
-        prose_passages = {number for (number, _), snippet in hit_snippets if snippet.fit}
+        prose_passages = {number for (number, _), snippet in hit_snippets if snippet.is_selectable}
         places = [
             place
             for place, snippet in hit_snippets
-            if snippet.fit or (snippet.kind == "code" and place[0] not in prose_passages)
+            if snippet.is_selectable or (snippet.kind == "code" and place[0] not in prose_passages)
         ]
         snippet_terms = {
-            (number, at): set(terms(_told(snippet), self.stem)) & self.rarities.keys()
+            (number, at): set(list_terms(_render_snippet(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
             for at, snippet in enumerate(passage.snippets)
         }
         places = self._select_likeliest(passages, places, snippet_terms)
-        kind = kind_of(self.question)
+        kind = classify_question(self.question)
         total = self._total_rarity
-        tokens = frozenset(_tokens(self.question))
+        tokens = frozenset(_find_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
-        number_mismatches = _others(find_reference_numbers(self.question), passages)
-        texts = [_told(passages[number].snippets[at]) for number, at in places]
+        number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
+        texts = [_render_snippet(passages[number].snippets[at]) for number, at in places]
         titles = [passages[number].title for number, _ in places]
         headings = [passages[number].snippets[at].heading for number, at in places]
         subjects = [
@@ -135,8 +135,8 @@ class Relevance:
             parts = {
                 "cosine": cosine,
                 "rest": rest_cosine,
-                "own": self._share(snippet_terms[place]) / total,
-                "near": self._share(
+                "own": self._sum_rarities(snippet_terms[place]) / total,
+                "near": self._sum_rarities(
                     set().union(*(snippet_terms.get((place[0], place[1] + by), set()) for by in (-1, 0, 1)))
                 )
                 / total,
@@ -145,32 +145,32 @@ class Relevance:
                 "token": _compute_shared_tokens(tokens, text),
                 "term": _compute_shared_tokens(tokens, snippet.term),
                 "other": number_mismatches[place[0]],
-                "asks": float(snippet.asks),
-                "first": float(place[1] == 0 and passages[place[0]].whole),
+                "asks": float(snippet.is_question),
+                "first": float(place[1] == 0 and passages[place[0]].is_whole_document),
                 "history": float(not asks_for_changes and _is_history(passages[place[0]])),
             }
             scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
 
     def _select_likeliest(
-        self, passages: Sequence[Passage], places: list[Place], said: Mapping[Place, set[str]]
+        self, passages: Sequence[Passage], places: list[Place], snippet_terms: Mapping[Place, set[str]]
     ) -> list[Place]:
         """As many of some snippets as are worth comparing with the question, as that is what an answer costs."""
-        if len(places) <= EMBEDDED:
+        if len(places) <= MAX_EMBEDDED_SNIPPETS:
             return places
         total = self._total_rarity
 
-        def promise(place: Place) -> float:
+        def estimate_score(place: Place) -> float:
             hit = passages[place[0]].snippets[place[1]].hit
-            return self._share(said[place]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
+            return self._sum_rarities(snippet_terms[place]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
 
-        return sorted(sorted(places, key=lambda place: (-promise(place), place))[:EMBEDDED])
+        return sorted(sorted(places, key=lambda place: (-estimate_score(place), place))[:MAX_EMBEDDED_SNIPPETS])
 
     @property
     def _total_rarity(self) -> float:
         return sum(self.rarities.values()) or 1.0
 
-    def _share(self, terms: set[str]) -> float:
+    def _sum_rarities(self, terms: set[str]) -> float:
         return sum(self.rarities[term] for term in sorted(terms))
 
 
@@ -184,17 +184,17 @@ class ScoredPassages:
     @cached_property
     def snippets(self) -> SnippetScores:
         """The scores of the snippets."""
-        return self.relevance.scores(self.passages)
+        return self.relevance.score_snippets(self.passages)
 
 
-def extracted(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]] | None:
+def extract_answer(evidence: Evidence, scored: ScoredPassages) -> tuple[str, list[Citation]] | None:
     """Return the answer's text and its citations, or None if the passages have no sentence to quote."""
     passages, relevance, scores = scored.passages, scored.relevance, scored.snippets.scores
     runs = _select_group_runs(evidence, passages, scores) if evidence.groups else select_runs(passages, scores)
     paragraphs, citations = [], []
     for number, run in enumerate(runs, 1):
         passage = passages[run.passage]
-        text = _paragraph(passage, run, relevance)
+        text = _render_run(passage, run, relevance)
         # Numbers that a document has in brackets itself would pass for citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
         citations.append(_build_citation(number, passage, run, text))
@@ -226,36 +226,36 @@ def describe_nearest(evidence: Evidence, unknown: Sequence[str], formless: str =
     hits: dict[tuple[str, str], Hit] = {}
     for hit in evidence.hits:
         hits.setdefault((hit.document, hit.heading), hit)
-    nearest = list(hits.values())[:_NAMED]
+    nearest = list(hits.values())[:_MAX_NEAREST]
     citations = [cite_hit(number, hit) for number, hit in enumerate(nearest, 1)]
-    text = NOTHING
+    text = NO_ANSWER
     if unknown:
         text += f" No document of it names {' or '.join(unknown)}."
     if formless:
         text += f" No passage found has any {formless}."
     if nearest:
-        descriptions = "; ".join(f"{_about(hit)} [{number}]" for number, hit in enumerate(nearest, 1))
+        descriptions = "; ".join(f"{_describe_hit(hit)} [{number}]" for number, hit in enumerate(nearest, 1))
         text += f" The nearest passages: {descriptions}."
     return text, citations
 
 
-def _about(hit: Hit) -> str:
+def _describe_hit(hit: Hit) -> str:
     """The title of a chunk's document and the heading it stands under."""
     parts = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > ")[-1:])))
-    return neutralize_citations(" > ".join(map(plain, parts)))
+    return neutralize_citations(" > ".join(map(to_plain_text, parts)))
 
 
-def _tokens(text: str) -> list[str]:
+def _find_tokens(text: str) -> list[str]:
     """The technical tokens of a text: those with marks, and short options, whose letters are told apart by case."""
-    return [match.group().rstrip(".,:;?!") for match in _TOKEN.finditer(text)]
+    return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(text)]
 
 
 def _compute_shared_tokens(tokens: frozenset[str], text: str) -> float:
     """The share of some technical tokens that a text has."""
-    return len(tokens.intersection(_tokens(text))) / len(tokens) if tokens and text else 0.0
+    return len(tokens.intersection(_find_tokens(text))) / len(tokens) if tokens and text else 0.0
 
 
-def _others(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
+def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
     """Of each passage the share of some numbers that it lacks and another one has, in its text or what it is called."""
     if not numbers:
         return [0.0] * len(passages)
@@ -267,19 +267,19 @@ def _others(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
 def _is_history(passage: Passage) -> bool:
     """Whether a passage stands in a list of changes or an index, by its document's name or title or its heading."""
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
-    return any(_CHANGELOG_PATTERN.fullmatch(plain(name).strip()) for name in names)
+    return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 
 
-def _told(snippet: Snippet) -> str:
+def _render_snippet(snippet: Snippet) -> str:
     return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
-def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
+def _render_run(passage: Passage, run: Run, relevance: Relevance) -> str:
     """A run as it is shown: items, rows and code on lines of their own."""
     snippets = passage.snippets[run.first : run.last + 1]
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
-        piece = _cut(snippet.text)
+        piece = _truncate(snippet.text)
         if snippet.label and (previous is None or previous.term != snippet.term):
             piece = f"{snippet.label}: {piece}"
         if snippet.kind == "code":
@@ -297,25 +297,25 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
     return f"{subject}: {text}" if subject else text
 
 
-def _cut(text: str) -> str:
-    if count_written_words(text) <= _LONGEST:
+def _truncate(text: str) -> str:
+    if count_written_words(text) <= _MAX_SNIPPET_WORDS:
         return text
     if is_unspaced(text):
-        return text[: 2 * _LONGEST] + "…"
+        return text[: 2 * _MAX_SNIPPET_WORDS] + "…"
     words = text.split(" ")
-    return text if len(words) <= _LONGEST else " ".join(words[:_LONGEST]) + " …"
+    return text if len(words) <= _MAX_SNIPPET_WORDS else " ".join(words[:_MAX_SNIPPET_WORDS]) + " …"
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
     """The title and heading that a run cannot be understood without."""
     first = snippets[0]
-    run_terms = set(terms(" ".join(map(_told, snippets)), relevance.stem))
-    is_self_contained = first.kind == "prose" and not (first.label or first.pointing or first.before)
-    heading = plain(passage.heading.rpartition(" > ")[2])
-    title = plain(passage.title or "")
+    run_terms = set(list_terms(" ".join(map(_render_snippet, snippets)), relevance.stem))
+    is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
+    heading = to_plain_text(passage.heading.rpartition(" > ")[2])
+    title = to_plain_text(passage.title or "")
     parts = []
     for part, needed in ((title, not is_self_contained), (heading, not is_self_contained and not title)):
-        part_terms = set(terms(part, relevance.stem))
+        part_terms = set(list_terms(part, relevance.stem))
         is_asked_for = any(term in relevance.rarities for term in part_terms - run_terms)
         if (
             part
@@ -327,7 +327,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], relevance: Rele
     if not title:
         # A file without a title is known by its name.
         path = PurePosixPath(passage.document)
-        part_terms = set(terms(path.stem, relevance.stem))
+        part_terms = set(list_terms(path.stem, relevance.stem))
         if (
             part_terms
             and not part_terms <= run_terms

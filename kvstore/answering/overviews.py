@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..retrieval.cover import CoverSentence, cover
+from ..retrieval.cover import CoverSentence, select_cover
 from ..retrieval.evidence import Hit
 from ..retrieval.overview import is_overview_question
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
 from .citations import Citation, neutralize_citations
-from .passages import places_of
+from .passages import iter_spans
 
 #: Tokens of an answer, where the question does not limit what is found.
 _TOKENS = 300
@@ -27,25 +27,25 @@ def is_overview(question: str, hits: Sequence[Hit]) -> bool:
     return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)
 
 
-def build_overview(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, list[Citation]]:
-    """The answer's text and its citations, one a sentence; ``whole`` leaves none of them out."""
+def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
+    """The answer's text and its citations, one a sentence; ``include_all`` leaves none of them out."""
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []
     for hit in hits:
-        for chunk, span in places_of(hit, view):
-            document = view.chunks.get(chunk).document
+        for chunk, span in iter_spans(hit, state):
+            document = state.chunks.get(chunk).document
             if (document, span.start, span.end) not in hits_by_span:
                 hits_by_span[document, span.start, span.end] = hit
-                text_shown = format_summary_sentence(view.documents.text_slice(document, span.start, span.end))
+                text_shown = format_summary_sentence(state.documents.text_slice(document, span.start, span.end))
                 words = extract_sentence_words(text_shown)
                 sentences.append(CoverSentence(document, chunk, span.start, span.end, text_shown, words))
     paragraphs: dict[int, list[str]] = {}
     citations = []
-    for number, sentence in enumerate(sentences if whole else cover(sentences, _TOKENS), 1):
+    for number, sentence in enumerate(sentences if include_all else select_cover(sentences, _TOKENS), 1):
         hit = hits_by_span[sentence.document, sentence.start, sentence.end]
         # Numbers that a document has in brackets itself would pass for citations.
         text = neutralize_citations(sentence.text)
         paragraphs.setdefault(hit.rank, []).append(f"{text} [{number}]")
-        place = sentence.span(view)
+        place = sentence.to_span(state)
         citations.append(Citation(number, place.document, place.ordinal, place.start, place.end, text, hit.kind))
     return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs.values()), citations

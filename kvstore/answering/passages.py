@@ -20,12 +20,12 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
-from ..text.blocks import Block, blocks, is_lead_in, parts, plain, unwrap_wiki_links
-from ..text.mail import is_mail_header, mail_fields
-from ..text.sentences import sentences
+from ..text.blocks import Block, is_lead_in, parse_blocks, split_parts, to_plain_text, unwrap_wiki_links
+from ..text.mail import is_mail_header, split_mail_fields
+from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 
-_WORD = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 _FENCE_PATTERN = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 _QUOTE_PATTERN = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
@@ -35,17 +35,19 @@ _HYPHENATION_PATTERN = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
 _CODE_SPAN_PATTERN = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _LITERAL_STAR_PATTERN = re.compile(r"(?<=[\w)] )\*(?= [\w(])|(?<![*\\\w])\*(?=\d[^*]*\Z|\d[^\s*]*#)")
 #: A term before its definition, as Markdown made from a definition list has it, or a speaker before a turn.
-_TERM = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
+_TERM_PATTERN = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
 _SPEAKER_PATTERN = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line in plain text, where white space parts it from what it stands for.
 _HANGING_TERM_PATTERN = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
-_RULE = re.compile(r"[\s|:+=-]*")
+_TABLE_RULE_PATTERN = re.compile(r"[\s|:+=-]*")
 #: A column of a row and its value, which is no sentence.
 _FIELD_PATTERN = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?P<value>\S{1,80}(?: \S{1,80}){0,9})(?<![.!?,;])")
 #: Characters of the longest line that is jotted down; those of sentences are longer where they break.
 _MAX_NOTE_LINE = 60
 #: A line of a bill: what is paid for, and an amount.
-_ENTRY = re.compile(r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?")
+_BILL_ENTRY_PATTERN = re.compile(
+    r"(?=[^\n]*[^\W\d]{2})[^\n]{1,100}\s[^\w\s]?\d[\d.,’']*[.,]\d\d(?:\s?[^\W\d]{3}|\s?[^\w\s.!?])?"
+)
 _ANY_LINE_PATTERN = re.compile("")
 #: The time that a message of a chat, an entry of a log or a line of a transcript begins with, behind a date or none.
 _TIMESTAMP_PATTERN = re.compile(
@@ -59,7 +61,7 @@ _QUESTION_ENTRY_PATTERN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 #: What stands before a command that is typed.
-_PROMPT = re.compile(r"[$#%>]\s+\S")
+_SHELL_PROMPT_PATTERN = re.compile(r"[$#%>]\s+\S")
 #: Words that open a sentence which says something of the one before it.
 _CONNECTIVE_PATTERN = re.compile(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
@@ -77,7 +79,7 @@ _BACK_REFERENCE_PATTERN = re.compile(
 )
 #: Words that stand for somebody or something named before.
 _PRONOUN_PATTERN = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
-_ENDS = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
+_SENTENCE_END_PATTERN = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 #: Headings of parts that show how something is written.
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: Words of the longest line of plain text that is a term over its definition, unless it is an option.
@@ -93,8 +95,8 @@ class Snippet:
     ``kind`` is prose, item, table or code; ``block`` and ``section`` are numbers of the block and the part between
     headings that it stands in, ``heading`` what it stands under: a heading, or a question that opens a paragraph.
     ``label`` is the term, speaker or head row that it stands under where its own text has not got it, ``term`` that
-    term in any case. ``before`` says that it needs the snippet before it, ``pointing`` that it needs its subject named,
-    ``leads`` that it announces what follows, ``asks`` that it is a question, ``fit`` that it can be chosen for itself;
+    term in any case. ``needs_previous`` says that it needs the snippet before it, ``needs_subject`` that it needs its subject named,
+    ``is_lead_in`` that it announces what follows, ``is_question`` that it is a question, ``is_selectable`` that it can be chosen for itself;
     ``hit`` is what was found where it stands, if anything was, and ``chunk`` the number of its chunk then.
     """
 
@@ -106,11 +108,11 @@ class Snippet:
     section: int = 0
     label: str = ""
     term: str = ""
-    before: bool = False
-    pointing: bool = False
-    leads: bool = False
-    fit: bool = True
-    asks: bool = False
+    needs_previous: bool = False
+    needs_subject: bool = False
+    is_lead_in: bool = False
+    is_selectable: bool = True
+    is_question: bool = False
     heading: str = ""
     hit: Hit | None = None
     chunk: int = 0
@@ -120,31 +122,31 @@ class Snippet:
 @dataclass(slots=True)
 class Passage:
     """Snippets that stand one after another in a document; ``start`` is the byte of its text where they begin,
-    ``whole`` says that they are all that the document has."""
+    ``is_whole_document`` says that they are all that the document has."""
 
     document: str
     title: str | None
     heading: str
     start: int
     text: str
-    whole: bool
+    is_whole_document: bool
     snippets: list[Snippet] = field(default_factory=list)
 
 
-def build_passages(hits: Sequence[Hit], view: State) -> list[Passage]:
+def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
     """The passages around the places of some hits, in the order of the best hit of each."""
-    return [_build_passage(group, view) for group in _groups(hits, view)]
+    return [_build_passage(group, state) for group in _group_spans(hits, state)]
 
 
-def chunks_of(hit: Hit, view: State) -> list[int]:
+def list_chunk_ids(hit: Hit, state: State) -> list[int]:
     """The ids of the chunks that the places of a hit of the same view are in, each once, in their order."""
-    return list(dict.fromkeys(chunk for chunk, _ in places_of(hit, view)))
+    return list(dict.fromkeys(chunk for chunk, _ in iter_spans(hit, state)))
 
 
-def places_of(hit: Hit, view: State) -> Iterator[tuple[int, TextSpan]]:
+def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
     """The places of a hit, each with the id of its chunk."""
     for document, spans in groupby(hit.spans, key=lambda span: span.document):
-        record = view.documents.find(document)
+        record = state.documents.find_by_key(document)
         if record is None:
             raise CorruptionError(f"document {document!r} has chunks and is not there; run CHECK")
         ids = list(record.chunk_ids())
@@ -166,36 +168,36 @@ class _Group:
     section: int
     first: int
     last: int
-    found: list[_HitSpan]
+    hit_spans: list[_HitSpan]
 
 
-def _groups(hits: Sequence[Hit], view: State) -> list[_Group]:
+def _group_spans(hits: Sequence[Hit], state: State) -> list[_Group]:
     """Places that stand side by side under one heading, together."""
     groups: list[_Group] = []
     for hit in hits:
-        for chunk, span in places_of(hit, view):
-            _add(groups, _HitSpan(hit, span), chunk, view)
+        for chunk, span in iter_spans(hit, state):
+            _add_to_groups(groups, _HitSpan(hit, span), chunk, state)
     for group in groups:
-        group.found.sort(key=lambda found: found.hit.rank)
-    return sorted(groups, key=lambda group: group.found[0].hit.rank)
+        group.hit_spans.sort(key=lambda found: found.hit.rank)
+    return sorted(groups, key=lambda group: group.hit_spans[0].hit.rank)
 
 
-def _add(groups: list[_Group], found: _HitSpan, chunk: int, view: State) -> None:
+def _add_to_groups(groups: list[_Group], hit_span: _HitSpan, chunk: int, state: State) -> None:
     """Add a place in a chunk to those that it stands beside."""
-    record = view.chunks.get(chunk)
-    first, last = (_beside(view, record, chunk, step) for step in (-1, 1))
-    mine = _Group(record.document, record.section, first, last, [found])
+    record = state.chunks.get(chunk)
+    first, last = (_get_adjacent_chunk(state, record, chunk, step) for step in (-1, 1))
+    mine = _Group(record.document, record.section, first, last, [hit_span])
     for other in [group for group in groups if (group.document, group.section) == (mine.document, mine.section)]:
         if mine.first <= other.last + 1 and other.first <= mine.last + 1:
             groups.remove(other)
             mine.first, mine.last = min(mine.first, other.first), max(mine.last, other.last)
-            mine.found += other.found
+            mine.hit_spans += other.hit_spans
     groups.append(mine)
 
 
-def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
+def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk: int, step: int) -> int:
     """The chunk beside one, where it stands in the same section of the same document; else the chunk itself."""
-    adjacent = view.chunks.find(chunk + step) if chunk + step >= 0 else None
+    adjacent = state.chunks.find(chunk + step) if chunk + step >= 0 else None
     in_same_section = adjacent is not None and (adjacent.document, adjacent.section) == (
         record.document,
         record.section,
@@ -203,29 +205,29 @@ def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
     return chunk + step if in_same_section else chunk
 
 
-def _build_passage(group: _Group, view: State) -> Passage:
-    start, end = view.chunks.get(group.first).start, view.chunks.get(group.last).end
-    record = view.documents.get(group.document)
-    previous = view.chunks.find(group.first - 1) if group.first else None
+def _build_passage(group: _Group, state: State) -> Passage:
+    start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
+    record = state.documents.get(group.document)
+    previous = state.chunks.find(group.first - 1) if group.first else None
     context_start = start if previous is None or previous.document != group.document else min(start, previous.start)
-    context = view.documents.text_slice(group.document, context_start, end)
+    context = state.documents.text_slice(group.document, context_start, end)
     text = context.encode()[start - context_start :].decode()
     cut = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
-    heading = " > ".join(build_heading_path(view.documents.outline(record.id), group.section))
+    heading = " > ".join(build_heading_path(state.documents.get_outline(record.id), group.section))
     whole = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, whole)
     passage.snippets = list(_split_snippets(text, record.format, heading, cut=cut))
-    if whole and not any(snippet.fit or snippet.kind == "code" for snippet in passage.snippets):
+    if whole and not any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets):
         passage.snippets = list(_split_notes(text, record.format))
-    _assign_hits(passage, group.found)
+    _assign_hits(passage, group.hit_spans)
     return passage
 
 
-def _assign_hits(passage: Passage, places: Sequence[_HitSpan]) -> None:
+def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     """Tell each snippet the hit that it stands in."""
     data = passage.text.encode()
     spans = []
-    for hit, span in sorted(places, key=lambda found: found.span.start):
+    for hit, span in sorted(hit_spans, key=lambda found: found.span.start):
         first, last = (len(data[: at - passage.start].decode(errors="ignore")) for at in (span.start, span.end))
         spans.append((first, last, hit, span.ordinal))
     for snippet in passage.snippets:
@@ -238,7 +240,7 @@ def _split_snippets(text: str, format: str, heading: str, *, cut: bool) -> Itera
     """The snippets of a passage, in order; ``cut`` says that it begins within a line."""
     parts = list(_split_markdown(text) if format == "markdown" else _split_text(text, cut))
     block_sizes = Counter(snippet.block for snippet in parts if isinstance(snippet, Snippet))
-    above = plain(heading.rpartition(" > ")[2]).strip()
+    above = to_plain_text(heading.rpartition(" > ")[2]).strip()
     synopsis = above.lower() in _SYNOPSIS_HEADINGS
     at_section_start = True
     previous: Snippet | None = None
@@ -251,8 +253,8 @@ def _split_snippets(text: str, format: str, heading: str, *, cut: bool) -> Itera
             section, at_section_start, open_question = section + 1, True, None
             continue
         opens_block = previous is None or previous.block != snippet.block
-        snippet.asks |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
-        if snippet.asks:
+        snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
+        if snippet.is_question:
             open_question = snippet if snippet.kind == "table" or opens_block or open_question is not None else None
         elif (
             open_question is not None and open_question.kind == "table" and open_question is not previous
@@ -260,27 +262,34 @@ def _split_snippets(text: str, format: str, heading: str, *, cut: bool) -> Itera
             open_question = None
         snippet.section, snippet.heading = section, above if open_question in (None, snippet) else open_question.text
         snippet.words = count_written_words(snippet.text)
-        snippet.fit = snippet.fit and not synopsis and _reads(snippet, block_sizes[snippet.block] == 1)
+        snippet.is_selectable = (
+            snippet.is_selectable and not synopsis and _is_readable(snippet, block_sizes[snippet.block] == 1)
+        )
         if snippet.kind in ("prose", "item"):
             opens_term = opens_block and bool(snippet.term)
             cut = snippet.text[:1].islower() and not opens_block
             refers_back = cut or bool(
                 _CONNECTIVE_PATTERN.match(snippet.text) or _BACK_REFERENCE_PATTERN.search(snippet.text)
             )
-            snippet.before = not at_section_start and not opens_term and refers_back
-            snippet.pointing = bool(_PRONOUN_PATTERN.match(snippet.text))
-        if previous is not None and previous.section == section and previous.leads and previous.block != snippet.block:
-            snippet.before = True
+            snippet.needs_previous = not at_section_start and not opens_term and refers_back
+            snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
+        if (
+            previous is not None
+            and previous.section == section
+            and previous.is_lead_in
+            and previous.block != snippet.block
+        ):
+            snippet.needs_previous = True
         # An answer is not understood without its question.
-        snippet.before |= open_question is not None and open_question is previous
+        snippet.needs_previous |= open_question is not None and open_question is previous
         yield snippet
         at_section_start, previous = False, snippet
 
 
-def _reads(snippet: Snippet, alone: bool) -> bool:
+def _is_readable(snippet: Snippet, alone: bool) -> bool:
     """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents; where it is
     ``alone`` in its block, no heading or caption either."""
-    found = _WORD.findall(f"{snippet.label} {snippet.text}")
+    found = _WORD_PATTERN.findall(f"{snippet.label} {snippet.text}")
     # Without blanks, a sentence is one match.
     words = count_written_words(f"{snippet.label} {snippet.text}") if is_unspaced(snippet.text) else len(found)
     num_symbols = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
@@ -295,13 +304,13 @@ def _reads(snippet: Snippet, alone: bool) -> bool:
     if snippet.kind != "prose" or snippet.label or words > 12 or is_field or not alone:
         return True
     has_function_word = any(word.lower() in FUNCTION_WORDS for word in found)
-    return has_function_word or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
+    return has_function_word or bool(_SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
 
 
-def shown(piece: str) -> str:
+def render_inline(piece: str) -> str:
     """A piece of a document on one line, as people read it.
 
-    >>> shown("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
+    >>> render_inline("Dial *21#, says [[people/Kees|Kees]];\\n> `**options` are *not* needed for 2 * 3.")
     'Dial *21#, says Kees; **options are not needed for 2 * 3.'
     """
     piece = unwrap_wiki_links(_HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece)))
@@ -309,7 +318,7 @@ def shown(piece: str) -> str:
         piece = _LITERAL_STAR_PATTERN.sub(
             r"\\*", _CODE_SPAN_PATTERN.sub(lambda code: code[2].replace("*", r"\*"), piece)
         )
-    return plain(piece)
+    return to_plain_text(piece)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,46 +330,52 @@ class _TextHeading:
 
 def _split_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
     term, level = "", 0
-    for number, part in enumerate(parts(text)):
+    for number, part in enumerate(split_parts(text)):
         start, end = part.start, part.end
         if part.kind == "heading":
             term = ""
-            yield _TextHeading(shown(text[start:end]).lstrip("# "))
+            yield _TextHeading(render_inline(text[start:end]).lstrip("# "))
         elif part.kind == "code":
-            yield from _code(text, start, end, number)
+            yield from _split_code(text, start, end, number)
         elif part.kind == "table":
-            yield from _rows(text, start, end, number, headless=part.continues)
+            yield from _split_table(text, start, end, number, headless=part.continues)
         elif part.kind == "prose" and _is_bill(text[start:end]):
-            yield from _rows(text, start, end, number, headless=True)
+            yield from _split_table(text, start, end, number, headless=True)
         elif part.kind == "prose" and _is_timestamped(text[start:end]):
-            yield from _lines(text, start, end, number, _TIMESTAMP_PATTERN)
+            yield from _split_lines(text, start, end, number, _TIMESTAMP_PATTERN)
         elif part.kind == "prose" and is_record(text[start:end]):
-            yield _record(text, start, end, number)
+            yield _build_record(text, start, end, number)
         elif part.kind == "prose" and _is_line_list(text[start:end]):
-            yield from _lines(text, start, end, number)
+            yield from _split_lines(text, start, end, number)
         else:
-            own_term = shown(_MARKER_PATTERN.sub("", text[start : part.term_end])) if part.term_end > start else ""
+            own_term = (
+                render_inline(_MARKER_PATTERN.sub("", text[start : part.term_end])) if part.term_end > start else ""
+            )
             has_marker = _MARKER_PATTERN.match(text, start, end) is not None
             if part.kind != "item" or own_term or (has_marker and part.level <= level):
                 term, level = own_term, part.level
-            yield from _prose(text, start, end, number, part.kind, term, names_itself=bool(own_term), leads=part.leads)
+            yield from _split_prose(
+                text, start, end, number, part.kind, term, names_itself=bool(own_term), leads=part.leads
+            )
 
 
-def _prose(
+def _split_prose(
     text: str, start: int, end: int, number: int, kind: str, term: str, *, names_itself: bool, leads: bool
 ) -> Iterator[Snippet]:
     """The sentences of a paragraph or an item; ``term`` is what it defines, which its first one may name itself."""
-    for index, (first, last) in enumerate(sentences(text[start:end])):
+    for index, (first, last) in enumerate(split_sentences(text[start:end])):
         piece = text[start + first : start + last]
-        text_shown = _MARKER_PATTERN.sub("", shown(piece))
+        text_shown = _MARKER_PATTERN.sub("", render_inline(piece))
         if not text_shown:
             continue
         label = "" if index == 0 and names_itself else term
         is_lead_in = leads and start + last == end
-        yield Snippet(start + first, start + last, text_shown, kind, number, label=label, term=term, leads=is_lead_in)
+        yield Snippet(
+            start + first, start + last, text_shown, kind, number, label=label, term=term, is_lead_in=is_lead_in
+        )
 
 
-def _code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
+def _split_code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     """The pieces of a block of code, each a few lines; what stands before it is needed by the first of them only."""
     begin = text.rfind("\n", 0, start) + 1
     offset = begin if text[begin:start].isspace() else start
@@ -371,10 +386,10 @@ def _code(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
         offset += len(line)
     nonblank_lines = [line for line in lines if line.text.strip()]
     margin = min((line.indent for line in nonblank_lines), default=0)
-    for index, piece in enumerate(_pieces(lines)):
+    for index, piece in enumerate(_group_code_lines(lines)):
         text_shown = "\n".join(line.text[margin:] for line in piece)
         first = max(start, piece[0].start)
-        yield Snippet(first, piece[-1].end, text_shown, "code", number, fit=False, before=index == 0)
+        yield Snippet(first, piece[-1].end, text_shown, "code", number, is_selectable=False, needs_previous=index == 0)
 
 
 class _CodeLine(NamedTuple):
@@ -389,7 +404,7 @@ class _CodeLine(NamedTuple):
         return len(self.text) - len(self.text.lstrip())
 
 
-def _pieces(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
+def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
     """Lines of code in pieces that can be shown: as many paragraphs as fit, or as much of one, up to where it is least
     indented."""
     piece: list[_CodeLine] = []
@@ -407,16 +422,16 @@ def _pieces(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
         yield piece
 
 
-def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Snippet]:
+def _split_table(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Snippet]:
     """The rows of a table, each told under the words of the head row where the passage has that."""
     head: list[str] = []
     offset = start
     for index, line in enumerate(text[start:end].splitlines(keepends=True)):
-        cells = [shown(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
+        cells = [render_inline(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
         cells = [cell.replace("\0", "|").strip() for cell in cells]
         if index == 0 and not headless:
             head = cells
-        elif any(cells) and not _RULE.fullmatch(line):
+        elif any(cells) and not _TABLE_RULE_PATTERN.fullmatch(line):
             has_header = len(head) == len(cells) and all(head)
             pairs = zip(head if has_header else cells, cells, strict=True)
             parts = [f"{name}: {cell}" if has_header else cell for name, cell in pairs if cell]
@@ -429,52 +444,52 @@ def _split_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
     """The snippets of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
     announced_indent: int | None = None  # the indentation of what announced the next block
-    text_blocks = blocks(text, "text")
+    text_blocks = parse_blocks(text, "text")
     for number, block in enumerate(text_blocks):
         start = block.start
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= depth:
             term = ""
         if announced_indent is not None and indent > announced_indent and _is_code(text[start : block.end]):
-            yield from _code(text, start, block.end, number)
+            yield from _split_code(text, start, block.end, number)
             continue
         announced_indent = None
         if is_mail_header(text, start, block.end):
-            yield from _fields(text, start, block.end, number)
+            yield from _split_mail_fields(text, start, block.end, number)
             continue
         if _is_bill(text[start : block.end]):
             term = ""
-            yield from _rows(text, start, block.end, number, headless=True)
+            yield from _split_table(text, start, block.end, number, headless=True)
             continue
         if _is_timestamped(text[start : block.end]):
             term = ""
-            yield from _lines(text, start, block.end, number, _TIMESTAMP_PATTERN)
+            yield from _split_lines(text, start, block.end, number, _TIMESTAMP_PATTERN)
             continue
         if is_record(text[start : block.end]):
-            yield _record(text, start, block.end, number)
+            yield _build_record(text, start, block.end, number)
             continue
         if _is_line_list(text[start : block.end]) or _is_lone_field(text, text_blocks, number):
             term = ""
-            yield from _lines(text, start, block.end, number)
+            yield from _split_lines(text, start, block.end, number)
             continue
-        for part in _parts(text, start, block.end, indent, cut and number == 0):
+        for part in _split_text_parts(text, start, block.end, indent, cut and number == 0):
             piece = text[part.start : part.end]
-            if part.heads and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
+            if part.is_heading and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
                 term, depth = "", 0
-                yield _TextHeading(shown(piece))
+                yield _TextHeading(render_inline(piece))
                 continue
-            if part.heads:
-                term, depth = shown(piece), part.indent
+            if part.is_heading:
+                term, depth = render_inline(piece), part.indent
                 continue
             speaker = _SPEAKER_PATTERN.match(piece)
             own_term = speaker["term"] if speaker else ""
-            hanging = _HANGING_TERM_PATTERN.match(piece) if part.indent or part.hangs else None
-            if hanging and part.hangs:
-                term, depth, own_term = shown(hanging["term"]), part.indent, hanging["term"]
+            hanging = _HANGING_TERM_PATTERN.match(piece) if part.indent or part.is_hanging else None
+            if hanging and part.is_hanging:
+                term, depth, own_term = render_inline(hanging["term"]), part.indent, hanging["term"]
             label = own_term or (term if part.indent > depth else "")
             leads = is_lead_in(piece)
             announced_indent = part.indent if leads else None
-            yield from _prose(
+            yield from _split_prose(
                 text, part.start, part.end, number, "prose", label, names_itself=bool(own_term), leads=leads
             )
 
@@ -491,8 +506,8 @@ def is_record(piece: str) -> bool:
     return len(lines) > 1 and len(names) == len(lines)
 
 
-def _record(text: str, start: int, end: int, number: int) -> Snippet:
-    text_shown = "; ".join(_MARKER_PATTERN.sub("", shown(line)) for line in text[start:end].splitlines())
+def _build_record(text: str, start: int, end: int, number: int) -> Snippet:
+    text_shown = "; ".join(_MARKER_PATTERN.sub("", render_inline(line)) for line in text[start:end].splitlines())
     return Snippet(start, end, text_shown, "table", number)
 
 
@@ -513,7 +528,7 @@ def _is_line_list(piece: str) -> bool:
     )
 
 
-def _lines(
+def _split_lines(
     text: str, start: int, end: int, number: int, opening: re.Pattern[str] = _ANY_LINE_PATTERN
 ) -> Iterator[Snippet]:
     """The lines of a paragraph, each by itself, or from one that begins with ``opening`` to the next."""
@@ -521,10 +536,10 @@ def _lines(
     for line in [*text[start:end].splitlines(keepends=True), ""]:
         if offset > first and (not line or opening.match(line)):
             piece = text[first:offset]
-            if text_shown := _MARKER_PATTERN.sub("", shown(piece.strip())):
+            if text_shown := _MARKER_PATTERN.sub("", render_inline(piece.strip())):
                 stamp = _TIMESTAMP_PATTERN.match(text_shown)
                 asks = stamp is not None and _QUESTION_ENTRY_PATTERN.match(text_shown, stamp.end()) is not None
-                yield Snippet(first, first + len(piece.rstrip()), text_shown, "table", number, asks=asks)
+                yield Snippet(first, first + len(piece.rstrip()), text_shown, "table", number, is_question=asks)
             first = offset
         offset += len(line)
 
@@ -543,18 +558,18 @@ def _is_timestamped(piece: str) -> bool:
     return num_timestamped > 1 and 2 * num_timestamped >= len(lines)
 
 
-def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:
+def _is_lone_field(text: str, text_blocks: Sequence[Block], number: int) -> bool:
     """Whether a block is a line of a name and a value (``Alarm code: 4711``), and neither a term over what is indented
     below it nor, without a number, a title over what follows."""
 
-    def match_field(place: int) -> re.Match[str] | None:
-        return _FIELD_PATTERN.fullmatch(text, found[place].start, found[place].end)
+    def match_field(index: int) -> re.Match[str] | None:
+        return _FIELD_PATTERN.fullmatch(text, text_blocks[index].start, text_blocks[index].end)
 
     if (field := match_field(number)) is None:
         return False
-    if number + 1 == len(found):
+    if number + 1 == len(text_blocks):
         return True
-    below = found[number + 1].start
+    below = text_blocks[number + 1].start
     is_indented_below = text[text.rfind("\n", 0, below) + 1 : below].isspace()
     is_title = number == 0 and not any(map(str.isdigit, field["value"])) and match_field(1) is None
     return not is_indented_below and not is_title
@@ -562,31 +577,33 @@ def _is_lone_field(text: str, found: Sequence[Block], number: int) -> bool:
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:
     """The paragraphs of a document that has no sentence, only lines of a few words, a shout aside."""
-    for number, block in enumerate(blocks(text, format)):
-        text_shown = _MARKER_PATTERN.sub("", shown(text[block.start : block.end]))
-        words = count_written_words(text_shown) if is_unspaced(text_shown) else len(_WORD.findall(text_shown))
+    for number, block in enumerate(parse_blocks(text, format)):
+        text_shown = _MARKER_PATTERN.sub("", render_inline(text[block.start : block.end]))
+        words = count_written_words(text_shown) if is_unspaced(text_shown) else len(_WORD_PATTERN.findall(text_shown))
         if block.kind != "heading" and words >= 3 and (text_shown.upper() != text_shown or is_unspaced(text_shown)):
             yield Snippet(block.start, block.end, text_shown, "table", number)
 
 
 def _is_bill(piece: str) -> bool:
     """Whether all lines of a paragraph are entries of a bill."""
-    return all(_ENTRY.fullmatch(line.strip()) for line in piece.splitlines())
+    return all(_BILL_ENTRY_PATTERN.fullmatch(line.strip()) for line in piece.splitlines())
 
 
 def _is_code(piece: str) -> bool:
     """Whether a paragraph of plain text is what a reader types: behind a prompt, or no sentence."""
-    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD.findall(piece))
-    return bool(_PROMPT.match(piece)) or not (has_function_word or _ENDS.search(piece.rstrip()))
+    has_function_word = any(word.lower() in FUNCTION_WORDS for word in _WORD_PATTERN.findall(piece))
+    return bool(_SHELL_PROMPT_PATTERN.match(piece)) or not (
+        has_function_word or _SENTENCE_END_PATTERN.search(piece.rstrip())
+    )
 
 
-def _fields(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
+def _split_mail_fields(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     """The fields at the head of a mail, a line each but for those that are folded (RFC 5322, 2.2); its subject is a
     heading, which answers nothing."""
-    for first, last in mail_fields(text, start, end):
-        text_shown = shown(text[first:last])
+    for first, last in split_mail_fields(text, start, end):
+        text_shown = render_inline(text[first:last])
         fit = not text_shown.lower().startswith("subject:")
-        yield Snippet(first, first + len(text[first:last].rstrip()), text_shown, "table", number, fit=fit)
+        yield Snippet(first, first + len(text[first:last].rstrip()), text_shown, "table", number, is_selectable=fit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,11 +611,11 @@ class _TextPart:
     start: int
     end: int
     indent: int
-    heads: bool = False
-    hangs: bool = False
+    is_heading: bool = False
+    is_hanging: bool = False
 
 
-def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[_TextPart]:
+def _split_text_parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[_TextPart]:
     """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does; where its
     first line is ``cut``, that is taken to stand as deep as the next one."""
     lines: list[tuple[int, int, int]] = []
@@ -612,7 +629,7 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
     while first < len(lines):
         begin, stop, depth = lines[first]
         if _is_term_line(text, lines, first):
-            yield _TextPart(begin + depth, stop, depth, heads=True)
+            yield _TextPart(begin + depth, stop, depth, is_heading=True)
             first, floor = first + 1, depth + 1
             continue
         is_hanging = _is_hanging_line(text, lines, first)
@@ -623,9 +640,13 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
             and not (_is_term_line(text, lines, last) or _is_hanging_line(text, lines, last))
         ):
             last += 1
-        is_lone_line = len(lines) == 1 and len(text[begin:stop].split()) <= 8 and not _ENDS.search(text[begin:stop])
+        is_lone_line = (
+            len(lines) == 1
+            and len(text[begin:stop].split()) <= 8
+            and not _SENTENCE_END_PATTERN.search(text[begin:stop])
+        )
         yield _TextPart(
-            begin + depth, lines[last - 1][1], depth, heads=is_lone_line and not is_hanging, hangs=is_hanging
+            begin + depth, lines[last - 1][1], depth, is_heading=is_lone_line and not is_hanging, is_hanging=is_hanging
         )
         first = last
 
@@ -633,13 +654,13 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
 def _is_term_line(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
     """Whether a line stands over what is indented under it, as a term stands over its definition."""
     begin, stop, depth = lines[index]
-    told = text[begin + depth : stop]
+    line = text[begin + depth : stop]
     is_indented_below = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
-    is_short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _MAX_TERM_WORDS)
+    is_short = len(line) <= 72 and (line.startswith("-") or len(line.split()) <= _MAX_TERM_WORDS)
     return (
         is_indented_below
         and is_short
-        and not told.endswith((".", ",", ";", "。", "，", "、", "；"))
+        and not line.endswith((".", ",", ";", "。", "，", "、", "；"))
         and not _is_hanging_line(text, lines, index)
     )
 

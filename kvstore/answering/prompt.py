@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ..errors import InputError
 from ..models.quoting import Quotation as Quotation
 from ..models.quoting import replace_controls
-from ..models.token_estimate import MESSAGE, token_estimate
+from ..models.token_estimate import MESSAGE_TOKENS, token_estimate
 from ..retrieval.evidence import Evidence, Hit
 from .citations import neutralize_citations
 
@@ -69,18 +69,18 @@ class Prompt:
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     """The prompt for what was found, in at most ``budget`` tokens by :func:`token_estimate`."""
     notes = (note.text for note in evidence.abstracts)
-    found = evidence.segments or evidence.hits
-    quotation = build_quotation(found, evidence.question, *evidence.points, *evidence.context, *notes)
+    hits = evidence.segments or evidence.hits
+    quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *notes)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
     # The question stands twice, and the titles of the parts are there, and two of them with a quotation's marks.
-    fixed_tokens = 2 * MESSAGE + token_estimate(system) + 2 * token_estimate(question) + 20
+    fixed_tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + 2 * token_estimate(question) + 20
     sections = (evidence.points, evidence.context, evidence.abstracts)
-    fixed_tokens += token_estimate(quotation.of("")) * sum(map(bool, sections))
+    fixed_tokens += token_estimate(quotation.quote("")) * sum(map(bool, sections))
     token_budget = _TokenBudget(budget - fixed_tokens)
-    passages = [hit for hit in found if token_budget.take(quote_passage(999, hit, quotation))]
-    if found and not passages:
-        min_tokens = fixed_tokens + min(token_estimate(quote_passage(999, hit, quotation)) for hit in found) + 1
+    passages = [hit for hit in hits if token_budget.take(quote_passage(999, hit, quotation))]
+    if hits and not passages:
+        min_tokens = fixed_tokens + min(token_estimate(quote_passage(999, hit, quotation)) for hit in hits) + 1
         raise InputError(
             f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {min_tokens}, or more"
         )
@@ -94,14 +94,18 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         if note.document in passage_documents and note.text.strip() and note.text not in passages_text
         if token_budget.take(text := quote_text(note.text))
     ]
-    parts = [_part("Information", (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
-    parts += [_part("Points", [quotation.of("\n".join(points))])] if points else []
-    parts += [_part("Relations", [quotation.of("\n".join(relations))])] if relations else []
-    parts += [_part("Abstracts", [quotation.of("\n".join(abstracts))])] if abstracts else []
+    parts = [
+        _render_section(
+            "Information", (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
+        )
+    ]
+    parts += [_render_section("Points", [quotation.quote("\n".join(points))])] if points else []
+    parts += [_render_section("Relations", [quotation.quote("\n".join(relations))])] if relations else []
+    parts += [_render_section("Abstracts", [quotation.quote("\n".join(abstracts))])] if abstracts else []
     context = "\n\n".join(parts)
     repeated = [question] if token_estimate(context) >= MIN_REPEAT_TOKENS else []
     user = "\n\n".join([*repeated, context, question])
-    tokens = 2 * MESSAGE + token_estimate(system) + token_estimate(user)
+    tokens = 2 * MESSAGE_TOKENS + token_estimate(system) + token_estimate(user)
     return Prompt(evidence, system, user, passages, len(abstracts), tokens, quotation.mark)
 
 
@@ -109,14 +113,14 @@ class _TokenBudget:
     """Tokens that are left."""
 
     def __init__(self, tokens: int) -> None:
-        self._left = tokens
+        self._tokens_left = tokens
 
     def take(self, text: str) -> bool:
         """Whether there is room for a text and the line end after it, which is then taken."""
         size = token_estimate(text) + 1
-        if size > self._left:
+        if size > self._tokens_left:
             return False
-        self._left -= size
+        self._tokens_left -= size
         return True
 
 
@@ -131,7 +135,7 @@ def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
 def quote_passage(number: int, hit: Hit, quotation: Quotation) -> str:
     """A passage with its number, and what it is about, as a prompt has it."""
     titles = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
-    return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.of(quote_text(hit.text))}"
+    return f"[{number}] {to_one_line(' > '.join(titles))}\n{quotation.quote(quote_text(hit.text))}"
 
 
 def quote_text(text: str) -> str:
@@ -149,5 +153,5 @@ def to_one_line(text: str) -> str:
     return quote_text(" ".join(text.split()))
 
 
-def _part(title: str, entries: Iterable[str]) -> str:
+def _render_section(title: str, entries: Iterable[str]) -> str:
     return f"{title}:\n" + "\n".join(entries)

@@ -61,7 +61,7 @@ _WHAT_IS = (
 )
 
 #: The kinds by what opens a question, or stands in it; the first that matches.
-_ASKED = (
+_QUESTION_PATTERNS = (
     ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) numbers?\b"),
     ("e-mail address", rf"{_WHAT_IS}(?: [\w-]+)? e-?mail address(?:es)?\b"),
     (
@@ -88,8 +88,8 @@ _ASKED = (
     ("command", r"\bhow (?:do|can|could|should|would) (?:i|you|we|one)\b|\bhow to\b"),
     ("reason", rf"\bwhy\b|{_ask_for_nouns('reason cause')}"),
 )
-_COMPILED_QUESTION_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ASKED)
-_EXPLAINED = re.compile(
+_COMPILED_QUESTION_PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _QUESTION_PATTERNS)
+_DEFINITION_PATTERN = re.compile(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
     |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
@@ -97,8 +97,8 @@ _EXPLAINED = re.compile(
 )
 #: Words of the longest subject that is explained, and words that may stand before and in it where it is.
 _MAX_SUBJECT_WORDS = 5
-_OPENING = 3
-_WORD = re.compile(r"\w+")
+_NUM_OPENING_WORDS = 3
+_WORD_PATTERN = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +119,32 @@ class QuestionKind:
         form = _KIND_PATTERNS.get(self.name)
         if form is None:
             return False
-        return any(self._new(match.group()) for match in form.finditer(text))
+        return any(self._is_new(match.group()) for match in form.finditer(text))
 
     def _explains(self, text: str) -> bool:
         """Whether a text opens with the subject, as a definition does."""
-        opening = _WORD.findall(text.lower())[: len(self.subject) + _OPENING]
+        opening = _WORD_PATTERN.findall(text.lower())[: len(self.subject) + _NUM_OPENING_WORDS]
         return self.subject.issubset(opening)
 
-    def _new(self, found: str) -> bool:
-        words = _WORD.findall(found.lower())
+    def _is_new(self, match_text: str) -> bool:
+        words = _WORD_PATTERN.findall(match_text.lower())
         return bool(words) and not all(word in self.words or word in FUNCTION_WORDS for word in words)
 
 
-def kind_of(question: str) -> QuestionKind:
+def classify_question(question: str) -> QuestionKind:
     """The kind of a question.
 
-    >>> [kind_of(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
+    >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'number', 'meaning']
-    >>> kind_of("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
+    >>> classify_question("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
-    words = frozenset(_WORD.findall(question.lower()))
+    words = frozenset(_WORD_PATTERN.findall(question.lower()))
     matches = [(found.start(), kind) for kind, form in _COMPILED_QUESTION_PATTERNS if (found := form.search(question))]
     if matches:
         return QuestionKind(min(matches)[1], words)
-    definition = _EXPLAINED.match(question.strip())
-    subject = definition and frozenset(_WORD.findall(definition["subject"].lower())) - FUNCTION_WORDS
+    definition = _DEFINITION_PATTERN.match(question.strip())
+    subject = definition and frozenset(_WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
     if subject and len(subject) <= _MAX_SUBJECT_WORDS:
         return QuestionKind("meaning", words, subject)
     return QuestionKind("thing", words)

@@ -15,34 +15,41 @@ from itertools import pairwise
 from ..text.everyday import is_everyday
 from ..text.languages import capitalizes_nouns
 from ..text.normalize import fold_case
-from ..text.words import FUNCTION_WORDS, function_words_of, list_informative_words, segments, space_unspaced, written
+from ..text.words import (
+    FUNCTION_WORDS,
+    function_words_of,
+    list_informative_words,
+    segment_words,
+    space_unspaced,
+    split_written_words,
+)
 
 _PIECE_PATTERN = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
 _POSSESSIVE_PATTERN = re.compile(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
-_TOKEN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
+_TOKEN_PATTERN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
 #: Words without a capital that join the parts of a name, and marks that part none.
-_LINKS = frozenset("of the de la le du di da del der van von bin".split())
-_JOINING = frozenset("-&")
+_LINK_WORDS = frozenset("of the de la le du di da del der van von bin".split())
+_JOINING_MARKS = frozenset("-&")
 #: How many words may stand in a text between two of a name: a second name, an initial.
-_BETWEEN = 1
+_MAX_WORDS_BETWEEN = 1
 #: Words with capitals from which on, where there are no others and most are everyday words, they are a style.
-_STYLE = 3
+_MIN_STYLED_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionName:
     """A name as a question writes it.
 
-    ``words`` are its words in normal form, ``forms`` as they are written; ``token`` says that it is a technical token,
-    ``opens`` that its first word opens a sentence, and may be no part of it.
+    ``words`` are its words in normal form, ``forms`` as they are written; ``is_token`` says that it is a technical token,
+    ``opens_sentence`` that its first word opens a sentence, and may be no part of it.
     """
 
-    shown: str
+    text: str
     words: tuple[str, ...]
     forms: tuple[str, ...]
-    token: bool = False
-    opens: bool = False
+    is_token: bool = False
+    opens_sentence: bool = False
 
 
 @dataclass(slots=True)
@@ -55,16 +62,16 @@ class PassageWords:
     forms: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.words = segments(self.text)
-        forms = written(self.text)
+        self.words = segment_words(self.text)
+        forms = split_written_words(self.text)
         self.forms = forms if len(forms) == len(self.words) else self.words
 
-    def has(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
+    def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """Whether a name stands here as a whole, its words with capitals; of a token, as it is written."""
-        if name.token:
-            return name.shown.lower() in self.text.lower()
+        if name.is_token:
+            return name.text.lower() in self.text.lower()
         return self._has_words(name, 0, function_words) or (
-            name.opens and len(name.words) > 1 and self._has_words(name, 1, function_words)
+            name.opens_sentence and len(name.words) > 1 and self._has_words(name, 1, function_words)
         )
 
     def _has_words(self, name: QuestionName, first: int, function_words: frozenset[str]) -> bool:
@@ -75,28 +82,28 @@ class PassageWords:
                 position = self.words.index(words[0][0], position + 1)
             except ValueError:
                 return False
-            if self._written(position, words[0][1], function_words) and self._follow(
+            if self._matches_form(position, words[0][1], function_words) and self._has_following(
                 position, words[1:], function_words
             ):
                 return True
 
-    def _follow(self, at: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
+    def _has_following(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
         for word, form in words:
-            candidates = range(at + 1, min(at + 2 + _BETWEEN, len(self.words)))
+            candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
             next_position = next(
                 (
                     place
                     for place in candidates
-                    if self.words[place] == word and self._written(place, form, function_words)
+                    if self.words[place] == word and self._matches_form(place, form, function_words)
                 ),
                 None,
             )
             if next_position is None:
                 return False
-            at = next_position
+            position = next_position
         return True
 
-    def _written(self, at: int, form: str, function_words: frozenset[str]) -> bool:
+    def _matches_form(self, at: int, form: str, function_words: frozenset[str]) -> bool:
         """Whether a word is written as a name is: as the question has it, or with a capital; links in any way."""
         own_form = self.forms[at]
         return (
@@ -104,43 +111,45 @@ class PassageWords:
         )
 
 
-def names_of(question: str, language: str | None = None) -> list[QuestionName]:
+def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
     """The names and technical tokens of a question in a language (None: English), in order.
 
     If the language writes all nouns with capitals, only digits and capitals inside a word mark a name.
 
-    >>> [name.shown for name in names_of("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
+    >>> [name.text for name in find_question_names("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
     ['Duke of York', '--no-owner', 'pg_dump']
-    >>> [name.shown for name in names_of("Wo ist das Auto im Plan der NASA von 1969?", "german")]
+    >>> [name.text for name in find_question_names("Wo ist das Auto im Plan der NASA von 1969?", "german")]
     ['NASA', '1969']
     """
     function_words = function_words_of(language)
-    is_named = _has_inner_mark if capitalizes_nouns(language) else _named
+    is_named = _has_inner_mark if capitalizes_nouns(language) else _is_name_like
     pieces = [match.group() for match in _PIECE_PATTERN.finditer(space_unspaced(question))]
     is_title_case = _is_title_case(pieces, function_words)
-    found: list[QuestionName] = []
+    names: list[QuestionName] = []
     run: list[str] = []
     links: list[str] = []
     run_opens_sentence = at_sentence_start = True
 
-    def close() -> None:
+    def close_run() -> None:
         if any(fold_case(form) not in function_words for form in run):
-            forms = [form for piece in run for form in written(piece)]
-            words = [word for piece in run for word in segments(piece)]
+            forms = [form for piece in run for form in split_written_words(piece)]
+            words = [word for piece in run for word in segment_words(piece)]
             is_lone_word = run_opens_sentence and len(words) == 1 and forms[0][1:].islower()
             if not is_lone_word and len(forms) == len(words):
-                found.append(QuestionName(" ".join(run), tuple(words), tuple(forms), opens=run_opens_sentence))
+                names.append(QuestionName(" ".join(run), tuple(words), tuple(forms), opens_sentence=run_opens_sentence))
         run.clear()
         links.clear()
 
     for piece in pieces:
         bare = _POSSESSIVE_PATTERN.sub("", piece)
-        if _TOKEN.fullmatch(bare):
-            close()
-            found.append(QuestionName(bare, tuple(segments(bare)), tuple(written(bare)), token=True))
+        if _TOKEN_PATTERN.fullmatch(bare):
+            close_run()
+            names.append(
+                QuestionName(bare, tuple(segment_words(bare)), tuple(split_written_words(bare)), is_token=True)
+            )
         elif not piece[0].isalnum():
-            if piece not in _JOINING:
-                close()
+            if piece not in _JOINING_MARKS:
+                close_run()
         elif (
             not is_title_case
             and is_named(bare)
@@ -151,17 +160,17 @@ def names_of(question: str, language: str | None = None) -> list[QuestionName]:
             run += [*links, bare]
             links.clear()
             if bare != piece:
-                close()
-        elif run and piece in _LINKS and len(links) < 2:
+                close_run()
+        elif run and piece in _LINK_WORDS and len(links) < 2:
             links.append(piece)
         else:
-            close()
+            close_run()
         at_sentence_start = piece in ".?!:" if not piece[0].isalnum() else False
-    close()
-    return list(dict.fromkeys(found))
+    close_run()
+    return list(dict.fromkeys(names))
 
 
-def _named(piece: str) -> bool:
+def _is_name_like(piece: str) -> bool:
     return piece[0].isdigit() or any(character.isupper() for character in piece)
 
 
@@ -174,6 +183,6 @@ def _has_inner_mark(piece: str) -> bool:
 def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> bool:
     """Whether all words of a question have capitals, everyday ones as in a title: they say nothing then."""
     content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
-    if len(content_pieces) < _STYLE or not all(piece[0].isupper() for piece in content_pieces):
+    if len(content_pieces) < _MIN_STYLED_WORDS or not all(piece[0].isupper() for piece in content_pieces):
         return False
     return 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces)

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from .passages import Passage, Snippet
 
 #: Words that an answer has at most, unless its best snippet alone has more; most have no more than 90.
-WORDS = 118
+MAX_WORDS = 118
 #: Runs of an answer, at most.
-RUNS = 3
+MAX_RUNS = 3
 #: How much less than the best a snippet may score, and what standing beside a run adds to its score.
 _MAX_SCORE_GAP = 2.4
 #: Words up to which an answer is so short that a snippet may score less than the best by twice as much.
-_SHORT = 30
+_SHORT_ANSWER_WORDS = 30
 _ADJACENCY_BONUS = 1.5
 #: Sentences before a snippet that it can bring, and of the definition that it belongs to.
-_BEFORE, _MAX_DEFINITION_SENTENCES = 2, 4
+_MAX_SENTENCES_BEFORE, _MAX_DEFINITION_SENTENCES = 2, 4
 #: Words of a block that an announcing sentence brings, or of a definition that its first sentence does, and of a
 #: sentence that does nothing but announce one.
 _MAX_ANNOUNCED_WORDS, _MAX_LEAD_IN_WORDS = 60, 4
@@ -42,7 +42,7 @@ class Run:
     score: float
 
 
-def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], words: int = WORDS) -> list[Run]:
+def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], words: int = MAX_WORDS) -> list[Run]:
     """The runs that make the answer, best first."""
     if not scores:
         return []
@@ -54,7 +54,7 @@ def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
     while candidates:
         place = max(candidates, key=lambda at: (_adjust_score(passages, at, candidates[at], selected), -at[0], -at[1]))
         score = _adjust_score(passages, place, candidates.pop(place), selected)
-        if score < best - (_MAX_SCORE_GAP if num_words >= _SHORT else 2 * _MAX_SCORE_GAP):
+        if score < best - (_MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP):
             break
         if passages[place[0]].snippets[place[1]].text in used_texts:
             continue
@@ -63,7 +63,7 @@ def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
             required += _list_definition_rest(passages[place[0]], place, required)
         added = [at for at in required if at not in selected]
         size = sum(passages[at[0]].snippets[at[1]].words for at in added)
-        if selected and (num_words + size > words or len(_spans(passages, [*selected, *added])) > RUNS):
+        if selected and (num_words + size > words or len(_merge_places(passages, [*selected, *added])) > MAX_RUNS):
             continue
         for at in added:
             selected[at] = max(selected.get(at, score), score if at == place else scores.get(at, score))
@@ -72,22 +72,22 @@ def select_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
         num_words += size
     runs = [
         Run(passage, first, last, max(selected[passage, at] for at in range(first, last + 1)))
-        for passage, first, last in _spans(passages, list(selected))
+        for passage, first, last in _merge_places(passages, list(selected))
     ]
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
 
 
-def _adjust_score(passages: Sequence[Passage], place: Place, score: float, taken: Mapping[Place, float]) -> float:
+def _adjust_score(passages: Sequence[Passage], place: Place, score: float, selected: Mapping[Place, float]) -> float:
     """A snippet's score, with what it gains beside a run; the next definition of a list is another matter."""
     number, at = place
     snippets = passages[number].snippets
     for adjacent in (at - 1, at + 1):
-        if (number, adjacent) in taken and _together(snippets[at], snippets[adjacent]):
+        if (number, adjacent) in selected and _belong_together(snippets[at], snippets[adjacent]):
             return score + _ADJACENCY_BONUS
     return score
 
 
-def _together(one: Snippet, other: Snippet) -> bool:
+def _belong_together(one: Snippet, other: Snippet) -> bool:
     return one.section == other.section and one.term == other.term
 
 
@@ -99,20 +99,22 @@ def _list_required(passage: Passage, place: Place) -> list[Place]:
     while first > 0 and snippets[first - 1].section == snippets[at].section:
         # Of a definition, the first sentence says what all others are about.
         defines = bool(snippets[first].label) and snippets[first - 1].term == snippets[at].term
-        if at - first >= (_MAX_DEFINITION_SENTENCES if defines else _BEFORE) or not (defines or snippets[first].before):
+        if at - first >= (_MAX_DEFINITION_SENTENCES if defines else _MAX_SENTENCES_BEFORE) or not (
+            defines or snippets[first].needs_previous
+        ):
             break
         first -= 1
     last = at
-    if _is_bare_lead_in(snippets, at + 1) and not snippets[at].leads:
+    if _is_bare_lead_in(snippets, at + 1) and not snippets[at].is_lead_in:
         last = at + 1
-    if snippets[at].asks and at + 1 < len(snippets) and snippets[at + 1].section == snippets[at].section:
+    if snippets[at].is_question and at + 1 < len(snippets) and snippets[at + 1].section == snippets[at].section:
         last = max(last, at + 1)
-    if snippets[last].leads:
+    if snippets[last].is_lead_in:
         room = _MAX_ANNOUNCED_WORDS
         while last + 1 < len(snippets) and snippets[last + 1].kind in ("code", "item", "table"):
             if snippets[last + 1].section != snippets[at].section:
                 break
-            opened = not snippets[last].leads
+            opened = not snippets[last].is_lead_in
             if snippets[last + 1].kind == "code" and opened and snippets[last].kind != "code":
                 break
             room -= snippets[last + 1].words
@@ -129,12 +131,12 @@ def _list_definition_rest(passage: Passage, place: Place, needed: Sequence[Place
     number, at = place
     snippets = passage.snippets
     first_snippet = snippets[at]
-    if not first_snippet.label or (at and _together(first_snippet, snippets[at - 1])):
+    if not first_snippet.label or (at and _belong_together(first_snippet, snippets[at - 1])):
         return []
     places, room = [], _MAX_ANNOUNCED_WORDS - sum(snippets[index].words for _, index in needed)
     for index in range(needed[-1][1] + 1, len(snippets)):
         room -= snippets[index].words
-        if room < 0 or not _together(first_snippet, snippets[index]):
+        if room < 0 or not _belong_together(first_snippet, snippets[index]):
             break
         places.append((number, index))
     return places
@@ -144,10 +146,10 @@ def _is_bare_lead_in(snippets: Sequence[Snippet], at: int) -> bool:
     """Whether a snippet of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
     if at >= len(snippets) or snippets[at].words > _MAX_LEAD_IN_WORDS:
         return False
-    return snippets[at].leads and snippets[at].block == snippets[at - 1].block
+    return snippets[at].is_lead_in and snippets[at].block == snippets[at - 1].block
 
 
-def _spans(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
+def _merge_places(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
     """Snippets that stand side by side, joined: passage, first and last of each run."""
     spans: list[tuple[int, int, int]] = []
     for passage, number in sorted(places):

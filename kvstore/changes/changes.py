@@ -1,6 +1,6 @@
 """A set of changes to documents, edges and aliases carried into one write transaction, exactly.
 
-In: a :class:`~kvstore.changes.pending.Pending`: extracted documents with their vectors, what else is stated
+In: a :class:`~kvstore.changes.pending.PendingChanges`: extracted documents with their vectors, what else is stated
 (:mod:`~kvstore.changes.facts`), and what is to go. On disk: every structure of the store, changed so that what it
 holds is a function of the surviving facts alone (DESIGN.md, law 2). The order inside: what goes is taken out, names are
 counted, names without an introduction left are removed everywhere, new names are looked for in the older chunks through
@@ -17,13 +17,13 @@ from itertools import islice
 from typing import Any
 
 from ..collection_pause import pause_collection
-from ..extraction.extraction import Extracted
+from ..extraction.extraction import ExtractedDocument
 from ..extraction.own_chunks import pack_chunks
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
 from ..structures.derived_parts import DerivedPartWriter
-from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
+from ..structures.documents.chunks import GROUP_SIZE, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, build_heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.filter.entity_filter import EntityFilter
@@ -34,18 +34,18 @@ from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
-from ..systems import structures
+from ..systems import list_structures
 from ..systems.contract import RELATION_LINK
-from ..systems.fact import DocumentFact, StatedFact, Work
+from ..systems.fact import ChangeContext, DocumentFact, StatedFact
 from ..systems.kept_derivations import list_stored_derivations
 from ..systems.versions import require_maintained
 from ..text.normalize import to_entity_key
-from ..text.words import count_chunk_terms, stemmer
-from .everything import make_parts_reader, portions
+from ..text.words import count_chunk_terms, get_stemmer
+from .everything import iter_batches, make_parts_reader
 from .facts import iter_document_facts
 from .introductions import NameChanges
 from .linking import Linker
-from .pending import Pending, Prepared
+from .pending import PendingChanges, PreparedDocument
 from .trace_cache import TraceCache
 
 #: Documents that are taken out together: what is read of them is in memory then.
@@ -55,7 +55,7 @@ _MAX_LINKED_CHUNKS = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class _LinkedWork(Work):
+class _LinkedWork(ChangeContext):
     linker: Linker
 
 
@@ -67,21 +67,21 @@ class _UnlinkedDocuments:
     linker: Linker
     documents: list[list[int]] = field(default_factory=list)
     #: Of the last portion, and how many portions there were when that was asked for last.
-    _chunks: int = _MAX_LINKED_CHUNKS
-    _begun: int = 0
+    _portion_chunks: int = _MAX_LINKED_CHUNKS
+    _portions_seen: int = 0
 
     def add(self, document: int, chunks: int) -> None:
         """Have one more document wait."""
-        if self._chunks >= _MAX_LINKED_CHUNKS:
+        if self._portion_chunks >= _MAX_LINKED_CHUNKS:
             self.documents.append([])
-            self._chunks = 0
+            self._portion_chunks = 0
         self.documents[-1].append(document)
-        self._chunks += chunks
+        self._portion_chunks += chunks
 
     def has_new_portion(self) -> bool:
         """Whether a portion has begun since this was asked for last."""
-        previous, self._begun = self._begun, len(self.documents)
-        return self._begun > previous
+        previous, self._portions_seen = self._portions_seen, len(self.documents)
+        return self._portions_seen > previous
 
 
 class Changes:
@@ -112,41 +112,43 @@ class Changes:
         state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
         state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
         state.vectors = self._vectors
-        self._derived = [
+        self._derived_writers = [
             (kept_derivation, DerivedPartWriter(view, kept_derivation.derivation, settings.dimension))
             for kept_derivation in list_stored_derivations(view)
         ]
-        state.use_derived_parts({kept_derivation.name: parts for kept_derivation, parts in self._derived})
-        self._waiting: _UnlinkedDocuments | None = None
-        self._followers = [structure.follower(state, view) for structure in structures()]
+        state.use_derived_parts({kept_derivation.name: parts for kept_derivation, parts in self._derived_writers})
+        self._unlinked: _UnlinkedDocuments | None = None
+        self._followers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
-    def apply(self, pending: Pending, *, more: bool = False) -> None:
+    def apply(self, pending: PendingChanges, *, more_follow: bool = False) -> None:
         """Store documents, edges and aliases in place of those of the same key, and take others out.
 
-        The first documents of a store wait for their links where there is ``more`` to come: with all names known at
+        The first documents of a store wait for their links where there is ``more_follow`` to come: with all names known at
         last, none is looked for in older texts.
         """
         with pause_collection():
-            self._apply(pending, more)
+            self._apply_pending(pending, more_follow)
 
-    def _apply(self, pending: Pending, more: bool) -> None:
-        documents = pending.prepared
+    def _apply_pending(self, pending: PendingChanges, more_follow: bool) -> None:
+        documents = pending.prepared_documents
         if not self._only_adds_documents(pending):
             self._link_unlinked()
-            more = False
-        if more and self._waiting is None:
-            self._waiting = _UnlinkedDocuments(self._make_linker())
-        linker = self._make_linker() if self._waiting is None else self._waiting.linker
+            more_follow = False
+        if more_follow and self._unlinked is None:
+            self._unlinked = _UnlinkedDocuments(self._make_linker())
+        linker = self._make_linker() if self._unlinked is None else self._unlinked.linker
         work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
-        removed_records = (record for key in pending.documents if (record := self.documents.find(key)) is not None)
-        for records in portions(removed_records, _TOGETHER):
-            self._take_out(records, work, names)
+        removed_records = (
+            record for key in pending.documents if (record := self.documents.find_by_key(key)) is not None
+        )
+        for records in iter_batches(removed_records, _TOGETHER):
+            self._remove_documents(records, work, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
-        for fact, key, value in pending.stated:
-            self._withdraw(fact, key, fact.stored(self.state, key), work, names)
-            for form, kind in () if value is None else fact.introductions(value):
+        for fact, key, value in pending.stated_facts:
+            self._withdraw_fact(fact, key, fact.find(self.state, key), work, names)
+            for form, kind in () if value is None else fact.list_introductions(value):
                 names.introduce(to_entity_key(form), form, kind)
                 self.counters.introductions += 1
         for item in documents:
@@ -155,61 +157,61 @@ class Changes:
         ids = self._write_names(names, linker)
         for item in documents:
             record, outline = self._store_document(item, ids, names, linker)
-            if self._waiting is not None:
-                self._waiting.add(record.id, record.chunk_count)
+            if self._unlinked is not None:
+                self._unlinked.add(record.id, record.chunk_count)
             else:
                 chunks = ((draft.text, draft.section) for draft in item.extracted.chunks)
                 linker.link_document(record, outline, chunks, item.extracted.parts)
-        for fact, key, value in pending.stated:
+        for fact, key, value in pending.stated_facts:
             if value is not None:
                 fact.put(work, ids, key, value)
-                self._link(fact, key, value, work, 1)
+                self._link_fact(fact, key, value, work, 1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
-        for (first_entity, second_entity), change in self.forest.settle().items():
+        for (first_entity, second_entity), change in self.forest.judge_deferred().items():
             linker.change_link(first_entity, second_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             self._files.put(file, digests)
-        if self._waiting is None:
-            self._follow(linker)
+        if self._unlinked is None:
+            self._update_followers(linker)
         else:
             linker.flush()
-            if not more:
+            if not more_follow:
                 self._link_unlinked()
-        if self._waiting is None or self._waiting.has_new_portion():
+        if self._unlinked is None or self._unlinked.has_new_portion():
             self._postings.flush()
-        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived)):
+        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived_writers)):
             vectors.flush()
 
     @property
     def can_defer_linking(self) -> bool:
         """Whether documents that come now may wait to be linked until all have come."""
-        return self._waiting is not None or not self.counters.documents
+        return self._unlinked is not None or not self.counters.documents
 
     def _make_linker(self) -> Linker:
         return Linker(self.state, self._mentions, self._traces)
 
-    def _only_adds_documents(self, pending: Pending) -> bool:
+    def _only_adds_documents(self, pending: PendingChanges) -> bool:
         """Whether changes are documents alone that come to no others but those that wait to be linked."""
         return (
             self.can_defer_linking
-            and len(pending.prepared) == len(pending.documents)
-            and not any(pending.stated)
-            and all(self.documents.find(key) is None for key in pending.documents)
+            and len(pending.prepared_documents) == len(pending.documents)
+            and not any(pending.stated_facts)
+            and all(self.documents.find_by_key(key) is None for key in pending.documents)
         )
 
     def _link_unlinked(self) -> None:
         """Link the documents that wait for it; their texts are read again."""
-        unlinked, self._waiting = self._waiting, None
+        unlinked, self._unlinked = self._unlinked, None
         if unlinked is None:
             return
-        self._follow(unlinked.linker)
+        self._update_followers(unlinked.linker)
         portions_left = unlinked.documents
         read_derived_parts = make_parts_reader(self.state)
         del unlinked  # with it go the names
         for documents in portions_left:
             linker = self._make_linker()
-            records, outlines = self.documents.get_many(documents), self.documents.outlines(documents)
+            records, outlines = self.documents.get_many(documents), self.documents.get_outlines(documents)
             stored_chunks = iter(
                 self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()])
             )
@@ -225,15 +227,15 @@ class Changes:
             for document, document_chunks in chunks_by_document.items():
                 chunks = zip(texts[document], (one.section for one in document_chunks), strict=True)
                 linker.link_document(records[document], outlines[document], chunks, read_derived_parts(document))
-            self._follow(linker)
+            self._update_followers(linker)
         self._postings.flush()
 
-    def _follow(self, linker: Linker) -> None:
+    def _update_followers(self, linker: Linker) -> None:
         """Write what is gathered of links, and have what follows the spine follow."""
         linker.flush()
-        delta = linker.delta()
+        delta = linker.build_delta()
         for follower in self._followers:
-            follower.follow(delta)
+            follower.apply_delta(delta)
         self._mentions.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
@@ -251,27 +253,27 @@ class Changes:
         self.filter.flush()
         self.counters.save(self._view)
 
-    def _take_out(self, documents: Sequence[DocumentRecord], work: _LinkedWork, names: NameChanges) -> None:
+    def _remove_documents(self, documents: Sequence[DocumentRecord], work: _LinkedWork, names: NameChanges) -> None:
         """Remove documents and all that is their own, structure by structure; their names lose one introduction
         each."""
         ids = [record.id for record in documents]
         for record in documents:
             for follower in self._followers:
-                follower.leaving(record)
+                follower.remove_document(record)
             for fact, value in iter_document_facts(self.state, record):
-                self._withdraw(fact, record.key, value, work, names)
-        introductions = self._entities.introductions(*ids)
-        work.linker.learn(names.withdraw_slots(introductions))
+                self._withdraw_fact(fact, record.key, value, work, names)
+        introductions = self._entities.get_introductions(*ids)
+        work.linker.add_keys(names.withdraw_slots(introductions))
         self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
         work.linker.unlink_documents(documents)
         self._remove_chunks(documents)
         for document in ids:
             work.linker.unlink_nodes(self.forest.remove_document_edges(document))
-            for kept_derivation, parts in self._derived:
-                if kept_derivation.covers(document) or parts.find(document) is not None:
+            for kept_derivation, parts in self._derived_writers:
+                if kept_derivation.has_part(document) or parts.find(document) is not None:
                     parts.remove(document)
-        self._abstracts.remove(abstract for record in documents for abstract in record.abstract_ids())
+        self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())
         self._files.remove(record.source for record in documents)
         self.documents.remove(documents)
         self.counters.documents -= len(documents)
@@ -280,11 +282,11 @@ class Changes:
 
     def _remove_chunks(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove the chunks of some documents with their postings and vectors."""
-        stem = stemmer(self._settings.stemmer)
+        stem = get_stemmer(self._settings.stemmer)
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
         for record in documents:
-            outline, text = self.documents.outline(record.id), self.documents.text(record.id)
+            outline, text = self.documents.get_outline(record.id), self.documents.read_text(record.id)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
                 piece = text[chunk_record.start : chunk_record.end].decode()
                 path = build_heading_path(outline, chunk_record.section)
@@ -294,34 +296,36 @@ class Changes:
         self._chunks.remove(chunks)
         self.counters.chunks -= len(chunks)
 
-    def _withdraw(
+    def _withdraw_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, work: _LinkedWork, names: NameChanges
     ) -> None:
         """Take back what is stated under a key, if anything is; its names lose one introduction each."""
         if value is None:
             return
-        introduced_names = list(fact.introductions(value))
+        introduced_names = list(fact.list_introductions(value))
         entities = self.filter.find_many([to_entity_key(form) for form, _ in introduced_names])
         for entity, (form, kind) in zip(entities, introduced_names, strict=True):
             names.withdraw(int(entity), form, kind)
         self.counters.introductions -= len(introduced_names)
-        self._link(fact, key, value, work, -1)
+        self._link_fact(fact, key, value, work, -1)
         fact.remove(work, key, value)
 
-    def _link(self, fact: StatedFact[Any, Any], key: Any, value: object, work: _LinkedWork, by: int) -> None:
+    def _link_fact(self, fact: StatedFact[Any, Any], key: Any, value: object, work: _LinkedWork, change: int) -> None:
         """Say what a fact of a document joins once more (or less), and that its document has changed."""
-        record = self.documents.find(key) if isinstance(fact, DocumentFact) else None
+        record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
-            for link in fact.links(self.state, value):
-                work.linker.change_link(*link, by)
-            if fact.followed:
+            for link in fact.list_links(self.state, value):
+                work.linker.change_link(*link, change)
+            if fact.affects_structures:
                 work.linker.touch(record.id, record.chunk_ids())
 
-    def _store_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
+    def _store_relations(
+        self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
+    ) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
-            tree = relation.tree(extracted.key, extracted.meta)
+            tree = relation.get_tree_name(extracted.key, extracted.meta)
             child, parent = (ids[to_entity_key(form)] for form in (relation.child, relation.parent))
             assertion = Assertion(document, relation.kind, relation.confidence, relation.start, relation.end)
             edges.setdefault((tree, child, parent), []).append(assertion)
@@ -337,21 +341,21 @@ class Changes:
             self.filter.delete(key)
         self._entities.remove(removed)
         self.counters.entities -= len(removed)
-        new = names.list_new_keys()
-        new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
-        self.counters.next_entity += len(new)
-        self.counters.entities += len(new)
-        self.filter.insert_many(new, new_ids)
-        ids_by_key = dict(zip(new, new_ids, strict=True))
-        ids = names.settle(ids_by_key)
+        new_keys = names.list_new_keys()
+        new_ids = list(range(self.counters.next_entity, self.counters.next_entity + len(new_keys)))
+        self.counters.next_entity += len(new_keys)
+        self.counters.entities += len(new_keys)
+        self.filter.insert_many(new_keys, new_ids)
+        ids_by_key = dict(zip(new_keys, new_ids, strict=True))
+        ids = names.write_records(ids_by_key)
         self._entities.put_names(ids_by_key)
-        linker.introduce(ids_by_key)
-        if self._waiting is None:
+        linker.add_new_names(ids_by_key)
+        if self._unlinked is None:
             linker.link_older(ids_by_key)
         return ids
 
     def _store_document(
-        self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker
+        self, item: PreparedDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document, not yet linked with the names it mentions; ``ids`` are those of the names
         introduced."""
@@ -359,7 +363,7 @@ class Changes:
         counters = self.counters
         document = counters.next_document
         counters.next_document += 1
-        groups = extracted.tree.groups if extracted.tree else []
+        groups = extracted.tree.leaf_sizes if extracted.tree else []
         first_group = counters.next_group
         counters.next_group += len(groups)
         abstract_ids = self._put_abstracts(extracted, document, first_group)
@@ -385,8 +389,8 @@ class Changes:
             Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline
         ]
         self.documents.put(record, extracted.text, outline)
-        introduced = ((ids[name.key], name.form, name.kind) for name in extracted.introductions)
-        rows = [(entity, names.place(entity, form, kind)) for entity, form, kind in introduced]
+        introductions = ((ids[name.key], name.form, name.kind) for name in extracted.introductions)
+        rows = [(entity, names.get_slot(entity, form, kind)) for entity, form, kind in introductions]
         self._entities.put_introductions(document, rows)
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
@@ -397,7 +401,7 @@ class Changes:
             self._chunks.put(chunk, chunk_record)
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
-        for kept_derivation, parts in self._derived:
+        for kept_derivation, parts in self._derived_writers:
             if kept_derivation.maintained:
                 parts.put(document, extracted.parts[kept_derivation.label], item.vectors[kept_derivation.label])
         self._store_relations(extracted, document, ids, linker)
@@ -408,24 +412,24 @@ class Changes:
         counters.introductions += len(extracted.introductions)
         return record, outline
 
-    def _replace_parts(self, key: str, made: Mapping[str, tuple[Any, Matrix]]) -> None:
+    def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
         """Put what follows from other facts of a stored document in place of what followed from those before."""
-        record = self.documents.find(key)
-        for kept_derivation, parts in self._derived:
-            if record is not None and kept_derivation.label in made and kept_derivation.covers(record.id):
+        record = self.documents.find_by_key(key)
+        for kept_derivation, parts in self._derived_writers:
+            if record is not None and kept_derivation.label in new_parts and kept_derivation.has_part(record.id):
                 parts.remove(record.id)
-                parts.put(record.id, *made[kept_derivation.label])
+                parts.put(record.id, *new_parts[kept_derivation.label])
 
-    def _put_abstracts(self, extracted: Extracted, document: int, first_group: int) -> list[int]:
+    def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
         """Write the abstract tree; returns the id of every draft."""
         tree = extracted.tree
         if tree is None:
             return []
-        uppers = len(tree.drafts) - tree.leaves
+        uppers = len(tree.drafts) - tree.num_leaves
         first_upper = self.counters.next_upper
         self.counters.next_upper += uppers
-        ids = [*range(first_group, first_group + tree.leaves), *range(first_upper, first_upper + uppers)]
-        chunk_ids = [GROUP * (first_group + g) + j for g, size in enumerate(tree.groups) for j in range(size)]
+        ids = [*range(first_group, first_group + tree.num_leaves), *range(first_upper, first_upper + uppers)]
+        chunk_ids = [GROUP_SIZE * (first_group + g) + j for g, size in enumerate(tree.leaf_sizes) for j in range(size)]
         for number, draft in zip(ids, tree.drafts, strict=True):
             parent = None if draft.parent is None else ids[draft.parent]
             record = AbstractRecord(

@@ -19,7 +19,7 @@ from ..storage.records import U64
 from ..storage.view import View
 from ..structures import tables
 from ..structures.counters import Counters
-from ..structures.documents.chunks import GROUP, ChunkRecord
+from ..structures.documents.chunks import GROUP_SIZE, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 from ..structures.filter import addresses
 from ..structures.indexes.generations import check_generation
@@ -27,21 +27,21 @@ from ..structures.indexes.indexes import Indexes
 from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
-from ..structures.names.entities import BLOCK
-from ..structures.names.mention_addresses import mention_addresses
-from ..structures.names.mention_recognition import iter_headed_abstracts, mentions_in
+from ..structures.names.entities import BLOCK_SIZE
+from ..structures.names.mention_addresses import collect_mention_addresses
+from ..structures.names.mention_recognition import find_mentions, iter_headed_abstracts
 from ..structures.names.mentions import Occurrence
 from ..structures.postings import encode_term
 from ..structures.state import State
-from ..structures.vectors.vectors import FREE, Ids, Vectors
+from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
 from ..systems import INDEXES, get_buffered_tables, list_generation_kinds
 from ..systems.fact import DocumentFact, StatedFact
-from ..systems.versions import unmaintained
+from ..systems.versions import explain_read_only
 from ..text.normalize import fold, to_entity_key
-from ..text.words import count_chunk_terms, stemmer
-from .facts import stated
+from ..text.words import count_chunk_terms, get_stemmer
+from .facts import iter_stated_kinds
 from .forest_check import check_forest
-from .hash_sums import MASK, HashSums, differing
+from .hash_sums import MASK, HashSums, find_differences
 from .structure_check import check_structures
 from .vector_check import check_blocks, check_derived
 
@@ -49,29 +49,29 @@ from .vector_check import check_blocks, check_derived
 _MAX_KEYS = 1 << 16
 
 
-def check(view: State) -> Iterator[str]:
+def check_state(state: State) -> Iterator[str]:
     """Every violated invariant of the store, as a sentence."""
-    yield from _Checker(view).run()
+    yield from _Checker(state).run()
 
 
 class _Checker:
-    def __init__(self, view: State) -> None:
-        self._view = view
-        self._stem = stemmer(view.settings.stemmer)
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._stem = get_stemmer(state.settings.stemmer)
         #: Documents with the sizes of their texts, and which of them can be read.
         self._sizes: dict[int, int] = {}
-        self._sound: list[int] = []
+        self._readable_documents: list[int] = []
         self._last_group = 0
         #: Normal forms of entities that texts mention, which recognition need not make again.
         self._keys: dict[int, str] = {}
         self._totals: Counter[str] = Counter()
         # What would not fit into memory is summed: of each chunk the postings and the place of its vector, of each
         # entity its introductions and addresses.
-        chunks, entities = (_room(view.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
+        chunks, entities = (_estimate_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
         self._posting_sums = HashSums(chunks)
-        self._rows = HashSums(chunks)
-        self._introduced = HashSums(BLOCK * entities)
-        self._address_sums = HashSums(BLOCK * entities)
+        self._vector_sums = HashSums(chunks)
+        self._introduction_sums = HashSums(BLOCK_SIZE * entities)
+        self._address_sums = HashSums(BLOCK_SIZE * entities)
 
     def run(self) -> Iterator[str]:
         checks: list[Callable[[], Iterator[str]]] = [
@@ -81,17 +81,17 @@ class _Checker:
             self._read_vectors,
             self._check_documents,
             self._check_orphans,
-            lambda: check_derived(self._view, self._sizes),
+            lambda: check_derived(self._state, self._sizes),
             self._check_forest,
-            *(partial(self._check_facts, fact) for fact in stated()),
+            *(partial(self._check_facts, fact) for fact in iter_stated_kinds()),
             self._check_aliases,
             self._check_entities,
             self._check_filter,
-            lambda: check_structures(self._view, map(self._view.documents.get, self._sound)),
+            lambda: check_structures(self._state, map(self._state.documents.get, self._readable_documents)),
             self._check_files,
             self._check_counters,
             self._check_indexes,
-            partial(check_language_version, self._view),
+            partial(check_language_version, self._state),
         ]
         for run_check in checks:
             try:
@@ -100,16 +100,16 @@ class _Checker:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        if unmaintained(self._view.lmdb) is None:  # else there are changes of tables that are not known here
-            yield from check_change_buffer(self._view.lmdb.scan(tables.RECENT), get_buffered_tables())
+        if explain_read_only(self._state.lmdb) is None:  # else there are changes of tables that are not known here
+            yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
-        for record in self._view.documents.scan():
+        for record in self._state.documents.scan():
             self._sizes[record.id] = record.size
             self._last_group = max(self._last_group, record.first_group + len(record.groups))
-            if self._view.documents.identify(record.key) != record.id:
+            if self._state.documents.find_id(record.key) != record.id:
                 yield f"document {record.id}: its key {record.key!r} does not lead to it"
-        if len(self._sizes) != self._view.lmdb.count(tables.DOCUMENT_KEYS):
+        if len(self._sizes) != self._state.lmdb.count(tables.DOCUMENT_KEYS):
             yield "there are document keys without a document"
 
     def _read_postings(self) -> Iterator[str]:
@@ -117,7 +117,7 @@ class _Checker:
         postings: Counter[bytes] = Counter()  # of the terms with more than one block
         blocks: Counter[bytes] = Counter()
         previous_size = 0
-        for term, block in self._view.postings.scan():
+        for term, block in self._state.postings.scan():
             chunks = block.chunks.astype(np.int64)
             if (np.diff(chunks) <= 0).any() or (term == previous[0] and chunks[0] <= previous[1]):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
@@ -129,7 +129,7 @@ class _Checker:
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
                 self._posting_sums.add(chunk, (prefix, frequency, length))
-        for term, size in self._view.postings.counted():
+        for term, size in self._state.postings.scan_sizes():
             if size != (postings.pop(term, 0), blocks.pop(term, 0)):
                 yield f"term {term!r} is counted wrongly: {size.postings} postings in {size.blocks} blocks"
         yield from (f"term {term!r} is not counted" for term in postings)
@@ -137,33 +137,33 @@ class _Checker:
     def _read_vectors(self) -> Iterator[str]:
         duplicates: list[int] = []
 
-        def take(number: int, ids: Ids) -> None:
+        def add_block(number: int, ids: Ids) -> None:
             for row, chunk in enumerate(ids.tolist()):
-                if chunk != FREE:
-                    if self._rows[chunk]:
+                if chunk != FREE_ID:
+                    if self._vector_sums[chunk]:
                         duplicates.append(chunk)
-                    self._rows.add(chunk, (number, row))
+                    self._vector_sums.add(chunk, (number, row))
 
         # Every block is read anew, whatever was verified before.
-        yield from check_blocks(self._view, Vectors(self._view.lmdb, self._view.settings.dimension), take)
+        yield from check_blocks(self._state, Vectors(self._state.lmdb, self._state.settings.dimension), add_block)
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:
-        for record in map(self._view.documents.get, self._sizes):
+        for record in map(self._state.documents.get, self._sizes):
             try:
                 yield from self._check_document(record)
-                self._sound.append(record.id)
+                self._readable_documents.append(record.id)
             except KvstoreError as error:
                 yield f"document {record.key!r}: {error}"
 
     def _check_document(self, record: DocumentRecord) -> Iterator[str]:
-        state = self._view
-        text = state.documents.text(record.id)
+        state = self._state
+        text = state.documents.read_text(record.id)
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
-        outline = state.documents.outline(record.id)
+        outline = state.documents.get_outline(record.id)
         chunks = list(record.chunk_ids())
-        rows = dict(zip(chunks, state.mentions.in_chunks(chunks), strict=True))
+        rows = dict(zip(chunks, state.mentions.get_in_chunks(chunks), strict=True))
         end = 0
         for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
             if (chunk_record.document, chunk_record.ordinal) != (
@@ -178,32 +178,32 @@ class _Checker:
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
-        heading_rows = state.mentions.in_headings(record.id)
+        heading_rows = state.mentions.get_in_headings(record.id)
         expected_mentions = {
-            headed.occurrence(mention.entity, mention.key)
+            headed.make_occurrence(mention.entity, mention.key)
             for headed in iter_headed_abstracts(record, outline)
-            for mention in mentions_in(state.filter, fold(headed.text), state.settings.name_words)
+            for mention in find_mentions(state.filter, fold(headed.text), state.settings.name_words)
         }
         if expected_mentions != set(heading_rows) or len(expected_mentions) != len(heading_rows):
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
-        for entity, pairs in mention_addresses(rows, heading_rows).items():
-            for address in addresses.best(pairs):
+        for entity, pairs in collect_mention_addresses(rows, heading_rows).items():
+            for address in addresses.list_best_addresses(pairs):
                 self._address_sums.add(entity, (address,))
         yield from self._check_abstracts(record, outline)
-        for introduction in state.entities.introductions(record.id):
+        for introduction in state.entities.get_introductions(record.id):
             self._count_introduction(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
-    def _count_introduction(self, entity: int, place: int) -> None:
-        self._introduced.add(entity, (place,))
+    def _count_introduction(self, entity: int, slot: int) -> None:
+        self._introduction_sums.add(entity, (slot,))
         self._totals["introductions"] += 1
 
     def _check_chunk(
         self,
         record: DocumentRecord,
         chunk: int,
-        stored: ChunkRecord,
+        chunk_record: ChunkRecord,
         piece: str,
         path: list[str],
         rows: list[Occurrence],
@@ -211,112 +211,118 @@ class _Checker:
         terms = count_chunk_terms(record.title, path, piece, self._stem)
         length = min(sum(terms.values()), 65535)
         expected = sum(hash((encode_term(term), min(count, 255), length)) for term, count in terms.items())
-        if self._posting_sums.take(chunk) != expected & MASK:
+        if self._posting_sums.pop_sum(chunk) != expected & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
-        if stored.words != sum(terms.values()):
-            yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {stored.words} recorded"
-        self._totals["words"] += stored.words
-        if self._rows.take(chunk) != hash((stored.block, stored.row)) & MASK:
+        if chunk_record.words != sum(terms.values()):
+            yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {chunk_record.words} recorded"
+        self._totals["words"] += chunk_record.words
+        if self._vector_sums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
         if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
-        if rows != self._view.filter.mentions(fold(piece), self._view.settings.name_words, self._keys, Occurrence):
+        if rows != self._state.filter.find_mentions(
+            fold(piece), self._state.settings.name_words, self._keys, Occurrence
+        ):
             yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
-        for abstract in record.abstract_ids():
-            node = self._view.abstracts.get(abstract)
-            offsets = [self._view.chunks.get(node.first_chunk).start]
+        for abstract in record.iter_abstract_ids():
+            node = self._state.abstracts.get(abstract)
+            offsets = [self._state.chunks.get(node.first_chunk).start]
             offsets += [offset for span in node.summary for offset in span]
-            offsets.append(self._view.chunks.get(node.last_chunk).end)
+            offsets.append(self._state.chunks.get(node.last_chunk).end)
             if offsets != sorted(offsets) or not -1 <= node.section < len(outline):
                 yield f"document {record.key!r}: abstract {abstract} sums up what is not below it"
-            self._view.abstracts.text(node)  # raises where a sentence begins or ends inside a character
+            self._state.abstracts.read_text(node)  # raises where a sentence begins or ends inside a character
             if node.document != record.id or (node.parent is None) != (abstract == record.root):
                 yield f"document {record.key!r}: abstract {abstract} is out of place"
             for child in node.children:
-                child_node = self._view.abstracts.get(child)
+                child_node = self._state.abstracts.get(child)
                 if child_node.parent != abstract or not (
                     node.first_chunk <= child_node.first_chunk <= child_node.last_chunk <= node.last_chunk
                 ):
                     yield f"document {record.key!r}: abstract {child} is no child of {abstract}"
-            if node.parent is not None and abstract not in self._view.abstracts.get(node.parent).children:
+            if node.parent is not None and abstract not in self._state.abstracts.get(node.parent).children:
                 yield f"document {record.key!r}: abstract {abstract} is unknown to its parent {node.parent}"
 
     def _check_orphans(self) -> Iterator[str]:
         documents = self._sizes
-        for chunk in self._posting_sums.left():
+        for chunk in self._posting_sums.list_nonzero():
             yield f"postings name chunk {chunk}, which no document owns"
-        for chunk in self._rows.left():
+        for chunk in self._vector_sums.list_nonzero():
             yield f"a vector is kept for chunk {chunk}, which no document owns"
-        for chunk, chunk_record in self._view.chunks.scan():
+        for chunk, chunk_record in self._state.chunks.scan():
             if chunk_record.document not in documents:
                 yield f"chunk {chunk} belongs to document {chunk_record.document}, which is not stored"
-        for chunk, _ in self._view.mentions.scan():
-            if self._view.chunks.find(chunk) is None:
+        for chunk, _ in self._state.mentions.scan():
+            if self._state.chunks.find(chunk) is None:
                 yield f"mentions are kept for chunk {chunk}, which is not stored"
-        for abstract, node in self._view.abstracts.scan():
+        for abstract, node in self._state.abstracts.scan():
             if node.document not in documents:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
         if isinstance(fact, DocumentFact):
-            for row, _ in self._view.lmdb.scan(fact.tables[0]):
+            for row, _ in self._state.lmdb.scan(fact.tables[0]):
                 document = U64.unpack(row)[0]
                 if document not in self._sizes:
                     yield f"{fact.plural} are kept for document {document}, which is not stored"
-        for key, value in fact.scan(self._view):
-            for form, kind in fact.introductions(value):
-                entity = self._view.entities.identify(to_entity_key(form))
+        for key, value in fact.scan(self._state):
+            for form, kind in fact.list_introductions(value):
+                entity = self._state.entities.find_id(to_entity_key(form))
                 if entity is None:
                     yield f"{fact.name} {key!r}: {form!r}, which it makes known, is not known as a name"
                 else:
-                    self._count_introduction(entity, self._view.entities.get(entity).place(form, kind))
+                    self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(form, kind))
 
     def _check_files(self) -> Iterator[str]:
-        for file in self._view.ingested_files.scan():
+        for file in self._state.ingested_files.scan():
             for key in file.documents:
-                record = self._view.documents.find(key)
+                record = self._state.documents.find_by_key(key)
                 if record is None or record.source != file.source:
                     yield f"file {file.source!r} is recorded as ingested, but its document {key!r} is not stored"
 
     def _check_forest(self) -> Iterator[str]:
-        forest = self._view.forest
-        self._totals["edges"] = sum(1 for _ in forest.edges())
-        for node, node_record in forest.nodes():
-            self._address_sums.add(node_record.entity, (addresses.address(addresses.NODE, node),))
-        yield from check_forest(self._view, self._sizes)
+        forest = self._state.forest
+        self._totals["edges"] = sum(1 for _ in forest.iter_edges())
+        for node, node_record in forest.iter_nodes():
+            self._address_sums.add(node_record.entity, (addresses.make_address(addresses.NODE_RANK, node),))
+        yield from check_forest(self._state, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
-        aliases = self._view.aliases
+        aliases = self._state.aliases
         members: dict[str, list[str]] = {}
         for key, alias in aliases.scan():
             members.setdefault(alias.target, []).append(key)
             if key != alias.key or alias.kind not in (ALIAS, MERGE):
                 yield f"alias {key!r} is kept under another name, or is of no known kind"
-            if alias.kind == ALIAS and self._view.entities.identify(key) is None:
+            if alias.kind == ALIAS and self._state.entities.find_id(key) is None:
                 yield f"alias {key!r} is not known as a name"
-        if dict(aliases.members()) != members:
+        if dict(aliases.scan_members()) != members:
             yield "the entities that have aliases do not agree with the aliases"
         for key in sorted({name for names in members.values() for name in names}):
-            deque(aliases.path(key), maxlen=0)  # raises where they go in a circle
+            deque(aliases.follow_aliases(key), maxlen=0)  # raises where they go in a circle
 
     def _check_entities(self) -> Iterator[str]:
-        state = self._view
+        state = self._state
         to_entity_pairs = partial(map, lambda known: (known[0], known[1].entity))
-        differences = differing(lambda: to_entity_pairs(state.filter.keys()), state.entities.names)
+        differences = find_differences(lambda: to_entity_pairs(state.filter.iter_entries()), state.entities.iter_names)
         for key in sorted({key for (key, _), _ in differences})[:10]:
             yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
-        if any(differing(lambda: ((r.key, entity) for entity, r in state.entities.scan()), state.entities.names)):
+        if any(
+            find_differences(
+                lambda: ((r.key, entity) for entity, r in state.entities.scan()), state.entities.iter_names
+            )
+        ):
             yield "the index of names does not agree with the entities"
-        stated_kinds = {kind for fact in stated() for kind in fact.kinds}
+        stated_kinds = {kind for fact in iter_stated_kinds() for kind in fact.kinds}
         for entity, record in state.entities.scan():
             slots = [slot for slot in record.slots if slot.times]
             expected_sum = sum(slot.times * hash((slot_number,)) for slot_number, slot in enumerate(record.slots))
             has_duplicates = len({slot[:2] for slot in slots}) < len(slots)
-            if has_duplicates or self._introduced[entity] != expected_sum & MASK or not record.slots[-1].times:
+            if has_duplicates or self._introduction_sums[entity] != expected_sum & MASK or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
-            stored_addresses = state.filter.addresses(record.key).tolist()
+            stored_addresses = state.filter.get_addresses(record.key).tolist()
             if not stored_addresses and not stated_kinds.issuperset(slot.kind for slot in slots):
                 yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
             address_sum = sum(hash((address,)) for address in stored_addresses) & MASK
@@ -325,30 +331,30 @@ class _Checker:
             self._totals["entities"] += 1
 
     def _check_filter(self) -> Iterator[str]:
-        yield from self._view.filter.check()
+        yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
         for kind in INDEXES.values():
-            record = Indexes(self._view.lmdb).get(kind)
+            record = Indexes(self._state.lmdb).get(kind)
             unknown_options = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
             if unknown_options:
                 yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown_options)}"
         for generation_kind in list_generation_kinds():
-            yield from check_generation(self._view, generation_kind)
-        written_texts = WrittenTexts(self._view.lmdb)
-        for content in written_texts.contents():
+            yield from check_generation(self._state, generation_kind)
+        written_texts = WrittenTexts(self._state.lmdb)
+        for content in written_texts.iter_contents():
             written_texts.get(content)
 
     def _check_counters(self) -> Iterator[str]:
-        counters = Counters.load(self._view.lmdb)
+        counters = Counters.load(self._state.lmdb)
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:
                 yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
         if counters.next_group < self._last_group or counters.next_document <= max(self._sizes, default=0):
-            yield f"ids would be used again: chunk ids up to {GROUP * self._last_group} are taken"
+            yield f"ids would be used again: chunk ids up to {GROUP_SIZE * self._last_group} are taken"
 
 
-def _room(view: View, table: str) -> int:
+def _estimate_size(view: View, table: str) -> int:
     """How many numbers to keep sums of by place: all up to the greatest key of a table, unless few are in use."""
     try:
         last = next(view.scan(table, reverse=True), None)

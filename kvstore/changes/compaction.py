@@ -25,39 +25,39 @@ if TYPE_CHECKING:
     from ..structures.vectors.vectors import VectorWriter
 
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
-BLOCKS = 32
+MAX_EMPTIED_BLOCKS = 32
 
 #: Bytes that are worth another file, and bytes of pages that are copied to it in the few seconds that whoever opens the
 #: store meanwhile waits by default.
 WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 29
 
 
-def compact(environment: Environment, dimension: int) -> CompactReport:
+def compact_store(environment: Environment, dimension: int) -> CompactReport:
     """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
-    before = environment.statistics().bytes
+    bytes_before = environment.statistics().bytes
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
     while environment.write_with_growth(_remove_stale_quotes):
         pass
     environment.write_with_growth(WriteTransaction.merge_buffer)
-    return replace(environment.compact(), bytes_before=before)
+    return replace(environment.compact(), bytes_before=bytes_before)
 
 
-class Growth:
+class GrowthTracker:
     """How much of a store's file was made since it was opened, or since it was compacted for its growth."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._before = environment.statistics().used_bytes
+        self._baseline_bytes = environment.statistics().used_bytes
 
-    def settle(self) -> None:
+    def compact_if_grown(self) -> None:
         """Compact the file where it has more than doubled, for which copying it is little work.
 
         As :func:`compact_if_sparse`, however little is free: the pages in use are half full.
         """
-        has_grown = self._environment.statistics().used_bytes > max(2 * self._before, WORTHWHILE)
+        has_grown = self._environment.statistics().used_bytes > max(2 * self._baseline_bytes, WORTHWHILE)
         if has_grown and _try_compact(self._environment, sparse=False):
-            self._before = self._environment.statistics().used_bytes
+            self._baseline_bytes = self._environment.statistics().used_bytes
 
 
 def compact_if_sparse(environment: Environment) -> None:
@@ -75,8 +75,8 @@ def _try_compact(environment: Environment, *, sparse: bool) -> bool:
         if _count_occupied_bytes(environment) > SOON_COPIED:
             return False  # before the change buffer is merged, which may change most of the pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
-        used, occupied_bytes = environment.statistics().used_bytes, _count_occupied_bytes(environment)
-        if sparse and used - occupied_bytes <= max(used // 4, WORTHWHILE):
+        used_bytes, occupied_bytes = environment.statistics().used_bytes, _count_occupied_bytes(environment)
+        if sparse and used_bytes - occupied_bytes <= max(used_bytes // 4, WORTHWHILE):
             return False
         environment.compact(timeout=0)
         return True
@@ -113,8 +113,8 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
     spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]
     has_emptied = False
     for vectors, owner in spaces:
-        moves = vectors.pack(BLOCKS)
-        owner.move(moves)
+        moves = vectors.pack(MAX_EMPTIED_BLOCKS)
+        owner.update_locations(moves)
         vectors.flush()
         has_emptied = has_emptied or bool(moves)
     return has_emptied

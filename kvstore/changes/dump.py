@@ -9,20 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from ..structures.indexes.generations import dump_generation
-from ..structures.logical import Logical
+from ..structures.logical import LogicalNames
 from ..structures.state import State
-from ..systems import list_generation_kinds, structures
-from ..systems.kept_derivations import kept_derivations
-from .facts import stated
+from ..systems import list_generation_kinds, list_structures
+from ..systems.kept_derivations import list_maintained_derivations
+from .facts import iter_stated_kinds
 
 DumpRows = list[tuple[Any, ...]]
 
 
-def dump(view: State) -> dict[str, DumpRows]:
+def dump(state: State) -> dict[str, DumpRows]:
     """Everything in the store, as sorted rows by structure."""
-    documents = {record.id: record for record in view.documents.scan()}
-    logical = Logical(view, documents)
-    filter_keys = dict(view.filter.keys())
+    documents = {record.id: record for record in state.documents.scan()}
+    logical = LogicalNames(state, documents)
+    filter_keys = dict(state.filter.iter_entries())
     tables: dict[str, DumpRows] = {
         "documents": [
             (
@@ -39,80 +39,87 @@ def dump(view: State) -> dict[str, DumpRows]:
             )
             for r in documents.values()
         ],
-        "texts": [(r.key, view.documents.text(r.id)) for r in documents.values()],
+        "texts": [(r.key, state.documents.read_text(r.id)) for r in documents.values()],
         "outlines": [
-            (r.key, index, s.level, s.title, s.parent, s.start, s.end, logical.abstract(s.abstract))
+            (r.key, index, s.level, s.title, s.parent, s.start, s.end, logical.name_abstract(s.abstract))
             for r in documents.values()
-            for index, s in enumerate(view.documents.outline(r.id))
+            for index, s in enumerate(state.documents.get_outline(r.id))
         ],
         "chunks": [
-            (documents[c.document].key, c.ordinal, c.start, c.end, c.section, c.words) for _, c in view.chunks.scan()
+            (documents[c.document].key, c.ordinal, c.start, c.end, c.section, c.words) for _, c in state.chunks.scan()
         ],
         "abstracts": [
             (
-                *logical.abstract(number),
-                None if a.parent is None else logical.abstract(a.parent),
+                *logical.name_abstract(number),
+                None if a.parent is None else logical.name_abstract(a.parent),
                 a.level,
-                logical.chunk(a.first_chunk),
-                logical.chunk(a.last_chunk),
-                tuple(logical.abstract(child) for child in a.children),
-                view.abstracts.heading(a),
+                logical.name_chunk(a.first_chunk),
+                logical.name_chunk(a.last_chunk),
+                tuple(logical.name_abstract(child) for child in a.children),
+                state.abstracts.get_heading(a),
                 tuple(map(tuple, a.summary)),
-                view.abstracts.text(a),
+                state.abstracts.read_text(a),
             )
-            for number, a in view.abstracts.scan()
+            for number, a in state.abstracts.scan()
         ],
         "entities": [
             (e.key, e.name, e.kind, tuple(sorted(e.forms.items())), tuple(sorted(e.kinds.items())))
-            for _, e in view.entities.scan()
+            for _, e in state.entities.scan()
         ],
-        "names": [(key, view.entities.get(entity).key) for key, entity in view.entities.names()],
+        "names": [(key, state.entities.get(entity).key) for key, entity in state.entities.iter_names()],
         "introductions": [
-            (r.key, view.entities.get(entity).key, form, kind)
+            (r.key, state.entities.get(entity).key, form, kind)
             for r in documents.values()
-            for entity, form, kind in view.entities.introduced(r.id)
+            for entity, form, kind in state.entities.iter_introduced_names(r.id)
         ],
         "mentions": [
-            (*logical.chunk(chunk), logical.entity(entity), start, length)
-            for chunk, rows in view.mentions.scan()
+            (*logical.name_chunk(chunk), logical.name_entity(entity), start, length)
+            for chunk, rows in state.mentions.scan()
             for entity, start, length in rows
         ],
         "place_mentions": [
-            (logical.entity(entity), rank, logical.abstract(abstract))
+            (logical.name_entity(entity), rank, logical.name_abstract(abstract))
             for r in documents.values()
-            for entity, rank, abstract in view.mentions.in_headings(r.id)
+            for entity, rank, abstract in state.mentions.get_in_headings(r.id)
         ],
         "addresses": [
-            (key, logical.address(number)) for key in filter_keys for number in view.filter.addresses(key).tolist()
+            (key, logical.name_address(number))
+            for key in filter_keys
+            for number in state.filter.get_addresses(key).tolist()
         ],
         "postings": [
-            (term, *logical.chunk(chunk), frequency, length)
-            for term, block in view.postings.scan()
+            (term, *logical.name_chunk(chunk), frequency, length)
+            for term, block in state.postings.scan()
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
         "edges": [
-            (logical.node(child), logical.node(parent), view.forest.verdict(child, parent))
-            for child, parent in view.forest.edges()
+            (logical.name_node(child), logical.name_node(parent), state.forest.get_verdict(child, parent))
+            for child, parent in state.forest.iter_edges()
         ],
         "statements": [
-            (logical.node(child), logical.node(parent), logical.document(assertion.document), *assertion[1:])
-            for child, parent in view.forest.edges()
-            for assertion in view.forest.assertions(child, parent)
+            (
+                logical.name_node(child),
+                logical.name_node(parent),
+                logical.name_document(assertion.document),
+                *assertion[1:],
+            )
+            for child, parent in state.forest.iter_edges()
+            for assertion in state.forest.iter_assertions(child, parent)
         ],
-        "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
-        "nodes": [(logical.node(node),) for node, _ in view.forest.nodes()],
-        "trees": [(name,) for _, name in view.forest.trees()],
+        "alias_members": [(target, tuple(names)) for target, names in state.aliases.scan_members()],
+        "nodes": [(logical.name_node(node),) for node, _ in state.forest.iter_nodes()],
+        "trees": [(name,) for _, name in state.forest.iter_trees()],
     }
-    for fact in stated():
-        tables[fact.tables[0]] = [(key, *fact.line(key, value).values()) for key, value in fact.scan(view)]
-    for structure in structures():
-        rows_by_table = structure.dump(view.part(structure), logical)
+    for fact in iter_stated_kinds():
+        tables[fact.tables[0]] = [(key, *fact.to_line(key, value).values()) for key, value in fact.scan(state)]
+    for structure in list_structures():
+        rows_by_table = structure.dump(state.get_part(structure), logical)
         tables.update((name, list(rows)) for name, rows in rows_by_table.items())
-    for kept_derivation in kept_derivations(view.lmdb):
-        parts = view.derived_parts(kept_derivation.derivation).scan()
+    for kept_derivation in list_maintained_derivations(state.lmdb):
+        parts = state.get_derived_parts(kept_derivation.derivation).scan()
         tables[f"{kept_derivation.name}_parts"] = [
-            (logical.document(document), derived_part.part) for document, derived_part in parts
+            (logical.name_document(document), derived_part.part) for document, derived_part in parts
         ]
     for kind in list_generation_kinds():
-        tables.update((name, list(rows)) for name, rows in dump_generation(view, kind, logical).items())
+        tables.update((name, list(rows)) for name, rows in dump_generation(state, kind, logical).items())
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

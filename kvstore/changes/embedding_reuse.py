@@ -13,44 +13,46 @@ from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, Vectors
-from ..systems.chunk_texts import chunk_texts, list_context_facts
+from ..systems.chunk_texts import build_chunk_texts, list_context_facts
 from ..systems.chunked_text import ChunkedText, load_chunked_text
-from ..systems.kept_derivations import kept_derivations
+from ..systems.kept_derivations import list_maintained_derivations
 from .facts import iter_document_facts
 
 
-def find_reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
+def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
     """The vectors, by space and text, that documents (keys and texts) can take over from those they take the place
     of."""
     embeddings: dict[tuple[str, str], Matrix] = {}
     for key, texts in documents:
-        record = view.documents.find(key)
+        record = state.documents.find_by_key(key)
         if record is not None:
-            chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(view, record, texts)
+            chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(state, record, texts)
             embeddings.update({(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()})
-            embeddings.update(read_derived_vectors(view, record, texts))
+            embeddings.update(read_derived_vectors(state, record, texts))
     return embeddings
 
 
-def read_derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
     """The vectors, by space and text, of those of some texts that are in the parts of a stored document."""
-    kept: dict[tuple[str, str], Matrix] = {}
-    for kept_derivation in kept_derivations(view.lmdb):
-        if not kept_derivation.covers(record.id):
+    vectors: dict[tuple[str, str], Matrix] = {}
+    for kept_derivation in list_maintained_derivations(state.lmdb):
+        if not kept_derivation.has_part(record.id):
             continue
-        parts = view.derived_parts(kept_derivation.derivation)
+        parts = state.get_derived_parts(kept_derivation.derivation)
         part, vector_places = parts.get(record.id)
         if parts.vectors.get_ids(vector_places) != [
             to_vector_id(record.id, text) for text in range(len(vector_places))
         ]:
             continue  # damaged: other vectors stand there
-        part_texts = kept_derivation.derivation.texts(part, text_of(view, record, kept_derivation.derivation.facts))
+        part_texts = kept_derivation.derivation.list_texts(
+            part, read_chunked_text(state, record, kept_derivation.derivation.facts)
+        )
         matching = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_places, strict=False)), texts)
-        kept.update({(kept_derivation.label, text): vector for text, vector in matching.items()})
-    return kept
+        vectors.update({(kept_derivation.label, text): vector for text, vector in matching.items()})
+    return vectors
 
 
-def text_of(state: State, record: DocumentRecord, names: Collection[str]) -> ChunkedText:
+def read_chunked_text(state: State, record: DocumentRecord, names: Collection[str]) -> ChunkedText:
     """A stored document as a derivation reads it, with the facts of these names that are stated of it."""
     facts = {
         fact.name: value for fact, value in (iter_document_facts(state, record) if names else ()) if fact.name in names
@@ -58,14 +60,14 @@ def text_of(state: State, record: DocumentRecord, names: Collection[str]) -> Chu
     return load_chunked_text(state, record, facts)
 
 
-def _read_chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
-    chunked_text = text_of(view, record, [fact.name for fact in list_context_facts(view.settings)])
-    chunks = view.chunks.get_many(record.chunk_ids())
-    texts_with_chunks = zip(chunk_texts(chunked_text, view.settings), chunks, strict=True)
+def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
+    chunked_text = read_chunked_text(state, record, [fact.name for fact in list_context_facts(state.settings)])
+    chunks = state.chunks.get_many(record.chunk_ids())
+    texts_with_chunks = zip(build_chunk_texts(chunked_text, state.settings), chunks, strict=True)
     vector_places = {text: (chunk.block, chunk.row) for text, chunk in texts_with_chunks}
-    return _gather_vectors(view.vectors, vector_places, texts)
+    return _gather_vectors(state.vectors, vector_places, texts)
 
 
-def _gather_vectors(vectors: Vectors, places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
-    wanted_places = {text: vector_place for text, vector_place in places.items() if text in texts}
+def _gather_vectors(vectors: Vectors, vector_places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
+    wanted_places = {text: vector_place for text, vector_place in vector_places.items() if text in texts}
     return dict(zip(wanted_places, vectors.gather(list(wanted_places.values())), strict=True))

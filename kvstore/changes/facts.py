@@ -1,7 +1,7 @@
 """Facts: what users state, and what cannot be made again: documents, triples of documents, edges and aliases, and what
 systems declare.
 
-Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`: here, or by a system. :func:`all_facts` has them
+Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`: here, or by a system. :func:`list_fact_kinds` has them
 in the order in which a store takes them in. From that follow export and import, what CHECK REPAIR reads and says is
 lost, the statements of ``.dump`` and what they cannot say, and FORMAT.md's list of what cannot be made again. All else
 in a store is derived from facts and settings.
@@ -22,21 +22,21 @@ from ..errors import InputError
 from ..extraction.own_chunks import unpack_chunks
 from ..storage import records
 from ..structures import tables
-from ..structures.documents.document_triples import KIND, DocumentTriples, joined, parse_triples
+from ..structures.documents.document_triples import TRIPLE_KIND, DocumentTriples, find_entity_pairs, parse_triples
 from ..structures.documents.document_triples import Triple as Triple
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter
 from ..structures.state import State
 from ..systems.contract import TRIPLE_LINK
-from ..systems.fact import DocumentFact, Fact, Fields, Line, Said, StatedFact, Work
+from ..systems.fact import BoundStatement, ChangeContext, DocumentFact, Fact, Fields, Line, StatedFact
 from ..text.stated_names import check_tree_name, clean_name
 
 _OPTIONAL_TEXT = (str, type(None))
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SourceDocument:
     """A document as it was given; ``vectors`` are its owner's, rows of numbers, and ``chunks`` how its owner cut it,
     if any."""
 
@@ -50,7 +50,7 @@ class Given:
     chunks: str | Sequence[Sequence[int]] | None = None
 
 
-class _StatedDocuments(Fact[str, Given]):
+class _StatedDocuments(Fact[str, SourceDocument]):
     name = "document"
     plural = "documents"
     fields: ClassVar[Fields] = {
@@ -67,21 +67,23 @@ class _StatedDocuments(Fact[str, Given]):
     # Of vectors those that were given with documents.
     tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
 
-    def scan(self, state: State) -> Iterator[tuple[str, Given]]:
-        for key in sorted(state.documents.keys()):
-            yield self.read(state, records.u64(state.documents.identify(key) or 0))
+    def scan(self, state: State) -> Iterator[tuple[str, SourceDocument]]:
+        for key in sorted(state.documents.iter_keys()):
+            yield self.read(state, records.encode_u64(state.documents.find_id(key) or 0))
 
-    def read(self, state: State, row: bytes) -> tuple[str, Given]:
+    def read(self, state: State, row: bytes) -> tuple[str, SourceDocument]:
         record = state.documents.get(records.U64.unpack(row)[0])
-        text = state.documents.text(record.id).decode()
+        text = state.documents.read_text(record.id).decode()
         vectors = None
         if record.own_vectors and record.chunk_count:
-            vectors = state.vectors_of(record)
-        own = unpack_chunks(record.own_chunks)
-        given = Given(record.format, text, record.title, record.source, record.meta, record.left_out, vectors, own)
-        return record.key, given
+            vectors = state.read_vectors(record)
+        own_chunks = unpack_chunks(record.own_chunks)
+        source = SourceDocument(
+            record.format, text, record.title, record.source, record.meta, record.left_out, vectors, own_chunks
+        )
+        return record.key, source
 
-    def line(self, key: str, value: Given) -> Line:
+    def to_line(self, key: str, value: SourceDocument) -> Line:
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
         return {
@@ -90,25 +92,25 @@ class _StatedDocuments(Fact[str, Given]):
             if field_value or name not in ("left_out", "vectors", "chunks")
         }
 
-    def parse(self, line: Line) -> tuple[str, Given]:
-        return line["document"], Given(**{name: line[name] for name in line if name != "document"})
+    def parse(self, line: Line) -> tuple[str, SourceDocument]:
+        return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
-    def place(self, row: bytes) -> str:
+    def describe_row(self, row: bytes) -> str:
         return f"document {records.U64.unpack(row)[0]}"
 
-    def said(self, state: State) -> Iterator[Said]:
-        for key, given in self.scan(state):
-            format_clause = f" AS {given.format}" if given.format != "text" else ""
-            meta = json.dumps(given.meta, ensure_ascii=False) if given.meta else None
-            clauses = {" SOURCE ?": given.source, " TITLE ?": given.title, " TEXT ?": given.text, " META ?": meta}
+    def to_statements(self, state: State) -> Iterator[BoundStatement]:
+        for key, source in self.scan(state):
+            format_clause = f" AS {source.format}" if source.format != "text" else ""
+            meta = json.dumps(source.meta, ensure_ascii=False) if source.meta else None
+            clauses = {" SOURCE ?": source.source, " TITLE ?": source.title, " TEXT ?": source.text, " META ?": meta}
             used_clauses = {clause: value for clause, value in clauses.items() if value is not None}
-            whole_clause = " WHOLE" if given.chunks == "whole" else ""
+            whole_clause = " WHOLE" if source.chunks == "whole" else ""
             yield (
                 f"INSERT DOCUMENT ?{format_clause}{''.join(used_clauses)}{whole_clause}",
                 (key, *used_clauses.values()),
             )
 
-    def unsaid(self, state: State) -> Iterator[Said]:
+    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         flags = [
             (record.own_vectors, record.left_out > 0, isinstance(record.own_chunks, list))
             for record in state.documents.scan()
@@ -118,7 +120,7 @@ class _StatedDocuments(Fact[str, Given]):
         )
         if num_own_vectors:
             yield (
-                f"the vectors of {_documents(num_own_vectors)} are the user's own and in no statement; EXPORT TO "
+                f"the vectors of {_format_document_count(num_own_vectors)} are the user's own and in no statement; EXPORT TO "
                 "keeps them",
                 (),
             )
@@ -126,10 +128,13 @@ class _StatedDocuments(Fact[str, Given]):
             noun = "page" if num_partial == 1 else "pages"
             yield f"how much of {num_partial:,} {noun} was left out is in no statement; EXPORT TO keeps that", ()
         if num_own_chunks:
-            yield f"the user's own chunks of {_documents(num_own_chunks)} are in no statement; EXPORT TO keeps them", ()
+            yield (
+                f"the user's own chunks of {_format_document_count(num_own_chunks)} are in no statement; EXPORT TO keeps them",
+                (),
+            )
 
 
-def _documents(number: int) -> str:
+def _format_document_count(number: int) -> str:
     return f"{number:,} document{'' if number == 1 else 's'}"
 
 
@@ -140,39 +145,42 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
     plural = "triples"
     fields: ClassVar[Fields] = {"triples": str, "names": list, "rows": list}
     tables = (tables.TRIPLES,)
-    kinds = (KIND,)
+    kinds = (TRIPLE_KIND,)
 
-    def value(self, *parts: Any) -> DocumentTriples:
+    def parse_fields(self, *parts: Any) -> DocumentTriples:
         names, triples = parts
         return parse_triples(triples, names)
 
-    def parts(self, value: DocumentTriples) -> Sequence[Any]:
+    def to_fields(self, value: DocumentTriples) -> Sequence[Any]:
         return value.names, value.triples
 
-    def counted(self, number: int) -> str:
-        return f"the triples of {_documents(number)}" if number else ""
+    def format_count(self, number: int) -> str:
+        return f"the triples of {_format_document_count(number)}" if number else ""
 
-    def unsaid(self, state: State) -> Iterator[Said]:
-        number = state.lmdb.count(tables.TRIPLES)
-        if number:
-            yield f"the triples imported for {_documents(number)} are in no statement; EXPORT TO keeps them", ()
+    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+        count = state.lmdb.count(tables.TRIPLES)
+        if count:
+            yield (
+                f"the triples imported for {_format_document_count(count)} are in no statement; EXPORT TO keeps them",
+                (),
+            )
 
-    def size(self, value: DocumentTriples) -> int:
+    def estimate_size(self, value: DocumentTriples) -> int:
         return len(value.names) + len(value.triples)
 
-    def described(self, value: DocumentTriples) -> int:
+    def count_items(self, value: DocumentTriples) -> int:
         return len(value.triples)
 
-    def joined(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
-        return value.joined(more)
+    def merge(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
+        return value.merge(more)
 
-    def introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
-        return ((form, KIND) for form in value.introductions().values())
+    def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
+        return ((form, TRIPLE_KIND) for form in value.get_forms_by_key().values())
 
-    def links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
+    def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
         return (
             (first_entity, second_entity, TRIPLE_LINK)
-            for first_entity, second_entity in joined(value, state.filter)
+            for first_entity, second_entity in find_entity_pairs(value, state.filter)
             if first_entity != second_entity
         )
 
@@ -185,7 +193,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     fields: ClassVar[Fields] = {"edge": str, "parent": str, "tree": str}
     tables = (tables.STATED_EDGES,)
 
-    def stated(self, child: str, parent: str, tree: str) -> StatedEdge:
+    def make_edge(self, child: str, parent: str, tree: str) -> StatedEdge:
         """An edge as typed; raises InputError where a name or the tree is none, and for a name above itself."""
         edge = StatedEdge(clean_name(child), clean_name(parent), check_tree_name(tree))
         _, lower, upper = edge.key
@@ -194,17 +202,17 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge
 
     def scan(self, state: State) -> Iterator[tuple[EdgeKey, StatedEdge]]:
-        edges = {edge.key: edge for _, _, edge in state.forest.stated_edges()}
+        edges = {edge.key: edge for _, _, edge in state.forest.iter_stated_edges()}
         yield from sorted(edges.items())
 
-    def line(self, key: EdgeKey, value: StatedEdge) -> Line:
+    def to_line(self, key: EdgeKey, value: StatedEdge) -> Line:
         return {"edge": value.child, "parent": value.parent, "tree": value.tree}
 
     def parse(self, line: Line) -> tuple[EdgeKey, StatedEdge]:
-        edge = self.stated(line["edge"], line["parent"], line["tree"])
+        edge = self.make_edge(line["edge"], line["parent"], line["tree"])
         return edge.key, edge
 
-    def place(self, row: bytes) -> str:
+    def describe_row(self, row: bytes) -> str:
         child, parent = records.U64_PAIR.unpack(row)
         return f"the user's edge between tree nodes {child} and {parent}"
 
@@ -213,34 +221,36 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         assert edge is not None  # the state has just named it
         return edge.key, edge
 
-    def said(self, state: State) -> Iterator[Said]:
+    def to_statements(self, state: State) -> Iterator[BoundStatement]:
         for _, edge in self.scan(state):
             yield "INSERT EDGE ? UNDER ? IN TREE ?", (edge.child, edge.parent, edge.tree)
 
-    def unsaid(self, state: State) -> Iterator[Said]:
+    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         return iter(())
 
-    def nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
+    def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
         """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
         tree, child, parent = key
         lower, upper = map(int, state.filter.find_many([child, parent]))
-        return state.forest.pair(tree, lower, upper) if lower and upper else None
+        return state.forest.find_edge(tree, lower, upper) if lower and upper else None
 
-    def stored(self, state: State, key: EdgeKey) -> StatedEdge | None:
-        nodes = self.nodes(state, key)
+    def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
+        nodes = self.find_nodes(state, key)
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
-    def introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
+    def list_introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
         return (value.child, "tree"), (value.parent, "tree")
 
-    def remove(self, work: Work, key: EdgeKey, value: StatedEdge) -> None:
-        nodes = self.nodes(work.state, key)
+    def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
+        nodes = self.find_nodes(context.state, key)
         assert nodes is not None  # it is stored
-        work.linker.unlink_nodes(work.forest.withdraw(*nodes))
+        context.linker.unlink_nodes(context.forest.remove_user_edge(*nodes))
 
-    def put(self, work: Work, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
+    def put(self, context: ChangeContext, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
         tree, child, parent = key
-        work.linker.link_nodes(work.forest.state(tree, ids[child], ids[parent], (value.child, value.parent)))
+        context.linker.link_nodes(
+            context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))
+        )
 
 
 class _StatedAliases(StatedFact[str, Alias]):
@@ -252,7 +262,7 @@ class _StatedAliases(StatedFact[str, Alias]):
     fields: ClassVar[Fields] = {"alias": str, "entity": str, "kind": str}
     tables = (tables.ALIASES,)
 
-    def stated(self, name: str, entity: str, kind: str) -> Alias:
+    def make_alias(self, name: str, entity: str, kind: str) -> Alias:
         """An alias or a merge as typed; raises InputError where a name is none, and for another kind."""
         alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
@@ -262,14 +272,14 @@ class _StatedAliases(StatedFact[str, Alias]):
     def scan(self, state: State) -> Iterator[tuple[str, Alias]]:
         return state.aliases.scan()
 
-    def line(self, key: str, value: Alias) -> Line:
+    def to_line(self, key: str, value: Alias) -> Line:
         return {"alias": value.name, "entity": value.entity, "kind": value.kind}
 
     def parse(self, line: Line) -> tuple[str, Alias]:
-        alias = self.stated(line["alias"], line["entity"], line["kind"])
+        alias = self.make_alias(line["alias"], line["entity"], line["kind"])
         return alias.key, alias
 
-    def place(self, row: bytes) -> str:
+    def describe_row(self, row: bytes) -> str:
         return f"what {row.decode()!r} stands for"
 
     def read(self, state: State, row: bytes) -> tuple[str, Alias]:
@@ -277,7 +287,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         assert alias is not None  # the state has just named it
         return alias.key, alias
 
-    def said(self, state: State) -> Iterator[Said]:
+    def to_statements(self, state: State) -> Iterator[BoundStatement]:
         # An alias after those that make its entity known.
         remaining = {key: alias for key, alias in self.scan(state) if self._is_expressible(state, alias)}
         while remaining:
@@ -287,7 +297,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                     statement = "ALIAS ? FOR ?" if alias.kind == ALIAS else "MERGE ENTITY ? INTO ?"
                     yield statement, (alias.name, alias.entity)
 
-    def unsaid(self, state: State) -> Iterator[Said]:
+    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):
                 yield "? stands for ?, of which one is not known now; EXPORT TO keeps that", (alias.name, alias.entity)
@@ -297,26 +307,26 @@ class _StatedAliases(StatedFact[str, Alias]):
         required_names = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in required_names)
 
-    def allow(self, value: Alias, stated: Callable[[str], Alias | None]) -> None:
+    def check_consistency(self, value: Alias, get_stated: Callable[[str], Alias | None]) -> None:
         key = value.target
         while key != value.key:
-            next_alias = stated(key)
+            next_alias = get_stated(key)
             if next_alias is None:
                 return
             key = next_alias.target
         raise InputError(f"{value.entity!r} is {value.name!r} already; a name cannot stand for itself")
 
-    def stored(self, state: State, key: str) -> Alias | None:
+    def find(self, state: State, key: str) -> Alias | None:
         return state.aliases.get(key)
 
-    def introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
+    def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
-    def remove(self, work: Work, key: str, value: Alias) -> None:
-        AliasWriter(work.write).remove(value)
+    def remove(self, context: ChangeContext, key: str, value: Alias) -> None:
+        AliasWriter(context.write).remove(value)
 
-    def put(self, work: Work, ids: Mapping[str, int], key: str, value: Alias) -> None:
-        AliasWriter(work.write).put(value)
+    def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Alias) -> None:
+        AliasWriter(context.write).put(value)
 
 
 DOCUMENTS = _StatedDocuments()
@@ -325,32 +335,32 @@ EDGES = _StatedEdges()
 ALIASES = _StatedAliases()
 
 
-def all_facts() -> list[Fact[Any, Any]]:
+def list_fact_kinds() -> list[Fact[Any, Any]]:
     """All kinds of facts, in the order in which they are exported and taken in: what others need comes first."""
-    return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.facts()]
+    return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.list_facts()]
 
 
 def find_line_kind(line: Line) -> Fact[Any, Any]:
     """The kind of fact that a line of an export says; raises InputError for none."""
-    for fact in all_facts():
+    for fact in list_fact_kinds():
         if fact.name in line:
             return fact
-    raise InputError(f"a line has one of the fields {', '.join(fact.name for fact in all_facts())}")
+    raise InputError(f"a line has one of the fields {', '.join(fact.name for fact in list_fact_kinds())}")
 
 
-def stated() -> Iterator[StatedFact[Any, Any]]:
+def iter_stated_kinds() -> Iterator[StatedFact[Any, Any]]:
     """The kinds of facts that are stored as they were stated."""
-    return (fact for fact in all_facts() if isinstance(fact, StatedFact))
+    return (fact for fact in list_fact_kinds() if isinstance(fact, StatedFact))
 
 
 def iter_document_kinds() -> Iterator[DocumentFact[Any]]:
     """The kinds of facts that belong to documents."""
-    return (fact for fact in all_facts() if isinstance(fact, DocumentFact))
+    return (fact for fact in list_fact_kinds() if isinstance(fact, DocumentFact))
 
 
 def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
     """What is stated of a document beside its text: kinds of facts and values."""
-    row = records.u64(record.id)
+    row = records.encode_u64(record.id)
     for fact in iter_document_kinds():
         if state.lmdb.get(fact.tables[0], row) is not None:
             yield fact, fact.read(state, row)[1]
@@ -377,7 +387,7 @@ class ImportReport(ExportReport):
     unchanged: int = 0
 
 
-def report(kind: type[Report], counts: Mapping[str, int]) -> Report:
+def make_report(kind: type[Report], counts: Mapping[str, int]) -> Report:
     """A report with a field for every count, those of systems' kinds of facts behind the ones declared; they are shown
     where there are any."""
     declared_fields = {dataclass_field.name for dataclass_field in fields(kind)}

@@ -10,87 +10,87 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..storage.records import U64_PAIR
 from ..structures import tables
-from ..structures.forest.edge_filter import ACCEPTED, Edge, find_cycle_edges, judge
+from ..structures.forest.edge_filter import ACCEPTED, Edge, find_cycle_edges, judge_edges
 from ..structures.forest.forest import USER
 from ..structures.state import State
 from ..text.normalize import to_entity_key
 
 
-def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
+def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
     """Every violated invariant of the forest, as a sentence."""
-    forest = view.forest
-    edges = list(forest.edges())
-    yield from _check_assertions(view, sizes, edges)
+    forest = state.forest
+    edges = list(forest.iter_edges())
+    yield from _check_assertions(state, sizes, edges)
     touched = {node for edge in edges for node in edge}
-    for node, node_record in forest.nodes():
-        if forest.find(node_record.tree, node_record.entity) != node or node not in touched:
+    for node, node_record in forest.iter_nodes():
+        if forest.find_node(node_record.tree, node_record.entity) != node or node not in touched:
             yield f"tree node {node} is not found by its name, or no edge touches it"
     by_tree: dict[int, list[Edge]] = {}
     for child, parent in edges:
-        tree = forest.node(child).tree
+        tree = forest.get_node(child).tree
         by_tree.setdefault(tree, []).append((child, parent))
-        if forest.node(parent).tree != tree:
+        if forest.get_node(parent).tree != tree:
             yield f"edge {child} under {parent} goes from one tree to another"
-    for tree, name in forest.trees():
-        if forest.tree_name(tree) != name or tree not in by_tree:
+    for tree, name in forest.iter_trees():
+        if forest.get_tree_name(tree) != name or tree not in by_tree:
             yield f"tree {name!r} has no edges or another name"
-    if view.lmdb.count(tables.TREES) != view.lmdb.count(tables.TREE_NAMES):
+    if state.lmdb.count(tables.TREES) != state.lmdb.count(tables.TREE_NAMES):
         yield "there are trees that are not found by their names"
-    yield from _check_verdicts(view, by_tree)
-    yield from _check_directions(view, edges)
+    yield from _check_verdicts(state, by_tree)
+    yield from _check_directions(state, edges)
 
 
-def _check_assertions(view: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
-    forest = view.forest
+def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
+    forest = state.forest
     sizes = {USER: 0, **sizes}
     edges_by_document: dict[int, list[Edge]] = {document: [] for document in sizes}
     for child, parent in edges:
-        for document, _, _, start, end in forest.assertions(child, parent):
+        for document, _, _, start, end in forest.iter_assertions(child, parent):
             if not 0 <= start <= end <= sizes.get(document, -1):
                 yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
         for document in forest.list_stating_documents(child, parent):
             edges_by_document.setdefault(document, []).append((child, parent))
-    for document, stated in edges_by_document.items():
+    for document, stated_edges in edges_by_document.items():
         if document == USER:
-            recorded_edges = [(child, parent) for child, parent, _ in forest.stated_edges()]
+            recorded_edges = [(child, parent) for child, parent, _ in forest.iter_stated_edges()]
         else:
-            recorded_edges = forest.document_edges(document)
-        for child, parent in sorted(set(stated) ^ set(recorded_edges)):
+            recorded_edges = forest.list_document_edges(document)
+        for child, parent in sorted(set(stated_edges) ^ set(recorded_edges)):
             owner = "the user" if document == USER else f"document {document}"
             yield f"edge {child} under {parent}: whether {owner} states it is not certain"
-    for child, parent, edge in forest.stated_edges():
-        if forest.tree_name(forest.node(child).tree) != edge.tree:
+    for child, parent, edge in forest.iter_stated_edges():
+        if forest.get_tree_name(forest.get_node(child).tree) != edge.tree:
             yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
         for node, form in ((child, edge.child), (parent, edge.parent)):
-            if forest.key(node) != to_entity_key(form):
+            if forest.get_key(node) != to_entity_key(form):
                 yield f"tree node {node} is not that of {form!r}, as the user states"
 
 
-def _check_verdicts(view: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
-    forest = view.forest
+def _check_verdicts(state: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
+    forest = state.forest
     num_looped = 0
     for tree, edges in by_tree.items():
         looped = find_cycle_edges(edges)
         num_looped += len(looped)
-        wrong = [edge for edge in looped if forest.strength(*edge) != forest.compute_strength(*edge)]
+        wrong = [edge for edge in looped if forest.get_strength(*edge) != forest.compute_strength(*edge)]
         for child, parent in sorted(wrong):
             yield f"edge {child} under {parent}: its strength is not that of its statements"
-        for (child, parent), verdict in judge(edges, forest.sort_by_strength(looped)).items():
-            if forest.verdict(child, parent) != verdict:
+        for (child, parent), verdict in judge_edges(edges, forest.sort_by_strength(looped)).items():
+            if forest.get_verdict(child, parent) != verdict:
                 verdict_text = "accepted" if verdict != ACCEPTED else "not accepted"
                 yield (
                     f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree "
                     f"{tree}"
                 )
-    if num_looped != view.lmdb.count(tables.LOOPED_EDGES):
+    if num_looped != state.lmdb.count(tables.LOOPED_EDGES):
         yield "edges are said to lie on cycles that do not"
 
 
-def _check_directions(view: State, edges: Sequence[Edge]) -> Iterator[str]:
+def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
     num_recorded = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
-        upwards = {U64_PAIR.unpack(key) for key, _ in view.lmdb.scan(up)}
-        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in view.lmdb.scan(down)}
+        upwards = {U64_PAIR.unpack(key) for key, _ in state.lmdb.scan(up)}
+        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in state.lmdb.scan(down)}
         num_recorded += len(upwards)
         for child, parent in sorted(upwards - downwards):
             yield f"edge {child} under {parent} is not kept downwards"

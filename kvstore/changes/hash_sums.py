@@ -13,7 +13,7 @@ from typing import TypeVar
 #: The lowest 64 bits.
 MASK = (1 << 64) - 1
 #: Sums that rows are divided into; where two differ, the rows of that sum are compared.
-_PARTS = 256
+_NUM_PARTS = 256
 
 Row = TypeVar("Row", bound=Hashable)
 
@@ -23,39 +23,41 @@ class HashSums:
 
     def __init__(self, size: int) -> None:
         self._sums = array("Q", bytes(8 * size))
-        self._above: dict[int, int] = {}
+        self._overflow_sums: dict[int, int] = {}
 
     def add(self, number: int, item: Hashable, times: int = 1) -> None:
         """Count something that belongs to a number."""
         if number < len(self._sums):
             self._sums[number] = (self._sums[number] + hash(item) * times) & MASK
         else:
-            self._above[number] = (self._above.get(number, 0) + hash(item) * times) & MASK
+            self._overflow_sums[number] = (self._overflow_sums.get(number, 0) + hash(item) * times) & MASK
 
     def __getitem__(self, number: int) -> int:
-        return self._sums[number] if number < len(self._sums) else self._above.get(number, 0)
+        return self._sums[number] if number < len(self._sums) else self._overflow_sums.get(number, 0)
 
-    def take(self, number: int) -> int:
+    def pop_sum(self, number: int) -> int:
         """The sum of a number, which is 0 from now on."""
         total = self[number]
         if total:
-            (self._sums if number < len(self._sums) else self._above)[number] = 0
+            (self._sums if number < len(self._sums) else self._overflow_sums)[number] = 0
         return total
 
-    def left(self) -> Iterator[int]:
+    def list_nonzero(self) -> Iterator[int]:
         """The numbers whose sums are not 0."""
         yield from (number for number, total in enumerate(self._sums) if total)
-        yield from (number for number, total in self._above.items() if total)
+        yield from (number for number, total in self._overflow_sums.items() if total)
 
 
-def differing(one: Callable[[], Iterable[Row]], other: Callable[[], Iterable[Row]]) -> Iterator[tuple[Row, int]]:
+def find_differences(
+    read_first: Callable[[], Iterable[Row]], read_second: Callable[[], Iterable[Row]]
+) -> Iterator[tuple[Row, int]]:
     """The rows that the first has more often than the second, or less often (negative), and how often."""
-    sums = [[0] * _PARTS, [0] * _PARTS]
-    for part_sums, rows in zip(sums, (one, other), strict=True):
+    sums = [[0] * _NUM_PARTS, [0] * _NUM_PARTS]
+    for part_sums, rows in zip(sums, (read_first, read_second), strict=True):
         for row in rows():
             row_hash = hash(row)
-            part_sums[row_hash % _PARTS] += row_hash
-    for part in (part for part in range(_PARTS) if sums[0][part] != sums[1][part]):
-        counts = Counter(row for row in one() if hash(row) % _PARTS == part)
-        counts.subtract(row for row in other() if hash(row) % _PARTS == part)
+            part_sums[row_hash % _NUM_PARTS] += row_hash
+    for part in (part for part in range(_NUM_PARTS) if sums[0][part] != sums[1][part]):
+        counts = Counter(row for row in read_first() if hash(row) % _NUM_PARTS == part)
+        counts.subtract(row for row in read_second() if hash(row) % _NUM_PARTS == part)
         yield from ((row, times) for row, times in counts.items() if times)

@@ -24,10 +24,10 @@ from ..structures.indexes.index_building import IndexProgress, ReportProgress
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from ..systems.contract import MaintainedIndex, unbuilt
+from ..systems.contract import MaintainedIndex, iter_unbuilt_documents
 from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
 from ..systems.versions import require_maintained, write_versions
-from .embedding_reuse import text_of
+from .embedding_reuse import read_chunked_text
 
 #: Texts and documents of one batch: as soon as there are so many, it is embedded and committed.
 _MAX_BATCH_TEXTS, _DOCUMENTS = 1024, 256
@@ -68,7 +68,10 @@ class MaintainedIndexBuilder:
                 if record.state.get("dropping"):
                     break
                 if not changed:
-                    num_left, total = sum(1 for _ in unbuilt(record, snapshot)), snapshot.count(tables.DOCUMENTS)
+                    num_left, total = (
+                        sum(1 for _ in iter_unbuilt_documents(record, snapshot)),
+                        snapshot.count(tables.DOCUMENTS),
+                    )
                 if progress is not None:
                     progress(IndexProgress(kind.name, total - num_left, total, "documents", kept=True))
                 batch = self._made(kind, record, snapshot)
@@ -76,7 +79,7 @@ class MaintainedIndexBuilder:
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
             vectors = [vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, {})]
 
-            def put(
+            def store_batch(
                 view: WriteTransaction,
                 record: IndexRecord = record,
                 batch: Sequence[_DerivedDocument] = batch,
@@ -84,7 +87,7 @@ class MaintainedIndexBuilder:
             ) -> None:
                 self._put(kind, record, batch, vectors, view)
 
-            self._environment.write_with_growth(put)
+            self._environment.write_with_growth(store_batch)
             num_left, changed = max(0, num_left - len(batch)), True
         self.drop(kind, progress)
         return True
@@ -101,19 +104,19 @@ class MaintainedIndexBuilder:
                 progress(IndexProgress(kind.name, 0, num_left, "documents", kept=True))
             if not num_left:
                 break
-        self._environment.write_with_growth(lambda view: _end(kind, view))
+        self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
 
     def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
         """What follows from the documents of the next batch."""
-        kept_derivation = _kept(kind, snapshot)
+        kept_derivation = _find_kept_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
         texts = 0
         with State(snapshot, self._settings) as state:
-            for document in islice(unbuilt(record, snapshot), _DOCUMENTS):
-                text = text_of(state, state.documents.get(document), kind.derivation.facts)
+            for document in islice(iter_unbuilt_documents(record, snapshot), _DOCUMENTS):
+                text = read_chunked_text(state, state.documents.get(document), kind.derivation.facts)
                 part = kept_derivation.derive(text, self._settings)
                 batch.append(
-                    _DerivedDocument(document, text.facts, part, kept_derivation.texts(part, text, self._settings))
+                    _DerivedDocument(document, text.facts, part, kept_derivation.list_texts(part, text, self._settings))
                 )
                 texts += len(batch[-1].texts)
                 if texts >= _MAX_BATCH_TEXTS:
@@ -136,9 +139,11 @@ class MaintainedIndexBuilder:
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
         built = record.state["built"]
         for derived_document, rows in zip(batch, vectors, strict=True):
-            if view.get(tables.DOCUMENTS, records.u64(derived_document.document)) is not None:
+            if view.get(tables.DOCUMENTS, records.encode_u64(derived_document.document)) is not None:
                 if (
-                    text_of(state, state.documents.get(derived_document.document), kind.derivation.facts).facts
+                    read_chunked_text(
+                        state, state.documents.get(derived_document.document), kind.derivation.facts
+                    ).facts
                     != derived_document.facts
                 ):
                     break
@@ -146,7 +151,7 @@ class MaintainedIndexBuilder:
             built = derived_document.document + 1
         parts.vectors.flush()
         updated = replace(record, state={**record.state, "built": built})
-        is_complete = next(unbuilt(updated, view), None) is None
+        is_complete = next(iter_unbuilt_documents(updated, view), None) is None
         IndexWriter(view).put(replace(updated, state={}) if is_complete else updated)
 
     def _remove(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
@@ -155,10 +160,10 @@ class MaintainedIndexBuilder:
         for document in [document for document, _ in islice(parts.scan(), _DOCUMENTS)]:
             parts.remove(document)
         parts.vectors.flush()
-        return parts.documents
+        return parts.document_count
 
 
-def _kept(kind: MaintainedIndex, view: View) -> StoredDerivation:
+def _find_kept_derivation(kind: MaintainedIndex, view: View) -> StoredDerivation:
     return next(
         kept_derivation
         for kept_derivation in list_stored_derivations(view)
@@ -172,7 +177,7 @@ def _mark_dropping(kind: MaintainedIndex, view: WriteTransaction) -> None:
         IndexWriter(view).put(replace(record, created=False, state={"dropping": True}))
 
 
-def _end(kind: MaintainedIndex, view: WriteTransaction) -> None:
+def _finish_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:
     for table in list_derivation_tables(kind.derivation):
         view.clear(table.name)
     IndexWriter(view).drop(kind)

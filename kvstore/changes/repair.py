@@ -4,7 +4,7 @@ In: a store whose derived structures are damaged, or were made by the rules of a
 transaction that empties every table and fills it again from the state before, so that readers see the old store or the
 new one and a crash leaves the old. If pages of the data file are damaged, that transaction fills a new data file, and a
 damaged page loses only its own records. Ids go on from where they were and are never used twice; temperatures and
-vectors are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`.
+vectors are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`RebuildReport`.
 A fact (:mod:`~kvstore.changes.facts`) or an option that is damaged itself cannot be made again: it is named there and
 is not in the store any more. Which files were ingested is not kept: they are read again.
 """
@@ -21,43 +21,43 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import CorruptionError, InputError, KvstoreError
-from ..extraction.extraction import Extracted, add_vectors_to_digest, collect_vectors, extract
+from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, extract
 from ..extraction.own_chunks import unpack_chunks
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, ReadTransaction, WriteTransaction
 from ..structures import tables
 from ..structures.counters import Counters
-from ..structures.documents.chunks import GROUP
+from ..structures.documents.chunks import GROUP_SIZE
 from ..structures.documents.documents import DocumentRecord, Documents
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.indexes.written_texts import WrittenTexts, WrittenTextWriter
 from ..structures.language_version import put_language_version, put_settings
-from ..structures.names.entities import BLOCK
+from ..structures.names.entities import BLOCK_SIZE
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
-from ..systems import INDEXES, store_tables
+from ..systems import INDEXES, list_store_tables
 from ..systems.chunk_texts import list_context_facts
 from ..systems.derivation import derive_parts, list_missing_texts
 from ..systems.fact import DocumentFact, StatedFact
-from ..systems.kept_derivations import kept_derivations
+from ..systems.kept_derivations import list_maintained_derivations
 from ..systems.versions import write_versions
 from . import facts
 from .changes import Changes
 from .embedding_reuse import read_derived_vectors
-from .pending import Pending, Prepared, complete
+from .pending import PendingChanges, PreparedDocument, complete_pending
 
 Embed = Callable[[Sequence[str]], Matrix]
 
 #: Chunks, or facts of another kind than documents, that are put in at once.
-_PORTION = 4096
+_MAX_PORTION = 4096
 
 Read = TypeVar("Read")
 
 
 @dataclass(slots=True)
-class Rebuilt:
+class RebuildReport:
     """What a rebuild did: documents and chunks put in again, chunks embedded anew, and what was lost, as sentences."""
 
     documents: int = 0
@@ -71,7 +71,7 @@ class RepairReport:
     """What CHECK REPAIR met and did: the problems found, the rebuild they led to, and the problems that remain."""
 
     found: list[str]
-    rebuilt: Rebuilt | None = None
+    rebuilt: RebuildReport | None = None
     remaining: list[str] = field(default_factory=list)
 
     @property
@@ -80,7 +80,7 @@ class RepairReport:
         return [] if self.rebuilt is None else self.rebuilt.lost
 
 
-def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> Rebuilt:
+def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embed) -> RebuildReport:
     """Make everything derived again, in one commit, or in a new data file if pages of this one are damaged.
 
     Raises what the embedder raises when texts must be embedded anew, LockTimeoutError, ReadOnlyError, StoreFullError,
@@ -88,67 +88,67 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
     before then.
     """
 
-    def run(before: ReadTransaction, view: WriteTransaction) -> Rebuilt:
-        lost = before.pass_over_damage()
-        lost += _describe_lost_pages(before)
-        with State(before, settings) as state:
+    def run_rebuild(snapshot: ReadTransaction, view: WriteTransaction) -> RebuildReport:
+        lost = snapshot.pass_over_damage()
+        lost += _describe_lost_pages(snapshot)
+        with State(snapshot, settings) as state:
             rebuilt = _Rebuilder(state, view, embed).run()
         rebuilt.lost[:0] = lost
         return rebuilt
 
-    def run_in_place(view: WriteTransaction) -> Rebuilt:
+    def run_in_place(view: WriteTransaction) -> RebuildReport:
         # LMDB keeps the last commit readable beside the transaction that replaces it.
         with environment.snapshot() as before:
-            return run(before, view)
+            return run_rebuild(before, view)
 
     if environment.find_page_faults():
-        return environment.rewrite(run)
+        return environment.rewrite(run_rebuild)
     return environment.write_with_growth(run_in_place)
 
 
 def _describe_lost_pages(before: ReadTransaction) -> Iterator[str]:
     """A sentence for each damaged page whose records cannot be made again."""
-    stated = [fact.tables[0] for fact in facts.all_facts()]
+    stated = [fact.tables[0] for fact in facts.list_fact_kinds()]
     for table in dict.fromkeys([tables.RECENT, *stated, tables.INDEXES, tables.WRITTEN]):
         for damage in before.find_damaged_pages(table):
             yield f"records of table {table}: {damage}; restore a backup, or put again what is missing"
 
 
 class _Rebuilder:
-    def __init__(self, before: State, view: WriteTransaction, embed: Embed) -> None:
-        self._before = before
+    def __init__(self, old_state: State, view: WriteTransaction, embed: Embed) -> None:
+        self._old_state = old_state
         self._view = view
-        self._settings = before.settings
+        self._settings = old_state.settings
         self._embed = embed
-        self._report = Rebuilt()
+        self._report = RebuildReport()
 
-    def run(self) -> Rebuilt:
-        counters = self._counters()
+    def run(self) -> RebuildReport:
+        counters = self._load_counters()
         if not self._view.count(tables.META):  # in a new file
-            for key, value in self._before.lmdb.scan(tables.META):
+            for key, value in self._old_state.lmdb.scan(tables.META):
                 self._view.put(tables.META, key, value)
-        fact_tables = (table for fact in facts.all_facts() for table in fact.tables)
-        for table in dict.fromkeys([*(table.name for table in store_tables()), *fact_tables]):
+        fact_tables = (table for fact in facts.list_fact_kinds() for table in fact.tables)
+        for table in dict.fromkeys([*(table.name for table in list_store_tables()), *fact_tables]):
             if table != tables.META:
                 self._view.clear(table)
-        self._view.delete(tables.META, tables.REBUILD)
+        self._view.delete(tables.META, tables.REBUILD_KEY)
         put_settings(self._view, self._settings)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
-        self._report.lost += IndexWriter(self._view).carry_over_all(Indexes(self._before.lmdb), INDEXES.values())
+        self._report.lost += IndexWriter(self._view).carry_over_all(Indexes(self._old_state.lmdb), INDEXES.values())
         write_versions(self._view)
-        self._kept = kept_derivations(self._view)
+        self._derivations = list_maintained_derivations(self._view)
         self._carry_written_texts()
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
-        for documents in self._documents():
-            changes.apply(Pending({document.extracted.key: document for document in documents}))
-        for fact in facts.stated():
-            for batch in _portions(self._facts(fact, changes.documents)):
-                pending = Pending()
+        for documents in self._iter_documents():
+            changes.apply(PendingChanges({document.extracted.key: document for document in documents}))
+        for fact in facts.iter_stated_kinds():
+            for batch in _iter_batches(self._iter_facts(fact, changes.documents)):
+                pending = PendingChanges()
                 for key, value in batch:
-                    pending.state(fact, key, value)
-                complete(pending, changes.state, self._embed, self._read_old_vectors)
+                    pending.put_fact(fact, key, value)
+                complete_pending(pending, changes.state, self._embed, self._read_old_vectors)
                 changes.apply(pending)
         changes.filter.fold_temperatures(self._read_temperatures())
         changes.finish()
@@ -156,16 +156,16 @@ class _Rebuilder:
 
     def _carry_written_texts(self) -> None:
         """Take over what language models have written: kept by content, it is as right as it was, and costs money."""
-        old_texts, new_texts = WrittenTexts(self._before.lmdb), WrittenTextWriter(self._view)
-        for content in old_texts.contents():
-            written = self._try_read("a text that a model wrote", old_texts.get, content)
-            if written is not None:
-                new_texts.carry(content, written)
+        old_texts, new_texts = WrittenTexts(self._old_state.lmdb), WrittenTextWriter(self._view)
+        for content in old_texts.iter_contents():
+            text = self._try_read("a text that a model wrote", old_texts.get, content)
+            if text is not None:
+                new_texts.copy(content, text)
 
-    def _counters(self) -> Counters:
+    def _load_counters(self) -> Counters:
         """The ids and hits to go on from; every total begins at nothing."""
         try:
-            old = Counters.load(self._before.lmdb)
+            old = Counters.load(self._old_state.lmdb)
         except KvstoreError:
             old = self._derive_counters()
         next_ids = {
@@ -176,49 +176,51 @@ class _Rebuilder:
     def _derive_counters(self) -> Counters:
         """Ids beyond all that are in use, and a change beyond all, where the counters themselves are damaged."""
 
-        def beyond(table: str) -> int:
-            last = next(self._before.lmdb.scan(table, reverse=True), None)
+        def get_next_id(table: str) -> int:
+            last = next(self._old_state.lmdb.scan(table, reverse=True), None)
             return 1 if last is None else int.from_bytes(last[0], "big") + 1
 
-        group = -(-beyond(tables.CHUNKS) // GROUP)
+        group = -(-get_next_id(tables.CHUNKS) // GROUP_SIZE)
         return Counters(
             # What is in memory is known by the change that it is of: none may come again. No store has had as many
             # changes as there are milliseconds since 1970.
             change=time.time_ns() // 1_000_000,
-            next_document=beyond(tables.DOCUMENTS),
+            next_document=get_next_id(tables.DOCUMENTS),
             next_group=group,
-            next_upper=max(1 << 40, beyond(tables.ABSTRACTS)),
-            next_entity=BLOCK * beyond(tables.ENTITIES),
-            next_tree=beyond(tables.TREES),
-            next_node=beyond(tables.NODES),
-            next_vector_block=beyond(tables.VECTORS),
+            next_upper=max(1 << 40, get_next_id(tables.ABSTRACTS)),
+            next_entity=BLOCK_SIZE * get_next_id(tables.ENTITIES),
+            next_tree=get_next_id(tables.TREES),
+            next_node=get_next_id(tables.NODES),
+            next_vector_block=get_next_id(tables.VECTORS),
         )
 
-    def _documents(self) -> Iterator[list[Prepared]]:
+    def _iter_documents(self) -> Iterator[list[PreparedDocument]]:
         """The documents that can be read, in portions, extracted anew."""
-        batch: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
+        batch: list[tuple[DocumentRecord, ExtractedDocument, Matrix | None]] = []
         size = 0
         rows: set[bytes] = set()
-        for row, _ in self._before.lmdb.scan(tables.DOCUMENTS):
+        for row, _ in self._old_state.lmdb.scan(tables.DOCUMENTS):
             rows.add(row)
-            read = self._try_read(facts.DOCUMENTS.place(row), self._extracted, records.U64.unpack(row)[0])
-            if read is None:
+            document = self._try_read(
+                facts.DOCUMENTS.describe_row(row), self._extract_document, records.U64.unpack(row)[0]
+            )
+            if document is None:
                 continue
-            batch.append(read)
-            size += max(1, len(read[1].chunks))
-            if size >= _PORTION:
+            batch.append(document)
+            size += max(1, len(document[1].chunks))
+            if size >= _MAX_PORTION:
                 yield self._prepare_documents(batch)
                 batch, size = [], 0
         yield self._prepare_documents(batch)
         with suppress(KvstoreError):  # where the keys are damaged too, the damaged pages are named
-            for key in list(self._before.documents.keys()):
-                number = self._before.documents.identify(key)
-                if number is not None and records.u64(number) not in rows:
+            for key in list(self._old_state.documents.iter_keys()):
+                number = self._old_state.documents.find_id(key)
+                if number is not None and records.encode_u64(number) not in rows:
                     self._report.lost.append(f"document {key!r}: its record cannot be read; put it again")
 
-    def _extracted(self, number: int) -> tuple[DocumentRecord, Extracted, Matrix | None]:
-        record = self._before.documents.get(number)
-        text = self._before.documents.text(number).decode()
+    def _extract_document(self, document_id: int) -> tuple[DocumentRecord, ExtractedDocument, Matrix | None]:
+        record = self._old_state.documents.get(document_id)
+        text = self._old_state.documents.read_text(document_id).decode()
         extracted = extract(
             record.key,
             text,
@@ -230,7 +232,7 @@ class _Rebuilder:
             left_out=record.left_out,
             chunks=unpack_chunks(record.own_chunks),
         )
-        vectors = self._vectors(record, extracted)
+        vectors = self._read_vectors(record, extracted)
         if record.own_vectors:
             if vectors is None:
                 self._report.lost.append(
@@ -238,19 +240,19 @@ class _Rebuilder:
                 )
             else:
                 extracted = add_vectors_to_digest(extracted, vectors)
-        return record, derive_parts(extracted, self._settings, self._kept), vectors
+        return record, derive_parts(extracted, self._settings, self._derivations), vectors
 
-    def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
+    def _read_vectors(self, record: DocumentRecord, extracted: ExtractedDocument) -> Matrix | None:
         """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
         try:
-            chunk_records = [self._before.chunks.get(chunk) for chunk in record.chunk_ids()]
+            chunk_records = [self._old_state.chunks.get(chunk) for chunk in record.chunk_ids()]
             spans = [(chunk.start, chunk.end, chunk.section) for chunk in chunk_records]
             if spans != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
                 return None
             rows = [(chunk.block, chunk.row) for chunk in chunk_records]
-            if self._before.vectors.get_ids(rows) != list(record.chunk_ids()):
+            if self._old_state.vectors.get_ids(rows) != list(record.chunk_ids()):
                 return None
-            vectors = self._before.vectors.gather(rows)
+            vectors = self._old_state.vectors.gather(rows)
         except KvstoreError:
             return None
         return vectors if np.isfinite(vectors).all() else None
@@ -259,71 +261,77 @@ class _Rebuilder:
         """What is stated of a document that the vectors of its chunks are made with, as far as it can be read."""
         names = {fact.name for fact in list_context_facts(self._settings)}
         with suppress(KvstoreError):
-            document_facts = facts.iter_document_facts(self._before, record) if names else ()
+            document_facts = facts.iter_document_facts(self._old_state, record) if names else ()
             return {fact.name: value for fact, value in document_facts if fact.name in names}
         return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
         """The stored vectors of those of some texts that are derived of a document."""
         with suppress(KvstoreError):  # what cannot be read is embedded anew
-            record = self._before.documents.find(key)
-            return {} if record is None else read_derived_vectors(self._before, record, texts)
+            record = self._old_state.documents.find_by_key(key)
+            return {} if record is None else read_derived_vectors(self._old_state, record, texts)
         return {}
 
-    def _prepare_documents(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
+    def _prepare_documents(
+        self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]
+    ) -> list[PreparedDocument]:
         old_vectors: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
         carried_vectors: dict[tuple[str, str], Matrix] = {}
-        for record, extracted, vectors in waiting:
+        for record, extracted, vectors in batch:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
             context = self._read_context(record) if vectors is None else {}
-            missing.append(list_missing_texts(extracted, old_vectors[-1], self._settings, self._kept, context))
+            missing.append(list_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context))
             carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing[-1].values()))))
         new_vectors = collect_vectors(missing, self._embed, carried_vectors)
-        prepared: list[Prepared] = []
-        for (record, extracted, _), old, new in zip(waiting, old_vectors, new_vectors, strict=True):
+        prepared: list[PreparedDocument] = []
+        for (record, extracted, _), old, new in zip(batch, old_vectors, new_vectors, strict=True):
             has_vectors = bool(old)
             has_own_vectors = record.own_vectors and has_vectors
-            prepared.append(Prepared(extracted, {**old, **new}, has_own_vectors, record.origin, record.changed_at))
+            prepared.append(
+                PreparedDocument(extracted, {**old, **new}, has_own_vectors, record.origin, record.changed_at)
+            )
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
             self._report.embedded += 0 if has_vectors else len(extracted.chunks)
         return prepared
 
-    def _facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
+    def _iter_facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """The facts of a kind that can be read, of those of documents the ones of which the document can."""
-        for row, _ in self._before.lmdb.scan(fact.tables[0]):
-            entry = self._try_read(fact.place(row), fact.read, self._before, row)
+        for row, _ in self._old_state.lmdb.scan(fact.tables[0]):
+            entry = self._try_read(fact.describe_row(row), fact.read, self._old_state, row)
             if entry is None:
                 continue
-            if isinstance(fact, DocumentFact) and documents.find(entry[0]) is None:
-                self._report.lost.append(f"{fact.place(row)}: document {entry[0]!r} is lost; put it again, and them")
+            if isinstance(fact, DocumentFact) and documents.find_by_key(entry[0]) is None:
+                self._report.lost.append(
+                    f"{fact.describe_row(row)}: document {entry[0]!r} is lost; put it again, and them"
+                )
             else:
                 yield entry
 
     def _read_temperatures(self) -> Mapping[str, int]:
         try:
-            entries = self._before.filter.keys()
+            entries = self._old_state.filter.iter_entries()
             return {key: entry.temperature for key, entry in entries if entry.temperature}
         except KvstoreError:
             return {}  # counts may be lost, data never
 
-    def _try_read(self, what: str, read: Callable[..., Read], *place: Any) -> Read | None:
+    def _try_read(self, description: str, read: Callable[..., Read], *arguments: Any) -> Read | None:
         try:
-            return read(*place)
+            return read(*arguments)
         except (CorruptionError, InputError, ValueError) as error:
-            self._report.lost.append(f"{what}: {error}")
+            self._report.lost.append(f"{description}: {error}")
             return None
 
 
 Item = TypeVar("Item")
 
 
-def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:
+def _iter_batches(items: Iterator[Item]) -> Iterator[list[Item]]:
     batch: list[Item] = []
     for item in items:
         batch.append(item)
-        if len(batch) == _PORTION:
+        if len(batch) == _MAX_PORTION:
             yield batch
             batch = []
     if batch:

@@ -7,31 +7,33 @@ from typing import Any
 
 from ..structures import tables
 from ..structures.state import State
-from ..systems import structures
-from ..systems.kept_derivations import kept_derivations
-from .facts import stated
+from ..systems import list_structures
+from ..systems.kept_derivations import list_maintained_derivations
+from .facts import iter_stated_kinds
 
 
-def statistics(view: State, file: Any) -> dict[str, int | float | str]:
+def collect_statistics(state: State, file: Any) -> dict[str, int | float | str]:
     """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures).
 
     ``temperature`` is the number of hits folded in since the store was made.
     """
-    counters = view.counters
+    counters = state.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
-    found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
-    found["temperature"] = counters.hits
-    found["trees"] = sum(1 for _ in view.forest.trees())
-    found.update({fact.figure: view.lmdb.count(fact.tables[0]) for fact in stated()})
-    found["ingested_files"] = view.lmdb.count(tables.INGESTED_FILES)
-    for structure in structures():
-        counts = structure.counts(view.part(structure))
-        found.update({f"{structure.name}_{name}": count for name, count in counts.items()})
-    for kept_derivation in kept_derivations(view.lmdb):
-        found[f"{kept_derivation.name}_documents"] = view.derived_parts(kept_derivation.derivation).documents
-    filter_statistics = view.filter.statistics()
-    found.update(
+    figures: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
+    figures["temperature"] = counters.hits
+    figures["trees"] = sum(1 for _ in state.forest.iter_trees())
+    figures.update({fact.statistic_name: state.lmdb.count(fact.tables[0]) for fact in iter_stated_kinds()})
+    figures["ingested_files"] = state.lmdb.count(tables.INGESTED_FILES)
+    for structure in list_structures():
+        counts = structure.compute_statistics(state.get_part(structure))
+        figures.update({f"{structure.name}_{name}": count for name, count in counts.items()})
+    for kept_derivation in list_maintained_derivations(state.lmdb):
+        figures[f"{kept_derivation.name}_documents"] = state.get_derived_parts(
+            kept_derivation.derivation
+        ).document_count
+    filter_statistics = state.filter.compute_statistics()
+    figures.update(
         {f"filter_{field.name}": getattr(filter_statistics, field.name) for field in fields(filter_statistics)}
     )
-    found.update({f"file_{name}": value for name, value in asdict(file).items()})
-    return found
+    figures.update({f"file_{name}": value for name, value in asdict(file).items()})
+    return figures

@@ -17,29 +17,29 @@ from typing import Any
 from ..errors import KvstoreError, StoreFullError
 from ..storage.environment import Environment, View
 from ..structures.documents.documents import DocumentRecord
-from ..structures.logical import Internal
+from ..structures.logical import InternalNames
 from ..structures.state import State
-from ..systems import structures
+from ..systems import list_structures
 from ..systems.contract import Delta, DumpRow, Structure
-from .everything import everything
-from .hash_sums import differing
+from .everything import build_full_delta
+from .hash_sums import find_differences
 
 #: Rows told of a table.
-_TOLD = 10
+_MAX_REPORTED_ROWS = 10
 
 
 def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Iterator[str]:
     """Every row that is missing or too many, as a sentence."""
-    if not structures():
+    if not list_structures():
         return
     with (
-        _folder() as folder,
+        _make_folder() as folder,
         Environment.open(Path(folder) / "made", scratch=True) as scratch,
     ):
-        for delta in everything(state, documents):
-            scratch.write_with_growth(lambda write, delta=delta: _follow(state, write, delta))  # type: ignore[misc]
+        for delta in build_full_delta(state, documents):
+            scratch.write_with_growth(lambda write, delta=delta: _apply_delta(state, write, delta))  # type: ignore[misc]
         with scratch.snapshot() as snapshot, State(snapshot, state.settings) as expected_state:
-            for structure in structures():
+            for structure in list_structures():
                 for table in structure.tables:
                     try:
                         if not _has_same_records(state.lmdb, snapshot, table.name):
@@ -50,7 +50,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
                         yield str(error)
 
 
-def _folder() -> TemporaryDirectory[str]:
+def _make_folder() -> TemporaryDirectory[str]:
     try:
         return TemporaryDirectory(prefix="kvstore-check-")
     except OSError as error:
@@ -59,26 +59,26 @@ def _folder() -> TemporaryDirectory[str]:
         ) from error
 
 
-def _follow(state: State, write: Any, delta: Delta) -> None:
-    for structure in structures():
-        structure.follower(state, write).follow(delta)
+def _apply_delta(state: State, write: Any, delta: Delta) -> None:
+    for structure in list_structures():
+        structure.make_maintainer(state, write).apply_delta(delta)
 
 
-def _has_same_records(stored: View, made: View, table: str) -> bool:
-    if stored.count(table) != made.count(table):
+def _has_same_records(stored_view: View, expected: View, table: str) -> bool:
+    if stored_view.count(table) != expected.count(table):
         return False
     return all(
         stored_record == expected_record
-        for stored_record, expected_record in zip(stored.scan(table), made.scan(table), strict=True)
+        for stored_record, expected_record in zip(stored_view.scan(table), expected.scan(table), strict=True)
     )
 
 
-def _describe_differences(structure: Structure[Any], table: str, stored: State, made: State) -> Iterator[str]:
-    def rows(state: State) -> Iterable[DumpRow]:
-        return structure.dump(state.part(structure), Internal())[table]
+def _describe_differences(structure: Structure[Any], table: str, stored_state: State, expected: State) -> Iterator[str]:
+    def read_rows(state: State) -> Iterable[DumpRow]:
+        return structure.dump(state.get_part(structure), InternalNames())[table]
 
-    differences = differing(lambda: rows(stored), lambda: rows(made))
-    for row, times in islice(differences, _TOLD):
+    differences = find_differences(lambda: read_rows(stored_state), lambda: read_rows(expected))
+    for row, times in islice(differences, _MAX_REPORTED_ROWS):
         problem = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
         yield f"{structure.name}: table {table} {problem}: {row}"
     num_more = sum(1 for _ in differences)

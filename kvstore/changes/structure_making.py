@@ -11,9 +11,9 @@ import logging
 from ..settings import FixedSettings
 from ..storage.environment import Environment, WriteTransaction
 from ..structures.state import State
-from ..systems import structures
-from ..systems.versions import outdated, write_versions
-from .everything import everything
+from ..systems import list_structures
+from ..systems.versions import find_outdated, write_versions
+from .everything import build_full_delta
 
 _log = logging.getLogger("kvstore")
 
@@ -22,18 +22,18 @@ def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
     """Make every structure that the store has not as this kvstore maintains it; raises LockTimeoutError and
     StoreFullError, and the store is as before then."""
 
-    def run(view: WriteTransaction) -> None:
-        names = outdated(view)  # another process may just have made them
-        outdated_structures = [structure for structure in structures() if structure.name in names]
+    def rebuild_structures(view: WriteTransaction) -> None:
+        names = find_outdated(view)  # another process may just have made them
+        outdated_structures = [structure for structure in list_structures() if structure.name in names]
         for table in (table for structure in outdated_structures for table in structure.tables):
             view.clear(table.name)
         # LMDB keeps the last commit readable beside the transaction that follows it.
-        with environment.snapshot() as before, State(before, settings) as state:
-            followers = [structure.follower(state, view) for structure in outdated_structures]
-            for delta in everything(state, state.documents.scan()):
+        with environment.snapshot() as snapshot, State(snapshot, settings) as state:
+            followers = [structure.make_maintainer(state, view) for structure in outdated_structures]
+            for delta in build_full_delta(state, state.documents.scan()):
                 for follower in followers:
-                    follower.follow(delta)
+                    follower.apply_delta(delta)
         write_versions(view)
         _log.info("%s: made anew: %s", environment.path, ", ".join(sorted(names)))
 
-    environment.write_with_growth(run)
+    environment.write_with_growth(rebuild_structures)

@@ -16,7 +16,7 @@ from ..structures.counters import Counters
 from ..structures.filter.entity_filter import TextTraces
 
 #: Bytes of traces that are kept at most: those of some 80,000 chunks of 80 words.
-MOST_BYTES = 24 << 20
+MAX_BYTES = 24 << 20
 #: A change number grows by more than this where REPAIR has made the counters anew, and ids perhaps come again.
 _MAX_CHANGE_STEP = 1 << 32
 
@@ -25,7 +25,7 @@ class TraceCache:
     """The traces of one open store; used by the one write transaction there is, or between two."""
 
     def __init__(self) -> None:
-        self._traces = TextTraces(MOST_BYTES)
+        self._traces = TextTraces(MAX_BYTES)
         self._committed = 0
         self._change = 0
 
@@ -39,10 +39,10 @@ class TraceCache:
         """Keep what was noted in the transaction that has committed with these counters."""
         self._committed = counters.next_document
 
-    def note(self, document: int, above: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
+    def note(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
         """Note what stands in a new document above its chunks, and in each of them; all in normal form."""
-        self._traces.note(document, list(above), dict(chunks))
+        self._traces.note(document, list(headings), dict(chunks))
 
-    def that_may_have(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Those of some chunks in which or above which a name may occur."""
         return np.frombuffer(self._traces.that_may_have(key.encode(), chunks), np.uint64)

@@ -13,18 +13,18 @@ from typing import Any
 from ..errors import KvstoreError
 from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
-from ..structures.vectors.vectors import FREE, Ids, Vectors
+from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
 from ..systems.kept_derivations import StoredDerivation, list_stored_derivations
-from .embedding_reuse import text_of
+from .embedding_reuse import read_chunked_text
 
 
-def check_blocks(state: State, vectors: Vectors, take: Callable[[int, Ids], object]) -> Iterator[str]:
-    """What is wrong with the blocks of a space; ``take`` is told every block and the ids of its rows."""
+def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
+    """What is wrong with the blocks of a space; ``visit_block`` is told every block and the ids of its rows."""
     blocks = 0
-    for number, ids in vectors.rows():
-        take(number, ids)
-        free = int((ids == FREE).sum())
-        if vectors.free_rows(number) != free:
+    for number, ids in vectors.scan_row_ids():
+        visit_block(number, ids)
+        free = int((ids == FREE_ID).sum())
+        if vectors.count_free_rows(number) != free:
             yield f"{vectors.space.name}: vector block {number} has {free} free rows, and another number is recorded"
         blocks += 1 if free else 0
     if blocks != state.lmdb.count(vectors.space.free_rows):
@@ -34,9 +34,9 @@ def check_blocks(state: State, vectors: Vectors, take: Callable[[int, Ids], obje
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """What is wrong with the parts of documents and their vectors; ``documents`` are all that are stored."""
     for kept_derivation in list_stored_derivations(state.lmdb):
-        parts, name = state.derived_parts(kept_derivation.derivation), kept_derivation.name
+        parts, name = state.get_derived_parts(kept_derivation.derivation), kept_derivation.name
         used_rows: list[int] = []
-        yield from check_blocks(state, parts.vectors, partial(_count, used_rows))
+        yield from check_blocks(state, parts.vectors, partial(_append_used_rows, used_rows))
         num_parts = texts = 0
         for document, (part, vector_places) in parts.scan():
             texts += len(vector_places)
@@ -49,27 +49,29 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
                 yield f"{name}: the vectors of document {document} are not where it says"
             if not kept_derivation.maintained:
                 continue
-            if not kept_derivation.covers(document):
+            if not kept_derivation.has_part(document):
                 yield f"{name}: something is kept of document {document}, to which the index does not reach yet"
             num_parts += 1
             yield from _check_part(state, kept_derivation, document, part, len(vector_places))
-        num_missing = sum(map(kept_derivation.covers, documents)) - num_parts
+        num_missing = sum(map(kept_derivation.has_part, documents)) - num_parts
         if num_missing > 0:
             yield f"{name}: nothing is kept of {num_missing} documents"
         if texts != sum(used_rows):
             yield f"{name}: {sum(used_rows)} vectors are stored, the documents have {texts}"
 
 
-def _check_part(state: State, one: StoredDerivation, document: int, part: Any, vectors: int) -> Iterator[str]:
+def _check_part(
+    state: State, kept_derivation: StoredDerivation, document: int, part: Any, vectors: int
+) -> Iterator[str]:
     try:
-        text = text_of(state, state.documents.get(document), one.derivation.facts)
-        faults = list(one.derivation.faults(part, text))
-        yield from (f"{one.name}: document {document}: {fault}" for fault in faults)
-        if not faults and vectors != len(one.texts(part, text, state.settings)):
-            yield f"{one.name}: document {document} has {vectors} vectors, and another number of texts"
+        text = read_chunked_text(state, state.documents.get(document), kept_derivation.derivation.facts)
+        faults = list(kept_derivation.derivation.find_faults(part, text))
+        yield from (f"{kept_derivation.name}: document {document}: {fault}" for fault in faults)
+        if not faults and vectors != len(kept_derivation.list_texts(part, text, state.settings)):
+            yield f"{kept_derivation.name}: document {document} has {vectors} vectors, and another number of texts"
     except KvstoreError as error:  # the document itself is damaged, which is told of it too
-        yield f"{one.name}: document {document}: {error}"
+        yield f"{kept_derivation.name}: document {document}: {error}"
 
 
-def _count(used: list[int], _: int, ids: Ids) -> None:
-    used.append(int((ids != FREE).sum()))
+def _append_used_rows(used_rows: list[int], _: int, ids: Ids) -> None:
+    used_rows.append(int((ids != FREE_ID).sum()))

@@ -19,8 +19,8 @@ from .open_store import OpenStore
 if TYPE_CHECKING:
     from ..changes.trace_cache import TraceCache
     from ..models.llm import LanguageModel
-    from ..retrieval.reranking import Rerank
-    from .index_worker import Indexing
+    from ..retrieval.reranking import RerankFunction
+    from .index_worker import IndexManager
 
 
 class Context:
@@ -34,11 +34,11 @@ class Context:
         #: Whether the handle was closed; others may go on.
         self.closed = False
         #: The reranker that was last asked for, by name: it may hold a model.
-        self._reranker: tuple[str, Rerank | None] | None = None
+        self._reranker: tuple[str, RerankFunction | None] | None = None
         self.hits = store.hits
         self.open_indexes = store.open_indexes
         self.filter_cache = store.filter_cache
-        self.state_of = store.state_of
+        self.build_state = store.build_state
         self.embed = store.embed
         self.load_models = store.load_models
         self.require_language = store.require_language
@@ -56,7 +56,7 @@ class Context:
         return self.store.environment
 
     @property
-    def indexing(self) -> Indexing:
+    def indexing(self) -> IndexManager:
         """What makes and extends the indexes of the store."""
         return self.store.indexing
 
@@ -75,13 +75,13 @@ class Context:
         self.environment.require_open()
         return self.store.state()
 
-    def language_model(self, name: str | None = None) -> LanguageModel | None:
+    def get_language_model(self, name: str | None = None) -> LanguageModel | None:
         """The language model of this name, else the session's; None where there is none."""
-        from ..models.llm import language_model
+        from ..models.llm import open_language_model
 
-        return language_model(name, self.session)
+        return open_language_model(name, self.session)
 
-    def reranker(self, name: str | None = None) -> Rerank | None:
+    def load_reranker(self, name: str | None = None) -> RerankFunction | None:
         """The reranker of this name, else the session's; None where there is none."""
         reranker_name = name or self.session.reranker
         if reranker_name == "none":

@@ -23,19 +23,19 @@ import numpy.typing as npt
 
 from ..arguments import (
     MAX_DIGITS,
+    check_arguments,
     check_clauses,
     check_integer,
     check_options,
     check_path,
     check_text,
-    checked,
+    format_value,
     is_representable,
-    shown,
 )
 from ..errors import ClosedError, InputError, ReadOnlyError
 from ..settings import TIME_LIMIT, FixedSettings, SessionSettings
 from ..storage.environment import CompactReport
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .context import Context
@@ -45,7 +45,7 @@ from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..changes.facts import ExportReport, ImportReport
-    from ..changes.pending import Waiting
+    from ..changes.pending import PendingDocument
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
     from ..ingest.pipeline import Ingestion, IngestOptions, IngestProgress, IngestReport
@@ -67,9 +67,9 @@ class _OneShotMethod:
     """A method of a database that is called, and documented, as one of a transaction is; made when it is first asked
     for, because whoever only reads needs no transaction."""
 
-    def __init__(self, of: Callable[[type[Transaction]], Callable[..., Any]], does: Callable[..., Any]) -> None:
-        self._of = of
-        self._run = does
+    def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
+        self._get_method = get_method
+        self._run = run
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
@@ -77,24 +77,24 @@ class _OneShotMethod:
     def __get__(self, database: Database | None, owner: type | None = None) -> Callable[..., Any]:
         from .transaction import Transaction
 
-        method = checked(_build_method(self._of(Transaction), self._run))
+        method = check_arguments(_build_method(self._get_method(Transaction), self._run))
         setattr(self._owner, self._name, method)
         bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
         return bound_method
 
 
-def _build_method(method: Callable[..., Any], does: Callable[..., Any]) -> Callable[..., Any]:
+def _build_method(method: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
     """What a function does, called as a method of a transaction, which it is given first."""
     signature = inspect.signature(method)
     summary, _, details = (inspect.getdoc(method) or "").partition("\n\n")
 
     @wraps(method)
-    def call(self: Database, /, *args: Any, **named: Any) -> Any:
+    def call(self: Database, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            signature.bind(self, *args, **named)
+            signature.bind(self, *args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{method.__name__}() {error}") from None
-        return does(method, self, *args, **named)
+        return run(method, self, *args, **kwargs)
 
     call.__module__, call.__qualname__ = __name__, f"Database.{method.__name__}"
     call.__doc__ = f"{summary}\n\nIn a transaction of its own.\n\n{details}".rstrip()
@@ -102,26 +102,28 @@ def _build_method(method: Callable[..., Any], does: Callable[..., Any]) -> Calla
 
 
 def copy_signature(
-    of: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
+    get_method: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
 ) -> Callable[[Callable[..., Result]], Callable[Concatenate[Database, Parameters], Result]]:
     """A method of a database is called, and documented, as this one of a transaction is."""
 
-    def declared(function: Callable[..., Result]) -> Any:
-        return _OneShotMethod(of, lambda method, self, *args, **named: function(self, *args, **named))
+    def decorate(function: Callable[..., Result]) -> Any:
+        return _OneShotMethod(get_method, lambda method, self, *args, **named: function(self, *args, **named))
 
-    return declared
+    return decorate
 
 
 def make_one_shot(
-    of: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]], *, models: bool = False
+    get_method: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
+    *,
+    models: bool = False,
 ) -> Callable[Concatenate[Database, Parameters], Result]:
     """A method of a transaction as one of a database, which begins a transaction for it and commits that."""
 
-    def call(method: Callable[..., Result], self: Database, *args: Any, **named: Any) -> Result:
+    def call(method: Callable[..., Result], self: Database, *args: Any, **kwargs: Any) -> Result:
         with self.transaction(models=models) as transaction:
-            return method(transaction, *args, **named)
+            return method(transaction, *args, **kwargs)
 
-    descriptor: Any = _OneShotMethod(of, call)
+    descriptor: Any = _OneShotMethod(get_method, call)
     return descriptor  # type: ignore[no-any-return]
 
 
@@ -205,7 +207,7 @@ class Database(Queryable):
             for session in list(self._sessions):
                 session.close()
             self._roll_back()
-            self._context.store.leave(self, self._context.session.temperature_sort)
+            self._context.store.remove_handle(self, self._context.session.temperature_sort)
             self._context.closed = True
         finally:
             self._closing = False
@@ -242,7 +244,7 @@ class Database(Queryable):
         >>> store.language_model("qwen3:4b").url
         'http://localhost:11434/v1/chat/completions'
         """
-        return self._context.language_model(name)
+        return self._context.get_language_model(name)
 
     def snapshot(self) -> Snapshot:
         """One state of the store, to read from more than once.
@@ -298,15 +300,15 @@ class Database(Queryable):
     @property
     def in_transaction(self) -> bool:
         """Whether this thread has a transaction open that BEGIN began."""
-        return self._begun is not None
+        return self._open_transaction is not None
 
     @property
-    def _begun(self) -> Transaction | None:
+    def _open_transaction(self) -> Transaction | None:
         """The transaction that BEGIN opened in this thread."""
         return getattr(self._open_transactions, "transaction", None)
 
-    @_begun.setter
-    def _begun(self, transaction: Transaction | None) -> None:
+    @_open_transaction.setter
+    def _open_transaction(self, transaction: Transaction | None) -> None:
         self._open_transactions.transaction = transaction
 
     @property
@@ -325,38 +327,38 @@ class Database(Queryable):
         *,
         vectors: npt.ArrayLike | None = None,
         origin: str | None = None,
-        **about: Any,
+        **properties: Any,
     ) -> bool:
-        from ..changes.pending import embedded, prepare
+        from ..changes.pending import embed_documents, prepare_document
         from ..extraction.validation import validate
 
         # Everything that takes time is done before the writer's lock keeps others waiting.
         self._require_writable()
-        valid_document = validate(key, text, **about)
+        valid_document = validate(key, text, **properties)
         if vectors is None:
             with self.state() as state:
-                record = state.documents.find(key)
+                record = state.documents.find_by_key(key)
                 if record is not None and record.digest == valid_document.digest:
                     return False
-        prepared = prepare(valid_document, self.settings, vectors, origin)
-        (document,) = embedded([prepared], self.settings, self._context.state, self._context.embed)
+        prepared = prepare_document(valid_document, self.settings, vectors, origin)
+        (document,) = embed_documents([prepared], self.settings, self._context.state, self._context.embed)
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
-        from ..changes.pending import begin, derive_documents, embedded
-        from .given_documents import given_documents
+        from ..changes.pending import begin, derive_documents, embed_documents
+        from .given_documents import check_documents
         from .transaction import Transaction
 
         self._require_writable()
-        checked_documents = given_documents(documents, Transaction.put)
+        checked_documents = check_documents(documents, Transaction.put)
         # Everything that takes time is done before the writer's lock keeps others waiting.
-        pending_documents: dict[int, Waiting] = {}
+        pending_documents: dict[int, PendingDocument] = {}
         keys: set[str] = set()
         with self.state() as state:
             for index, checked_document in enumerate(checked_documents):
-                record = state.documents.find(checked_document.document.key)
+                record = state.documents.find_by_key(checked_document.document.key)
                 is_unchanged = (
                     checked_document.vectors is None
                     and record is not None
@@ -365,12 +367,12 @@ class Database(Queryable):
                 if is_unchanged and checked_document.document.key not in keys:
                     continue
                 keys.add(checked_document.document.key)
-                with checked_document.told():
+                with checked_document.locate_errors():
                     pending_documents[index] = begin(
                         checked_document.document, self.settings, checked_document.vectors, checked_document.origin
                     )
         prepared = derive_documents(list(pending_documents.values()), self.settings)
-        embedded_documents = embedded(prepared, self.settings, self._context.state, self._context.embed)
+        embedded_documents = embed_documents(prepared, self.settings, self._context.state, self._context.embed)
         changes = [False] * len(checked_documents)
         if embedded_documents:
             with self.transaction(models=False) as transaction:
@@ -463,15 +465,17 @@ class Database(Queryable):
         ...     [(step.done, step.total, step.documents) for step in ingestion], ingestion.report.added
         ([(0, 1, 0), (1, 1, 1)], 1)
         """
-        from ..ingest.pipeline import IngestOptions, ingestion
+        from ..ingest.pipeline import IngestOptions, create_ingestion
         from .ingest_destination import IngestDestination
 
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
         self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
         destination = IngestDestination(self._context, self._begin)
-        settle = self._context.store.growth.settle
-        return ingestion(destination, _given(paths), include=_list_patterns(include), then=settle, **options)
+        settle = self._context.store.growth.compact_if_grown
+        return create_ingestion(
+            destination, _list_paths(paths), include=_list_patterns(include), on_finish=settle, **options
+        )
 
     def forecast_ingest(
         self,
@@ -489,12 +493,16 @@ class Database(Queryable):
         >>> forecast.files, forecast.documents, forecast.chunks, forecast.calls
         (1, 1, 1, 0)
         """
-        from ..ingest.forecast import forecast
+        from ..ingest.forecast import build_forecast
         from .ingest_destination import IngestDestination
 
         check_options("options", options)
-        return forecast(
-            IngestDestination(self._context, self._begin), _given(paths), format, options or {}, _list_patterns(include)
+        return build_forecast(
+            IngestDestination(self._context, self._begin),
+            _list_paths(paths),
+            format,
+            options or {},
+            _list_patterns(include),
         )
 
     def extract(
@@ -522,11 +530,11 @@ class Database(Queryable):
         kvstore.errors.InputError: EXTRACT needs a language model; name one with MODEL (model=), or SET model
         """
         self._require_writable("open it for writing to extract")
-        asked = self._context.language_model(model)
-        if asked is None:
+        language_model = self._context.get_language_model(model)
+        if language_model is None:
             raise InputError("EXTRACT needs a language model; name one with MODEL (model=), or SET model")
         extraction = self._prepare_extraction(kind, share, within, by, where, parameters)
-        return extraction.run(asked, self._begin, progress)
+        return extraction.run(language_model, self._begin, progress)
 
     def forecast_extract(
         self,
@@ -559,10 +567,10 @@ class Database(Queryable):
         from ..systems import get_written_fact
         from .model_extraction import ModelExtraction
 
-        def allowed(state: State) -> Allowed | None:
+        def find_allowed(state: State) -> AllowedDocuments | None:
             return None if where is None else filter_documents(state, where, parameters).allowed
 
-        return ModelExtraction(self._context, get_written_fact(kind), allowed, share=share, within=within, by=by)
+        return ModelExtraction(self._context, get_written_fact(kind), find_allowed, share=share, within=within, by=by)
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
@@ -579,7 +587,7 @@ class Database(Queryable):
 
         self._require_writable("open it for writing to import")
         report = import_file(self._context, self._begin, path)
-        self._context.store.growth.settle()
+        self._context.store.growth.compact_if_grown()
         return report
 
     # Soundness, size, safety
@@ -590,10 +598,10 @@ class Database(Queryable):
         >>> store.check()
         []
         """
-        from ..changes.check import check
+        from ..changes.check import check_state
 
-        with self.state() as view:
-            return [*self._context.environment.find_page_faults(), *check(view)]
+        with self.state() as state:
+            return [*self._context.environment.find_page_faults(), *check_state(state)]
 
     def repair(self) -> RepairReport:
         """Check the store and, where anything is violated, make everything derived again from the documents.
@@ -608,23 +616,23 @@ class Database(Queryable):
         []
         """
         from ..changes.compaction import compact_if_sparse
-        from ..changes.repair import RepairReport, rebuild
+        from ..changes.repair import RepairReport, rebuild_store
 
-        found = self.check()
-        if not found:
+        problems = self.check()
+        if not problems:
             return RepairReport([])
         self._context.load_models()
-        rebuilt = rebuild(self._context.environment, self.settings, self._context.embed)
-        self._context.open_indexes.forget()
+        rebuilt = rebuild_store(self._context.environment, self.settings, self._context.embed)
+        self._context.open_indexes.clear_caches()
         compact_if_sparse(self._context.environment)
         _log.warning(
             "%s: %d problems were found; rebuilt from %d documents, %d things lost",
             self.path,
-            len(found),
+            len(problems),
             rebuilt.documents,
             len(rebuilt.lost),
         )
-        return RepairReport(found, rebuilt, self.check())
+        return RepairReport(problems, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
         """Copy the store as of now into a new directory, while others read and write.
@@ -647,8 +655,8 @@ class Database(Queryable):
         """
         from .exchange import export
 
-        with self.state() as view:
-            return export(view, path)
+        with self.state() as state:
+            return export(state, path)
 
     def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
         """Write a table of SELECT, in one state, to a new ``.parquet`` or ``.arrow`` file; how many rows it has.
@@ -664,8 +672,8 @@ class Database(Queryable):
         from ..systems.reader import Reader
         from .table_export import export_table
 
-        with self.state() as view:
-            return export_table(Reader(view, self.settings_table), table, path)
+        with self.state() as state:
+            return export_table(Reader(state, self.settings_table), table, path)
 
     def compact(self) -> CompactReport:
         """Give the space of deleted data back to the file system; says how large the file was and is.
@@ -678,9 +686,9 @@ class Database(Queryable):
         >>> report.bytes_after == (store.path / "data.mdb").stat().st_size
         True
         """
-        from ..changes.compaction import compact
+        from ..changes.compaction import compact_store
 
-        return compact(self._context.environment, self.settings.dimension)
+        return compact_store(self._context.environment, self.settings.dimension)
 
     def flush(self, timeout: float | None = None) -> None:
         """Fold the temperatures counted since the last commit into the entity filter.
@@ -752,10 +760,10 @@ class Database(Queryable):
         if model is not None or within is not None:
             from ..models.structured import StructuredModel
 
-            found = self._context.language_model(model)
-            if found is None:
+            language_model = self._context.get_language_model(model)
+            if language_model is None:
                 raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
-            writer = StructuredModel(found, within)
+            writer = StructuredModel(language_model, within)
         return self._context.indexing.refresh(kind, progress, writer)
 
     def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
@@ -777,10 +785,13 @@ class Database(Queryable):
         >>> store.statistics()["documents"]
         2
         """
-        from ..changes.statistics import statistics
+        from ..changes.statistics import collect_statistics
 
-        with self.state() as view:
-            return statistics(view, self._context.environment.statistics()) | self._context.indexing.sizes()
+        with self.state() as state:
+            return (
+                collect_statistics(state, self._context.environment.statistics())
+                | self._context.indexing.measure_sizes()
+            )
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
         """All settings: name, value, and whether it was fixed when the store was made.
@@ -790,8 +801,8 @@ class Database(Queryable):
         """
         from ..structures.language_version import list_fixed_settings
 
-        with self.state() as view:
-            fixed = list_fixed_settings(view)
+        with self.state() as state:
+            fixed = list_fixed_settings(state)
         return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
 
     def strategies(self) -> list[Strategy]:
@@ -800,9 +811,9 @@ class Database(Queryable):
         >>> "bridge" in [strategy.name for strategy in store.strategies()]
         True
         """
-        from ..systems import strategies
+        from ..systems import list_strategies
 
-        return strategies()
+        return list_strategies()
 
     def describe_strategy(self, name: str) -> Strategy:
         """One strategy, with its description and options; raises UnknownStrategyError.
@@ -822,7 +833,7 @@ class Database(Queryable):
         True
         """
         if isinstance(value, int) and not is_representable(value):
-            raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {shown(value)}")
+            raise InputError(f"setting {name} is a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
         if name == "strategy":
             from ..systems import get_strategy
 
@@ -835,17 +846,17 @@ class Database(Queryable):
             from ..models.endpoint import check_address
 
             check_address(str(value), InputError)
-        self._context.session = self._context.session.changed(name, value)
+        self._context.session = self._context.session.replace_setting(name, value)
 
 
 def _list_patterns(include: str | Sequence[str]) -> list[str]:
     patterns = [include] if isinstance(include, str) else list(include)
     if not all(isinstance(pattern, str) and pattern for pattern in patterns):
-        raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {shown(include)}")
+        raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {format_value(include)}")
     return patterns
 
 
-def _given(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+def _list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """Paths as texts; raises ArgumentError for what can be none."""
     path_list = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in path_list:

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..changes import facts
-from ..changes.facts import ExportReport, Given, ImportReport, report
-from ..changes.pending import Waiting, begin, derive_documents, embedded
+from ..changes.facts import ExportReport, ImportReport, SourceDocument, make_report
+from ..changes.pending import PendingDocument, begin, derive_documents, embed_documents
 from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
-from ..storage.new_file import new_file
+from ..storage.new_file import create_file_atomically
 from ..structures.state import State
 from .context import Context
 from .transaction import Transaction
@@ -43,7 +43,7 @@ _BATCH_LINES = 4096
 _MAX_LINE = 512 << 20
 
 
-def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
+def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     """Write all facts of one state to a new file.
 
     Raises InputError when ``path`` exists, its folder does not, or its suffix says that it is another kind of file,
@@ -56,15 +56,15 @@ def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
             f"{target}: an export of everything is JSON lines, in a file that ends in .jsonl or .ndjson; "
             f"one table alone goes to a file that ends in {tables}"
         )
-    counts = dict.fromkeys((fact.plural for fact in facts.all_facts()), 0)
-    with new_file(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-        header = {"format": FORMAT, "version": VERSION, "settings": asdict(view.settings)}
+    counts = dict.fromkeys((fact.plural for fact in facts.list_fact_kinds()), 0)
+    with create_file_atomically(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        header = {"format": FORMAT, "version": VERSION, "settings": asdict(state.settings)}
         file.write(json.dumps(header) + "\n")
-        for fact in facts.all_facts():
-            for key, value in fact.scan(view):
+        for fact in facts.list_fact_kinds():
+            for key, value in fact.scan(state):
                 counts[fact.plural] += 1
-                file.write(json.dumps(fact.line(key, value), ensure_ascii=False) + "\n")
-    return report(ExportReport, counts)
+                file.write(json.dumps(fact.to_line(key, value), ensure_ascii=False) + "\n")
+    return make_report(ExportReport, counts)
 
 
 def import_file(context: Context, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
@@ -86,13 +86,13 @@ def import_file(context: Context, begin: Callable[[], Transaction], path: str | 
 class _Batch:
     """What was read and not yet committed: documents by key, and facts of each other kind with their lines' numbers."""
 
-    documents: dict[str, Waiting] = field(default_factory=dict)
+    documents: dict[str, PendingDocument] = field(default_factory=dict)
     facts: dict[str, list[tuple[int, Any, Any]]] = field(default_factory=dict)
     lines: int = 0
     chunks: int = 0
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return self.chunks >= _BATCH_CHUNKS or self.lines >= _BATCH_LINES
 
 
@@ -101,7 +101,7 @@ class _Importer:
         self._context = context
         self._begin = begin
         self._path = path
-        self._counts = dict.fromkeys((*(fact.plural for fact in facts.all_facts()), "unchanged"), 0)
+        self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
         self._batch = _Batch()
         self._committed = 1
 
@@ -112,11 +112,11 @@ class _Importer:
             while line := self._read_line(file, number + 1):
                 number += 1
                 if line.strip():
-                    self._take(number, self._parsed(number, line))
-                if self._batch.full:
+                    self._add_line(number, self._parse_line(number, line))
+                if self._batch.is_full:
                     self._commit(number)
             self._commit(number)
-        return report(ImportReport, self._counts)
+        return make_report(ImportReport, self._counts)
 
     def _open(self) -> BinaryIO:
         """Open the file; raises InputError for a folder, and for a device or pipe, which may never end."""
@@ -138,7 +138,7 @@ class _Importer:
         return line
 
     def _check_header(self, line: bytes) -> None:
-        header = self._parsed(1, line)
+        header = self._parse_line(1, line)
         if header.get("format") != FORMAT:
             raise self._make_error(
                 1, f'an export begins with {{"format": "{FORMAT}", ...}}; name a file that EXPORT wrote'
@@ -149,7 +149,7 @@ class _Importer:
                 f"this export is of version {header.get('version')!r}, this kvstore reads {VERSION}; update kvstore",
             )
 
-    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
+    def _parse_line(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -158,8 +158,8 @@ class _Importer:
             raise self._make_error(number, "a line is one JSON object")
         return value
 
-    def _take(self, number: int, line: dict[str, Any]) -> None:
-        with self._naming(number):
+    def _add_line(self, number: int, line: dict[str, Any]) -> None:
+        with self._locate_errors(number):
             fact = facts.find_line_kind(line)
         self._batch.lines += 1
         for name in [*fact.fields, *line]:
@@ -167,61 +167,61 @@ class _Importer:
                 names = ", ".join(fact.fields)
                 reason = f"the field {name!r} is missing or wrong; the line of {fact.name} has {names}"
                 raise self._make_error(number, reason)
-        with self._naming(number):
+        with self._locate_errors(number):
             key, value = fact.parse(line)
             if fact is facts.DOCUMENTS:
-                self._take_document(key, value)
+                self._add_document(key, value)
             else:
                 self._batch.facts.setdefault(fact.name, []).append((number, key, value))
 
-    def _take_document(self, key: str, given: Given) -> None:
+    def _add_document(self, key: str, document_fields: SourceDocument) -> None:
         valid_document = validate(
             key,
-            given.text,
-            title=given.title,
-            source=given.source,
-            meta=given.meta,
-            format=given.format,
-            left_out=given.left_out or 0,
-            chunks=given.chunks,
+            document_fields.text,
+            title=document_fields.title,
+            source=document_fields.source,
+            meta=document_fields.meta,
+            format=document_fields.format,
+            left_out=document_fields.left_out or 0,
+            chunks=document_fields.chunks,
         )
-        document = begin(valid_document, self._context.settings, given.vectors)
+        document = begin(valid_document, self._context.settings, document_fields.vectors)
         self._batch.documents[key] = document
-        self._batch.chunks += document.chunks
+        self._batch.chunks += document.chunk_count
 
     def _commit(self, number: int) -> None:
         """Commit the lines up to ``number``."""
         batch, self._batch = self._batch, _Batch()
         # Embedding takes most of the time: other writers need not wait for it.
         settings = self._context.settings
-        derived_documents = derive_documents(self._changed(batch), settings)
-        documents = embedded(derived_documents, settings, self._context.state, self._context.embed)
+        derived_documents = derive_documents(self._select_changed(batch), settings)
+        documents = embed_documents(derived_documents, settings, self._context.state, self._context.embed)
         counts = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)
-            for fact in facts.stated():
+            for fact in facts.iter_stated_kinds():
                 counts[fact.plural] = 0
                 for line_number, key, value in batch.facts.get(fact.name, ()):
-                    with self._naming(line_number):
+                    with self._locate_errors(line_number):
                         counts[fact.plural] += transaction._put_fact(fact, key, value)
         self._committed = number
         for plural, count in counts.items():
             self._counts[plural] += count
         self._counts["unchanged"] += batch.lines - sum(counts.values())
 
-    def _changed(self, batch: _Batch) -> list[Waiting]:
+    def _select_changed(self, batch: _Batch) -> list[PendingDocument]:
         """The documents of a batch that are not in the store as they are."""
         with self._context.state() as state:
-            records = {key: state.documents.find(key) for key in batch.documents}
+            records = {key: state.documents.find_by_key(key) for key in batch.documents}
         return [
             document
             for key, document in batch.documents.items()
-            if (record := records[key]) is None or record.digest != document.given.digest
+            if (record := records[key]) is None or record.digest != document.document.digest
         ]
 
     @contextmanager
-    def _naming(self, number: int) -> Iterator[None]:
+    def _locate_errors(self, number: int) -> Iterator[None]:
         try:
             yield
         except (InputError, DocumentNotFoundError) as error:

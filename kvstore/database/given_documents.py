@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses, shown
+from ..arguments import check_clauses, format_value
 from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
 
@@ -22,16 +22,16 @@ class CheckedDocument:
     vectors: npt.ArrayLike | None
     origin: str | None
     number: int
-    of: int
+    total: int
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def locate_errors(self) -> Iterator[None]:
         """Have an error of this document say which of them it is."""
-        with _told(self.number, self.of):
+        with _locate_errors(self.number, self.total):
             yield
 
 
-def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
+def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., Any]) -> list[CheckedDocument]:
     """Documents, each a mapping of the arguments of the method ``put`` by their names.
 
     Raises TypeError for arguments that it does not have, or that are missing, InputError for what cannot be a document;
@@ -40,26 +40,28 @@ def given_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
     parameters = {name: kind for name, kind in put.__annotations__.items() if name != "return"}
     mappings = list(documents)
     checked_documents = []
-    for number, named in enumerate(mappings, 1):
-        with _told(number, len(mappings)):
-            if not isinstance(named, Mapping):
-                raise ArgumentError(f"it is a mapping of the arguments of put() by their names, not {shown(named)}")
-            check_clauses("put", named, parameters)
-            missing = [name for name in ("key", "text") if name not in named]
+    for number, arguments in enumerate(mappings, 1):
+        with _locate_errors(number, len(mappings)):
+            if not isinstance(arguments, Mapping):
+                raise ArgumentError(
+                    f"it is a mapping of the arguments of put() by their names, not {format_value(arguments)}"
+                )
+            check_clauses("put", arguments, parameters)
+            missing = [name for name in ("key", "text") if name not in arguments]
             if missing:
                 raise ArgumentError(f"put() is missing {missing[0]!r}")
-            properties = {name: value for name, value in named.items() if name not in ("vectors", "origin")}
+            properties = {name: value for name, value in arguments.items() if name not in ("vectors", "origin")}
             checked_documents.append(
                 CheckedDocument(
-                    validate(**properties), named.get("vectors"), named.get("origin"), number, len(mappings)
+                    validate(**properties), arguments.get("vectors"), arguments.get("origin"), number, len(mappings)
                 )
             )
     return checked_documents
 
 
 @contextmanager
-def _told(number: int, of: int) -> Iterator[None]:
+def _locate_errors(number: int, total: int) -> Iterator[None]:
     try:
         yield
     except (InputError, TypeError) as error:
-        raise type(error)(f"document {number:,} of {of:,}: {error}") from None
+        raise type(error)(f"document {number:,} of {total:,}: {error}") from None

@@ -18,13 +18,13 @@ from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
-from ..storage.index_file import list_files, path_of
+from ..storage.index_file import build_index_path, list_files
 from ..storage.writer_lock import MaintenanceThread
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, IndexRecord, validate_options
 from ..structures.indexes.index_building import IndexBuilder, ReportProgress
-from ..structures.indexes.index_reading import file_of
+from ..structures.indexes.index_reading import get_file
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
@@ -50,7 +50,7 @@ class IndexFiller(Protocol):
         ...
 
 
-class Indexing:
+class IndexManager:
     """Makes, drops and refreshes the indexes of one open store. Any thread may call it."""
 
     def __init__(
@@ -74,10 +74,10 @@ class Indexing:
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
-        index = _stated(kind)
-        options_by_kind = _split_options([index, *_beside(index)], options)
+        index = _get_named_index(kind)
+        options_by_kind = _split_options([index, *_list_companions(index)], options)
 
-        def create(view: WriteView) -> None:
+        def create_record(view: WriteView) -> None:
             require_maintained(view)
             existing = Indexes(view).get(index)
             if existing is not None and existing.created:
@@ -86,22 +86,24 @@ class Indexing:
                 )
             # What the default index has built serves the new one, where it is built alike.
             record = replace(existing or IndexRecord(index), options=options_by_kind[index.name], created=True)
-            IndexWriter(view).put(index.begun(record, view))
-            for companion in _beside(index):
-                IndexWriter(view).put(companion.begun(IndexRecord(companion, options_by_kind[companion.name]), view))
+            IndexWriter(view).put(index.start_record(record, view))
+            for companion in _list_companions(index):
+                IndexWriter(view).put(
+                    companion.start_record(IndexRecord(companion, options_by_kind[companion.name]), view)
+                )
             write_versions(view)
 
-        self._environment.write_with_growth(create)
+        self._environment.write_with_growth(create_record)
         self._next_due_chunk.pop(index.name, None)
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
         """Take an index and what it holds away; raises InputError where there is none."""
-        index = _stated(kind)
+        index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
                 raise _make_missing_error(index)
-        for part in (*_beside(index), index):
+        for part in (*_list_companions(index), index):
             self._find_builder(part).drop(part, progress)
 
     def refresh(
@@ -114,7 +116,7 @@ class Indexing:
         building it, LockTimeoutError, and what the model raises.
         """
         with self._environment.snapshot() as snapshot:
-            existing_indexes = [index for index in self._wanted(kind) if Indexes(snapshot).get(index) is not None]
+            existing_indexes = [index for index in self._select_kinds(kind) if Indexes(snapshot).get(index) is not None]
         changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
             for missing_index in (index for index in list_generation_kinds() if index not in existing_indexes):
@@ -128,29 +130,29 @@ class Indexing:
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """What :meth:`refresh` would have a model write, by kind; nothing is changed, no model called."""
         with self._environment.snapshot() as snapshot:
-            indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._wanted(kind)]
+            indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._select_kinds(kind)]
         return {
             index.name: self._generations.forecast(index, record)
             for index, record in indexes_with_records
             if isinstance(index, GenerationIndex) and record is not None
         }
 
-    def _wanted(self, kind: str | None) -> list[Index]:
+    def _select_kinds(self, kind: str | None) -> list[Index]:
         """The kinds that a statement means, those beside one after it; raises InputError where there is no index of the
         kind."""
         if kind is None:
             named_indexes = [index for index in INDEXES.values() if not getattr(index, "beside", "")]
         else:
-            named_indexes = [_stated(kind)]
+            named_indexes = [_get_named_index(kind)]
             with self._environment.snapshot() as snapshot:
                 if Indexes(snapshot).get(named_indexes[0]) is None:
                     raise _make_missing_error(named_indexes[0])
-        return [part for index in named_indexes for part in (index, *_beside(index))]
+        return [part for index in named_indexes for part in (index, *_list_companions(index))]
 
-    def sizes(self) -> dict[str, int]:
+    def measure_sizes(self) -> dict[str, int]:
         """Bytes of the index files that there are, by the names of SHOW STATS."""
         files = (name for name, kind in INDEXES.items() if isinstance(kind, FileIndex))
-        paths = {kind: path_of(self._environment.path, kind) for kind in files}
+        paths = {kind: build_index_path(self._environment.path, kind) for kind in files}
         return {
             f"index_{kind}_bytes": sum(file.stat().st_size for file in list_files(path))
             for kind, path in paths.items()
@@ -182,35 +184,35 @@ class Indexing:
         if not kind.automatic or next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:
-            return self._builder.needed(kind) is not None
+            return self._builder.find_needed_record(kind) is not None
         except KvstoreError as error:
-            return self._failed(kind, error)
+            return self._record_failure(kind, error)
 
     def _extend(self, kinds: Sequence[FileIndex[Any, Any]]) -> None:
         try:
             for kind in kinds:
                 _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)
                 try:
-                    while not self._is_cancelled() and self._extended(kind):
+                    while not self._is_cancelled() and self._extend_if_due(kind):
                         pass
                 except KvstoreError as error:
-                    self._failed(kind, error)
+                    self._record_failure(kind, error)
         finally:
             with self._lock:
                 self._thread = None
 
-    def _extended(self, kind: FileIndex[Any, Any]) -> bool:
+    def _extend_if_due(self, kind: FileIndex[Any, Any]) -> bool:
         """Extend a file where that is due; False where it is not, or there was nothing to be done."""
-        record = self._builder.needed(kind)
+        record = self._builder.find_needed_record(kind)
         if record is None:
             return False
         next_chunk, self._next_due_chunk[kind.name] = self._builder.extension(kind, record)
         is_due = self._next_due_chunk[kind.name] <= next_chunk
-        return is_due and self._builder.refresh(kind, cancelled=self._is_cancelled)
+        return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
 
-    def _failed(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
+    def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
-        file_of(self._open_indexes, kind).problem = str(error)
+        get_file(self._open_indexes, kind).problem = str(error)
         return False
 
     def _is_cancelled(self) -> bool:
@@ -227,7 +229,7 @@ class Indexing:
         return next(builder for kind_class, builder in self._builders if isinstance(kind, kind_class))
 
 
-def _beside(kind: Index) -> list[FileIndex[Any, Any]]:
+def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:
     """The kinds of file that are made, refreshed and dropped with a kind."""
     return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
 
@@ -245,7 +247,7 @@ def _split_options(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[s
     return {kind.name: validate_options(kind, options_by_kind[kind.name], kinds_by_option) for kind in kinds}
 
 
-def _stated(kind: str) -> Index:
+def _get_named_index(kind: str) -> Index:
     """The kind that a statement names; raises InputError."""
     index = get_index_kind(kind)
     if isinstance(index, FileIndex) and index.beside:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..changes import facts
-from ..changes.pending import Prepared, embedded
+from ..changes.pending import PreparedDocument, embed_documents
 from ..errors import DocumentNotFoundError, InputError
 from ..systems.fact import StatedFact
 from .context import Context
@@ -30,7 +30,7 @@ class IngestDestination:
         self._context = context
         self._begin = begin
         self.embed = context.embed
-        self.state = context.state
+        self.open_state = context.state
 
     @property
     def settings(self) -> FixedSettings:
@@ -41,20 +41,20 @@ class IngestDestination:
 
     @property
     def texts_per_request(self) -> int:
-        from ..models.openai_embedder import BATCH, OpenAIEmbedder
+        from ..models.openai_embedder import BATCH_SIZE, OpenAIEmbedder
 
-        return BATCH if isinstance(self._context.store.embedder, OpenAIEmbedder) else 0
+        return BATCH_SIZE if isinstance(self._context.store.embedder, OpenAIEmbedder) else 0
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        with self.state() as view:
-            find_document = view.documents.find
+        with self.open_state() as state:
+            find_document = state.documents.find_by_key
             records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)
             moved_origins = {key: origin for key, origin, record in records if record and record.origin != origin}
         if moved_origins:
             with self._begin() as transaction:
                 transaction.set_origins(moved_origins)
 
-    def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+    def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         from ..ingest.worker import Job
 
         embedder = self.settings.embedder if embed and not self._context.has_own_embedder else None
@@ -70,11 +70,11 @@ class IngestDestination:
     ) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
         prepared_documents = [
-            Prepared(document.extracted, document.vectors, origin=origin)
+            PreparedDocument(document.extracted, document.vectors, origin=origin)
             for document, origin in batch
             if document.extracted
         ]
-        documents = embedded(prepared_documents, self.settings, self.state, self.embed)
+        documents = embed_documents(prepared_documents, self.settings, self.open_state, self.embed)
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)
@@ -82,13 +82,15 @@ class IngestDestination:
             transaction._record_files(files)
         self._context.environment.release_pages()
 
-    def join(self, found: Mapping[str, Sequence[RawFact]], more: Set[str]) -> tuple[dict[str, bool], list[Failure]]:
-        from ..ingest.file_documents import failure
+    def store_facts(
+        self, facts_by_key: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
+    ) -> tuple[dict[str, bool], list[Failure]]:
+        from ..ingest.file_documents import make_failure
 
         outcomes: dict[str, bool] = {}
         failures: list[Failure] = []
         with self._begin() as transaction:
-            for key, raw_facts in found.items():
+            for key, raw_facts in facts_by_key.items():
                 values_by_fact: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:
                     fact = facts.find_line_kind(raw_fact.line)
@@ -96,14 +98,14 @@ class IngestDestination:
                     try:
                         _, value = fact.parse(raw_fact.line)
                         values_by_fact[fact] = (
-                            fact.joined(values_by_fact[fact], value) if fact in values_by_fact else value
+                            fact.merge(values_by_fact[fact], value) if fact in values_by_fact else value
                         )
                     except InputError as error:
-                        failures.append(failure(raw_fact.place, error))
+                        failures.append(make_failure(raw_fact.place, error))
                 try:
                     for fact, value in values_by_fact.items():
-                        is_changed = transaction._put_fact(fact, key, value, more=key in more)
+                        is_changed = transaction._put_fact(fact, key, value, keep_existing=key in added_keys)
                         outcomes[key] = outcomes.get(key, False) or is_changed
                 except (DocumentNotFoundError, InputError) as error:
-                    failures.append(failure(raw_facts[0].place, error))
+                    failures.append(make_failure(raw_facts[0].place, error))
         return outcomes, failures

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 from ..arguments import check_integer
 from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, ModelError, TokenLimitError
-from ..extraction.validation import PAIRS
+from ..extraction.validation import PAIRS_FORMAT
 from ..models.llm import LanguageModel
-from ..models.quoting import printable
+from ..models.quoting import to_printable
 from ..models.structured import StructuredModel
 from ..models.token_estimate import token_estimate
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from ..systems.chunk_choice import CHOOSERS, choose, score_chunks
 from ..systems.chunked_text import load_chunked_text
@@ -28,9 +28,9 @@ from .context import Context
 from .transaction import Transaction
 
 #: Tokens that stand around each passage of a request, at most.
-_FRAME = 20
+_FRAME_TOKENS = 20
 #: Documents of which the passages are kept at hand.
-_MOST_READ = 16
+_MAX_CACHED_DOCUMENTS = 16
 #: Answers one after another that cannot be used, after which a model is not asked further.
 _MAX_INVALID_ANSWERS = 10
 
@@ -49,9 +49,9 @@ class ExtractionProgress:
 class ExtractionForecast:
     """What an extraction would do.
 
-    ``passages`` are to be written, in ``calls`` requests that send about ``tokens`` tokens; ``written`` are done
+    ``num_passages`` are to be written, in ``calls`` requests that send about ``tokens`` tokens; ``is_written`` are done
     already, ``copied`` are written for another document that has the same, and ``left`` stay as they are.
-    ``room`` is how many tokens may be sent, None without a limit.
+    ``token_budget`` is how many tokens may be sent, None without a limit.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class ExtractionForecast:
 class ExtractionReport:
     """What an extraction did.
 
-    ``passages`` were written (``copied`` of them for another document that has the same); ``calls`` requests were
+    ``num_passages`` were written (``copied`` of them for another document that has the same); ``calls`` requests were
     answered, which took about ``sent`` and ``received`` tokens. ``left`` passages were to be written and were not: the
     tokens came to an end, or the answers could not be used, as ``failures`` say.
     """
@@ -101,20 +101,20 @@ class _Item:
     that may go into one request."""
 
     digest: bytes
-    holders: list[str]
+    document_keys: list[str]
     window: int
     tokens: int
     chunks: Sequence[int]
-    written: bool
+    is_written: bool
 
 
 @dataclass(slots=True)
 class _Plan:
     requests: list[_Request]
     forecast: ExtractionForecast
-    holders: Mapping[bytes, Sequence[str]]
+    document_keys: Mapping[bytes, Sequence[str]]
     #: What is written for another document that has the same passage, by document.
-    copies: Mapping[str, WrittenPassages]
+    copied_passages: Mapping[str, WrittenPassages]
 
 
 class ModelExtraction:
@@ -125,7 +125,7 @@ class ModelExtraction:
         self,
         context: Context,
         fact: WrittenFact,
-        allowed: Callable[[State], Allowed | None],
+        allowed: Callable[[State], AllowedDocuments | None],
         *,
         share: float | None = None,
         within: int | None = None,
@@ -146,11 +146,11 @@ class ModelExtraction:
         self._by = by
         self._allowed = allowed
         #: The passages of the documents that were asked for last, by id: those of an id stay what they are.
-        self._read: dict[int, dict[bytes, SourcePassage]] = {}
+        self._cached_passages: dict[int, dict[bytes, SourcePassage]] = {}
 
     def forecast(self) -> ExtractionForecast:
         """What it would do; nothing is sent."""
-        return self._plan().forecast
+        return self._build_plan().forecast
 
     def run(
         self,
@@ -163,21 +163,21 @@ class ModelExtraction:
         Raises what asking the model raises, InvalidAnswerError after several answers one after another that cannot be
         used; what was written until then is kept.
         """
-        plan = self._plan()
-        for key, texts in plan.copies.items():
-            self._keep({key: texts}, begin)
-        num_copied = sum(len(texts.passages) for texts in plan.copies.values())
+        plan = self._build_plan()
+        for key, texts in plan.copied_passages.items():
+            self._store_passages({key: texts}, begin)
+        num_copied = sum(len(texts.passages) for texts in plan.copied_passages.values())
         structured_model = StructuredModel(model, limit=plan.forecast.room)
         num_passages, num_invalid = num_copied, 0
         failures: list[str] = []
         for number, request in enumerate(plan.requests):
             if progress is not None:
-                progress(ExtractionProgress(self._fact.name, number, len(plan.requests), structured_model.sent))
-            sources = self._sources(request)
+                progress(ExtractionProgress(self._fact.name, number, len(plan.requests), structured_model.sent_tokens))
+            sources = self._read_sources(request)
             if not sources:  # the document is another by now
                 continue
             try:
-                written = structured_model.ask(self._fact.prompt(sources))
+                answers = structured_model.ask(self._fact.build_prompt(sources))
                 num_invalid = 0
             except TokenLimitError:
                 break
@@ -185,74 +185,80 @@ class ModelExtraction:
                 failures.append(f"document {request.document!r}: {problem}")
                 num_invalid += 1
                 if num_invalid == _MAX_INVALID_ANSWERS:
-                    raise _kept(problem, num_passages) from None
+                    raise _describe_stored(problem, num_passages) from None
                 continue
             except ModelError as problem:
-                raise _kept(problem, num_passages) from None
-            passages_by_document = self._by_document(written, plan.holders, model.name)
+                raise _describe_stored(problem, num_passages) from None
+            passages_by_document = self._group_by_document(answers, plan.document_keys, model.name)
             try:
-                self._keep(passages_by_document, begin)
+                self._store_passages(passages_by_document, begin)
             except KeyboardInterrupt:
-                self._keep(passages_by_document, begin)  # it is paid for
+                self._store_passages(passages_by_document, begin)  # it is paid for
                 raise
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
-            num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(written)
+            num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
-            progress(ExtractionProgress(self._fact.name, len(plan.requests), len(plan.requests), structured_model.sent))
+            progress(
+                ExtractionProgress(
+                    self._fact.name, len(plan.requests), len(plan.requests), structured_model.sent_tokens
+                )
+            )
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
             self._fact.name,
             model.name,
             num_passages,
             num_copied,
-            structured_model.calls,
-            structured_model.sent,
-            structured_model.written,
+            structured_model.num_calls,
+            structured_model.sent_tokens,
+            structured_model.written_tokens,
             num_left,
             failures,
         )
 
-    def _by_document(
-        self, texts: Mapping[bytes, tuple[str, ...]], holders: Mapping[bytes, Sequence[str]], model: str
+    def _group_by_document(
+        self, texts: Mapping[bytes, tuple[str, ...]], document_keys: Mapping[bytes, Sequence[str]], model: str
     ) -> dict[str, WrittenPassages]:
         passages_by_document: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         for digest, passage_texts in texts.items():
-            for key in holders[digest]:
+            for key in document_keys[digest]:
                 passages_by_document.setdefault(key, {})[digest] = (model, passage_texts)
         return {key: WrittenPassages(passages) for key, passages in passages_by_document.items()}
 
-    def _keep(self, found: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]) -> None:
+    def _store_passages(
+        self, passages_by_document: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]
+    ) -> None:
         with begin() as transaction:
-            for key, texts in found.items():
+            for key, texts in passages_by_document.items():
                 try:
                     transaction._put_fact(self._fact, key, texts)
                 except DocumentNotFoundError:
                     continue  # it was deleted meanwhile
 
-    def _sources(self, request: _Request) -> list[SourcePassage]:
+    def _read_sources(self, request: _Request) -> list[SourcePassage]:
         """The passages of a request as they are now."""
         with self._context.state() as state:
-            record = state.documents.find(request.document)
-            if record is None or record.format == PAIRS:
+            record = state.documents.find_by_key(request.document)
+            if record is None or record.format == PAIRS_FORMAT:
                 return []
-            if record.id not in self._read:
-                passages = self._fact.passages(load_chunked_text(state, record, {}))
-                self._read[record.id] = {passage.digest: passage for passage in passages}
-                if len(self._read) > _MOST_READ:
-                    del self._read[next(iter(self._read))]
-            sources = self._read[record.id]
+            if record.id not in self._cached_passages:
+                passages = self._fact.list_passages(load_chunked_text(state, record, {}))
+                self._cached_passages[record.id] = {passage.digest: passage for passage in passages}
+                if len(self._cached_passages) > _MAX_CACHED_DOCUMENTS:
+                    del self._cached_passages[next(iter(self._cached_passages))]
+            sources = self._cached_passages[record.id]
             return [sources[digest] for digest in dict.fromkeys(request.digests) if digest in sources]
 
-    def _plan(self) -> _Plan:
+    def _build_plan(self) -> _Plan:
         with self._context.state() as state:
             allowed = self._allowed(state)
             keys_by_digest = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
-            items, windows, num_documents, copies = self._items(state, allowed, keys_by_digest)
-            overhead = self._fact.prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
-            token_budget = self._room(items, overhead)
-            open_items = [item for item in items if not item.written]
+            items, windows, num_documents, copies = self._collect_items(state, allowed, keys_by_digest)
+            overhead = self._fact.build_prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
+            token_budget = self._compute_token_budget(items, overhead)
+            open_items = [item for item in items if not item.is_written]
             worths = self._compute_worths(state, open_items, token_budget, overhead)
-        selected = _within(open_items, worths, token_budget, overhead)
+        selected = _select_within_budget(open_items, worths, token_budget, overhead)
         requests: dict[int, _Request] = {}
         for item, worth in sorted(selected, key=lambda pair: pair[0].window):
             request = requests.setdefault(item.window, _Request(windows[item.window], overhead, 0.0))
@@ -261,23 +267,23 @@ class ModelExtraction:
             request.worth = max(request.worth, worth)
         ordered = sorted(requests.values(), key=lambda request: -request.worth)
         num_copied = sum(len(texts.passages) for texts in copies.values())
-        num_to_copy = sum(len(item.holders) - 1 for item, _ in selected)
-        num_left = sum(len(item.holders) for item in open_items) - len(selected) - num_to_copy
+        num_to_copy = sum(len(item.document_keys) - 1 for item, _ in selected)
+        num_left = sum(len(item.document_keys) for item in open_items) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
             self._fact.name,
             num_documents,
             len(selected) + num_to_copy,
             len(ordered),
             sum(request.tokens for request in ordered),
-            sum(item.written for item in items),
+            sum(item.is_written for item in items),
             num_copied,
             num_left,
             token_budget,
         )
-        return _Plan(ordered, forecast, {item.digest: item.holders for item in open_items}, copies)
+        return _Plan(ordered, forecast, {item.digest: item.document_keys for item in open_items}, copies)
 
-    def _items(
-        self, state: State, allowed: Allowed | None, known: Mapping[bytes, str]
+    def _collect_items(
+        self, state: State, allowed: AllowedDocuments | None, keys_by_digest: Mapping[bytes, str]
     ) -> tuple[list[_Item], list[str], int, dict[str, WrittenPassages]]:
         """The passages of the documents, each once; the documents of the windows; how many documents there are; what
         is written for other documents that have the same passages."""
@@ -285,16 +291,16 @@ class ModelExtraction:
         windows: list[str] = []
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         num_documents = 0
-        for key in sorted(state.documents.keys()):
-            record = state.documents.find(key)
-            if record is None or record.format == PAIRS or (allowed is not None and record.id not in allowed):
+        for key in sorted(state.documents.iter_keys()):
+            record = state.documents.find_by_key(key)
+            if record is None or record.format == PAIRS_FORMAT or (allowed is not None and record.id not in allowed):
                 continue
             num_documents += 1
             ids, window_tokens = list(record.chunk_ids()), math.inf
-            own_passages = self._fact.stored(state, key) or WrittenPassages()
-            for passage in self._fact.passages(load_chunked_text(state, record, {})):
-                tokens = _FRAME + sum(
-                    token_estimate(printable(part)) + 1
+            own_passages = self._fact.find(state, key) or WrittenPassages()
+            for passage in self._fact.list_passages(load_chunked_text(state, record, {})):
+                tokens = _FRAME_TOKENS + sum(
+                    token_estimate(to_printable(part)) + 1
                     for part in (passage.title or "", *passage.headings, passage.text)
                 )
                 if window_tokens + tokens > self._fact.passage_tokens:
@@ -302,14 +308,14 @@ class ModelExtraction:
                     window_tokens = 0
                 window_tokens += tokens
                 is_written = passage.digest in own_passages.passages
-                if passage.digest in known and not is_written:
-                    entry = (self._fact.stored(state, known[passage.digest]) or WrittenPassages()).passages
+                if passage.digest in keys_by_digest and not is_written:
+                    entry = (self._fact.find(state, keys_by_digest[passage.digest]) or WrittenPassages()).passages
                     copies.setdefault(key, {})[passage.digest] = entry[passage.digest]
                     continue
                 item = items_by_digest.get(passage.digest)
                 if item is not None:
-                    if key not in item.holders:
-                        item.holders.append(key)
+                    if key not in item.document_keys:
+                        item.document_keys.append(key)
                     continue
                 chunks = [ids[number] for number in passage.chunks]
                 items_by_digest[passage.digest] = _Item(
@@ -318,18 +324,20 @@ class ModelExtraction:
         copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
         return list(items_by_digest.values()), windows, num_documents, copied_passages
 
-    def _room(self, items: Sequence[_Item], overhead: int) -> int | None:
+    def _compute_token_budget(self, items: Sequence[_Item], overhead: int) -> int | None:
         """How many tokens may be sent: of a share what was sent already is taken off."""
         if self._share is None:
             return self._within
         total_cost = _estimate_cost(items, overhead)
         return max(
-            0, int(self._share * total_cost) - _estimate_cost([item for item in items if item.written], overhead)
+            0, int(self._share * total_cost) - _estimate_cost([item for item in items if item.is_written], overhead)
         )
 
-    def _compute_worths(self, state: State, items: Sequence[_Item], room: int | None, overhead: int) -> Sequence[float]:
+    def _compute_worths(
+        self, state: State, items: Sequence[_Item], token_budget: int | None, overhead: int
+    ) -> Sequence[float]:
         """What each passage is worth, which need not be known where all have room."""
-        if self._by is None and (room is None or _estimate_cost(items, overhead) <= room):
+        if self._by is None and (token_budget is None or _estimate_cost(items, overhead) <= token_budget):
             return [0.0] * len(items)
         chunks, worths = score_chunks(self._by or "confusability", state)
         worth_by_chunk = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
@@ -341,22 +349,22 @@ def _estimate_cost(items: Sequence[_Item], overhead: int) -> int:
     return sum(item.tokens for item in items) + overhead * len({item.window for item in items})
 
 
-def _within(
-    items: Sequence[_Item], worths: Sequence[float], room: int | None, overhead: int
+def _select_within_budget(
+    items: Sequence[_Item], worths: Sequence[float], token_budget: int | None, overhead: int
 ) -> list[tuple[_Item, float]]:
-    """The passages to be written, with what they are worth: in the order of the documents, within ``room`` tokens."""
+    """The passages to be written, with what they are worth: in the order of the documents, within ``token_budget`` tokens."""
     pairs = list(zip(items, worths, strict=True))
-    if room is None or _estimate_cost(items, overhead) <= room:
+    if token_budget is None or _estimate_cost(items, overhead) <= token_budget:
         return pairs
     # A passage weighs its own tokens and its share of what its request would have around it, were it whole.
     window_sizes: dict[int, int] = {}
     for item in items:
         window_sizes[item.window] = window_sizes.get(item.window, 0) + 1
     weights = [item.tokens + math.ceil(overhead / window_sizes[item.window]) for item in items]
-    selected = [pairs[index] for index in choose(weights, worths, room)]
+    selected = [pairs[index] for index in choose(weights, worths, token_budget)]
     # Where a request is not whole it has more around each passage: those worth least for their weight give way.
     by_worth = sorted(selected, key=lambda pair: -pair[1] / pair[0].tokens)
-    tokens_left, open_windows, fitting_digests = room, set[int](), []
+    tokens_left, open_windows, fitting_digests = token_budget, set[int](), []
     for item, _ in by_worth:
         cost = item.tokens + (0 if item.window in open_windows else overhead)
         if cost <= tokens_left:
@@ -367,6 +375,8 @@ def _within(
     return [pair for pair in selected if pair[0].digest in fitting]
 
 
-def _kept(problem: ModelError, passages: int) -> ModelError:
+def _describe_stored(problem: ModelError, num_passages: int) -> ModelError:
     """An error that ends the run, saying what is kept."""
-    return type(problem)(f"{problem}. What was written for {passages:,} passages is kept; EXTRACT goes on from there")
+    return type(problem)(
+        f"{problem}. What was written for {num_passages:,} passages is kept; EXTRACT goes on from there"
+    )

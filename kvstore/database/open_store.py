@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..changes.compaction import Growth
+from ..changes.compaction import GrowthTracker
 from ..errors import EmbedderError, KvstoreError, LockTimeoutError, TransactionError
 from ..storage.change_buffer import QUICK_READ_BYTES
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
 from ..structures.filter.filter_cache import FilterCache
 from ..structures.filter.temperatures import HitCounts
-from ..structures.forest.place_cache import PlaceCache
+from ..structures.forest.place_cache import NodeCache
 from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..models.embedder import Embedder
     from ..settings import FixedSettings
     from ..structures.vectors.vectors import Matrix
-    from .index_worker import Indexing
+    from .index_worker import IndexManager
 
 _log = logging.getLogger("kvstore")
 
@@ -98,9 +98,9 @@ class OpenStore:
         self._undecided = undecided
         self.hits = HitCounts()
         self.open_indexes = OpenIndexes(environment)
-        self.place_cache = PlaceCache()
+        self.node_cache = NodeCache()
         self.filter_cache = FilterCache()
-        self.growth = Growth(environment)
+        self.growth = GrowthTracker(environment)
         #: Those that use it; one that is dropped without being closed counts no more.
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
         #: Held while handles come and go.
@@ -108,11 +108,11 @@ class OpenStore:
         self._embedder = LazyEmbedder(environment.path, settings, embedder)
 
     @cached_property
-    def indexing(self) -> Indexing:
+    def indexing(self) -> IndexManager:
         """What makes and extends its indexes; whoever only reads needs none."""
-        from .index_worker import Indexing
+        from .index_worker import IndexManager
 
-        return Indexing(self.open_indexes, self.settings, self._embedder.embed)
+        return IndexManager(self.open_indexes, self.settings, self._embedder.embed)
 
     @cached_property
     def trace_cache(self) -> TraceCache:
@@ -121,7 +121,7 @@ class OpenStore:
 
         return TraceCache()
 
-    def leave(self, handle: object, temperature_sort: bool) -> None:
+    def remove_handle(self, handle: object, temperature_sort: bool) -> None:
         """Close with the last handle; raises TransactionError where snapshots stay open, and stays open."""
         with self.lock:
             self.handles.discard(handle)
@@ -138,7 +138,7 @@ class OpenStore:
             self.indexing.stop()
         # Counts may be lost, data never; whoever writes now must not be kept waiting.
         last_steps: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
-        for finish in () if self.environment.readonly else (*last_steps, self.growth.settle):
+        for finish in () if self.environment.readonly else (*last_steps, self.growth.compact_if_grown):
             try:
                 finish()
             except LockTimeoutError as error:
@@ -154,8 +154,8 @@ class OpenStore:
 
     def _merge_buffer(self) -> None:
         """Merge a change buffer so large that whoever opens the store next would notice."""
-        with self.state() as view:
-            buffered_bytes = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
+        with self.state() as state:
+            buffered_bytes = sum(len(segment) for _, segment in state.lmdb.scan(tables.RECENT))
         if buffered_bytes > QUICK_READ_BYTES:
             _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
@@ -171,7 +171,7 @@ class OpenStore:
             entity_filter = self.filter_cache.take(view, hash_seed=seed, temperature_sort=temperature_sort)
             Changes(view, self.settings, entity_filter).finish(hits)
 
-        with self.hits.taken() as hits:
+        with self.hits.take_batch() as hits:
             self.environment.write_with_growth(fold, timeout)
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:
@@ -219,14 +219,14 @@ class OpenStore:
             del self.indexing
         return True
 
-    def state_of(self, snapshot: View) -> State:
+    def build_state(self, snapshot: View) -> State:
         """The structures of a snapshot."""
-        return State(snapshot, self.settings, self.open_indexes, self.place_cache)
+        return State(snapshot, self.settings, self.open_indexes, self.node_cache)
 
     @contextmanager
     def state(self) -> Iterator[State]:
         """The structures of the last commit, while the context is open."""
-        with self.environment.snapshot() as snapshot, self.state_of(snapshot) as state:
+        with self.environment.snapshot() as snapshot, self.build_state(snapshot) as state:
             yield state
 
     @property

@@ -17,7 +17,16 @@ import numpy.typing as npt
 
 from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import ArgumentError, InputError, ModelUnavailableError
-from ..retrieval.query import RERANKER, SEARCH_TOP, Clauses, Query, Strategy, check_options, get_reranker, split_options
+from ..retrieval.query import (
+    RERANKER_OPTION,
+    SEARCH_TOP,
+    Clauses,
+    Query,
+    Strategy,
+    check_options,
+    get_reranker,
+    split_options,
+)
 from ..structures.counters import Counters
 from ..structures.vectors.vectors import cosines, normalize_rows
 from ..systems import INDEXES, get_index_kind, get_strategy, list_overview_strategies
@@ -64,11 +73,11 @@ class Document:
     origin: str | None = None
 
 
-def _document(view: State, key: str) -> Document | None:
-    record = view.documents.find(key)
+def _read_document(state: State, key: str) -> Document | None:
+    record = state.documents.find_by_key(key)
     if record is None:
         return None
-    text = view.documents.text(record.id).decode()
+    text = state.documents.read_text(record.id).decode()
     return Document(
         record.key,
         record.title,
@@ -83,12 +92,12 @@ def _document(view: State, key: str) -> Document | None:
     )
 
 
-def _find_chunk_id(view: State, chunk: int | tuple[str, int]) -> int:
+def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
     """The id of a chunk that is named in either way; one that no chunk has, where there is none."""
     if not isinstance(chunk, tuple):
         return chunk
     key, ordinal = chunk
-    record = view.documents.find(key)
+    record = state.documents.find_by_key(key)
     chunk_id = None if record is None else next(islice(record.chunk_ids(), ordinal, None), None)
     return _MAX_ID if chunk_id is None else chunk_id
 
@@ -98,8 +107,8 @@ class Queryable(ABC):
 
     _context: Context
 
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         check_methods(cls)
 
     @abstractmethod
@@ -110,15 +119,15 @@ class Queryable(ABC):
         """
 
     def __len__(self) -> int:
-        with self.state() as view:
-            return Counters.load(view.lmdb).documents
+        with self.state() as state:
+            return Counters.load(state.lmdb).documents
 
     def __bool__(self) -> bool:
         return True
 
     def __contains__(self, key: object) -> bool:
-        with self.state() as view:
-            return isinstance(key, str) and is_text(key) and view.documents.find(key) is not None
+        with self.state() as state:
+            return isinstance(key, str) and is_text(key) and state.documents.find_by_key(key) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
@@ -139,8 +148,8 @@ class Queryable(ABC):
         """
         for key in keys:
             check_text("a key", key)
-        with self.state() as view:
-            return [_document(view, key) for key in keys]
+        with self.state() as state:
+            return [_read_document(state, key) for key in keys]
 
     def count(
         self, where: str | Mapping[str, Any] | None = None, parameters: Sequence[Any] | Mapping[str, Any] = ()
@@ -154,10 +163,10 @@ class Queryable(ABC):
         """
         from ..sql.document_filter import filter_documents
 
-        with self.state() as view:
+        with self.state() as state:
             if where is None:
-                return Counters.load(view.lmdb).documents
-            return len(filter_documents(view, where, parameters).allowed)
+                return Counters.load(state.lmdb).documents
+            return len(filter_documents(state, where, parameters).allowed)
 
     def vectors(self, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
         """The stored unit vectors of some chunks, in their order; shape (chunks, dimension).
@@ -177,12 +186,12 @@ class Queryable(ABC):
                 raise ArgumentError(f"a chunk is its id, or (key of its document, number), not {chunk!r:.60}")
             check_text("the key of a chunk's document", chunk[0])
             check_integer("the number of a chunk in its document", chunk[1], 0, _MAX_ID)
-        with self.state() as view:
-            records = [view.chunks.find(_find_chunk_id(view, chunk)) for chunk in chunks]
+        with self.state() as state:
+            records = [state.chunks.find(_find_chunk_id(state, chunk)) for chunk in chunks]
             missing = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
             if missing:
                 raise InputError(f"there is no chunk {missing[0]}; SELECT id, document, ordinal FROM chunks lists them")
-            return view.vectors.gather([(record.block, record.row) for record in records if record is not None])
+            return state.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
     def triples(self, key: str) -> list[Triple]:
         """The triples that were imported for the document of this key; empty where there is none.
@@ -192,9 +201,9 @@ class Queryable(ABC):
         """
         from ..structures.documents.document_triples import Triples
 
-        with self.state() as view:
-            record = view.documents.find(key)
-            return [] if record is None else list(Triples(view.lmdb).of(record.id).triples)
+        with self.state() as state:
+            record = state.documents.find_by_key(key)
+            return [] if record is None else list(Triples(state.lmdb).get(record.id).triples)
 
     def keys(
         self,
@@ -214,13 +223,13 @@ class Queryable(ABC):
         """
         if limit is not None:
             check_integer("limit", limit, 0, MAX_ROWS)
-        with self.state() as view:
+        with self.state() as state:
             if where is None:
-                return list(islice(view.documents.keys(prefix), limit))
+                return list(islice(state.documents.iter_keys(prefix), limit))
             from ..sql.document_filter import filter_documents
 
-            document_ids = filter_documents(view, where, parameters).allowed.documents.tolist()
-            keys = view.documents.get_keys(document_ids)
+            document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()
+            keys = state.documents.get_keys(document_ids)
             # In the order of their bytes, as those of all documents are.
             matching_keys = sorted(
                 (key for key in map(keys.__getitem__, document_ids) if key.startswith(prefix)), key=str.encode
@@ -236,8 +245,8 @@ class Queryable(ABC):
         from ..text.normalize import to_entity_key
 
         check_integer("limit", limit, 0, MAX_ROWS)
-        with self.state() as view:
-            return [record.name for record in islice(view.entities.beginning(to_entity_key(prefix)), limit)]
+        with self.state() as state:
+            return [record.name for record in islice(state.entities.iter_with_prefix(to_entity_key(prefix)), limit)]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Where entities are found, the most telling places first; a name that is not known has none.
@@ -247,16 +256,16 @@ class Queryable(ABC):
         >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
         [('places', 'India')]
         """
-        from ..retrieval.lookup import lookup
+        from ..retrieval.lookup import find_locations
         from ..text.normalize import to_entity_key
 
         if not names:
             raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
         check_integer("limit", limit, 1)
-        with self.state() as view:
+        with self.state() as state:
             locations: list[Location] = []
             for name in names:
-                rows = list(lookup(view, name, limit))
+                rows = list(find_locations(state, name, limit))
                 if rows:
                     self._context.count_hits([to_entity_key(rows[0].entity)])
                 locations += rows
@@ -270,8 +279,8 @@ class Queryable(ABC):
         >>> store.aliases()
         [Alias(name='Bharat', entity='India', kind='alias')]
         """
-        with self.state() as view:
-            return [alias for _, alias in view.aliases.scan()]
+        with self.state() as state:
+            return [alias for _, alias in state.aliases.scan()]
 
     def expand(
         self,
@@ -290,7 +299,7 @@ class Queryable(ABC):
         [(0, 'Darjeeling'), (-1, 'India')]
         """
         from ..retrieval.evidence import Relatives
-        from ..retrieval.expansion import expand
+        from ..retrieval.expansion import expand_entity
         from ..sql.nearby import make_entity_error
         from ..text.normalize import to_entity_key
 
@@ -299,12 +308,12 @@ class Queryable(ABC):
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
         check_integer("depth", depth, 0)
         check_integer("limit", limit, 1)
-        with self.state() as view:
+        with self.state() as state:
             rows = Relatives()
             for name in names:
-                rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
-            if not rows and entity is not None and not view.filter.find(to_entity_key(entity)):
-                raise make_entity_error(view, entity)
+                rows += expand_entity(state, name, direction=direction, depth=depth, tree=tree, limit=limit)
+            if not rows and entity is not None and not state.filter.find(to_entity_key(entity)):
+                raise make_entity_error(state, entity)
         return rows
 
     def neighbours(self, name: str, limit: int = 50) -> Neighbours:
@@ -317,16 +326,16 @@ class Queryable(ABC):
         ('India', ('places',))
         """
         from ..sql.nearby import make_entity_error
-        from ..systems.passage_graph.neighbours import neighbours
+        from ..systems.passage_graph.neighbours import find_neighbours
         from ..text.normalize import to_entity_key
 
         check_integer("limit", limit, 1, MAX_ROWS)
-        with self.state() as view:
+        with self.state() as state:
             key = to_entity_key(name)
-            identity = view.resolve(key) if key else None
+            identity = state.resolve(key) if key else None
             if identity is None:
-                raise make_entity_error(view, name)
-            return neighbours(view, identity, limit)
+                raise make_entity_error(state, name)
+            return find_neighbours(state, identity, limit)
 
     def describe_document(self, key: str) -> dict[str, Any]:
         """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError.
@@ -336,8 +345,8 @@ class Queryable(ABC):
         """
         from ..sql import descriptions
 
-        with self.state() as view:
-            return descriptions.document(view, key)
+        with self.state() as state:
+            return descriptions.document(state, key)
 
     def describe_entity(self, name: str) -> dict[str, Any]:
         """The properties of an entity, as DESCRIBE ENTITY gives them; raises EntityNotFoundError.
@@ -347,8 +356,8 @@ class Queryable(ABC):
         """
         from ..sql import descriptions
 
-        with self.state() as view:
-            return descriptions.entity(view, name)
+        with self.state() as state:
+            return descriptions.entity(state, name)
 
     def describe(self, kind: str, key: str) -> dict[str, Any]:
         """The properties of one of what a system keeps, as ``DESCRIBE kind 'key'`` gives them: of a community, say.
@@ -361,8 +370,8 @@ class Queryable(ABC):
         """
         from ..sql import descriptions
 
-        with self.state() as view:
-            return descriptions.item(view, kind, key)
+        with self.state() as state:
+            return descriptions.describe_item(state, kind, key)
 
     def indexes(self) -> list[IndexStatus]:
         """How each index stands, as SHOW INDEXES gives them.
@@ -370,10 +379,10 @@ class Queryable(ABC):
         >>> [(index.kind, index.state) for index in store.indexes()]
         [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
         """
-        from ..structures.indexes.index_reading import statuses
+        from ..structures.indexes.index_reading import list_statuses
 
-        with self.state() as view:
-            return statuses(view, INDEXES.values())
+        with self.state() as state:
+            return list_statuses(state, INDEXES.values())
 
     def outline(self, kind: str, *, depth: int = 1) -> Outline:
         """What an index has grouped, such as ``topics``, each group before those it is made of, as EXPAND gives it.
@@ -388,13 +397,13 @@ class Queryable(ABC):
 
         check_integer("depth", depth, 1, MAX_ROWS)
         index = get_index_kind(kind)
-        if not isinstance(index, GenerationIndex) or not index.outlined:
+        if not isinstance(index, GenerationIndex) or not index.has_outline:
             raise InputError(f"index {index.name} is no tree of groups")
-        with self.state() as view:
-            bound = bind_generation(view, index)
+        with self.state() as state:
+            bound = bind_generation(state, index)
             if bound is None:
                 raise InputError(f"there is no index {index.name} that is built; CREATE INDEX or REFRESH makes it")
-            return Outline(iter_outline_rows(index.outline(bound), depth))
+            return Outline(iter_outline_rows(index.build_outline(bound), depth))
 
     def dump(self) -> Iterator[str]:
         """The statements that make these documents, edges and aliases again in a new store of the same settings.
@@ -407,8 +416,8 @@ class Queryable(ABC):
         """
         from ..sql import dumping
 
-        with self.state() as view:
-            yield from dumping.statements(view)
+        with self.state() as state:
+            yield from dumping.dump_statements(state)
 
     def not_in_dump(self) -> list[str]:
         """What the statements of :meth:`dump` cannot say, one message each.
@@ -418,8 +427,8 @@ class Queryable(ABC):
         """
         from ..sql import dumping
 
-        with self.state() as view:
-            return list(dumping.unsaid(view))
+        with self.state() as state:
+            return list(dumping.find_inexpressible(state))
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
         """Known names that look like ``name``, for a message about one that is not known.
@@ -428,10 +437,10 @@ class Queryable(ABC):
         ['Darjeeling']
         """
         check_integer("limit", limit, 1, MAX_ROWS)
-        from ..sql.nearby import near_names
+        from ..sql.nearby import find_near_names
 
-        with self.state() as view:
-            return near_names(view, name, limit)
+        with self.state() as state:
+            return find_near_names(state, name, limit)
 
     def search(
         self,
@@ -452,16 +461,16 @@ class Queryable(ABC):
         """
         if using.lower() not in ("vector", "lexical", "hybrid"):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
-        with self.state() as view:
-            strategy, query = self._asked(
-                view,
+        with self.state() as state:
+            strategy, query = self._prepare_query(
+                state,
                 text,
                 using=using,
                 where=where,
                 top=top,
                 vector=vector,
                 parameters=parameters,
-                wordless=True,
+                allow_empty=True,
             )
             query.abstracts = False
             return strategy.retrieve(query).hits
@@ -479,9 +488,9 @@ class Queryable(ABC):
         ('tea', 'recognise entities')
         """
         check_clauses("retrieve", clauses, Clauses.__annotations__)
-        with self.state() as view:
-            strategy, query = self._asked(view, question, wordless=True, **clauses)
-            return self._evidence(strategy, query)
+        with self.state() as state:
+            strategy, query = self._prepare_query(state, question, allow_empty=True, **clauses)
+            return self._retrieve_evidence(strategy, query)
 
     def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
         """Evidence for a question, and how likely the store is to answer it; takes and raises what :meth:`retrieve`
@@ -492,10 +501,10 @@ class Queryable(ABC):
         (True, ('Iceland',))
         """
         check_clauses("weigh", clauses, Clauses.__annotations__)
-        with self.state() as view:
-            strategy, query = self._asked(view, question, **clauses)
-            evidence = self._evidence(strategy, query)
-            return evidence, self._weigh_confidence(query, evidence, self._scored(query, evidence))
+        with self.state() as state:
+            strategy, query = self._prepare_query(state, question, **clauses)
+            evidence = self._retrieve_evidence(strategy, query)
+            return evidence, self._weigh_confidence(query, evidence, self._score_passages(query, evidence))
 
     def ask(
         self,
@@ -519,10 +528,10 @@ class Queryable(ABC):
         >>> answer.text, answer.citations[0].document
         ('Tea is made from leaves. [1]', 'tea')
         """
-        from ..models.text_pieces import heard
+        from ..models.text_pieces import collect_result
 
         check_clauses("ask", clauses, Clauses.__annotations__)
-        return heard(self._stream_answer(question, model, clauses)[1], on_text)
+        return collect_result(self._stream_answer(question, model, clauses)[1], on_text)
 
     def ask_pieces(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> AnswerPieces:
         """The answer of :meth:`ask` as an iterator of its text in pieces, as they come; then the whole is its
@@ -547,46 +556,48 @@ class Queryable(ABC):
     ) -> tuple[Evidence, Generator[str, None, Answer]]:
         """What is found for a question, and the answer to come, with the pieces that a model writes."""
         # What answers is loaded by the first who wants an answer: to find needs none of it.
-        from ..answering.answer import Answer, settled
+        from ..answering.answer import Answer, yield_finished
         from ..answering.extractive import describe_nearest
         from ..answering.overviews import build_overview, is_overview
 
-        chosen = self._context.language_model(model)
-        with self.state() as view:
-            strategy, query = self._asked(view, question, **clauses)
-            if chosen is not None:
+        language_model = self._context.get_language_model(model)
+        with self.state() as state:
+            strategy, query = self._prepare_query(state, question, **clauses)
+            if language_model is not None:
                 self._request_segments(query)
-            evidence = self._evidence(strategy, query)
-            scored = self._scored(query, evidence)
+            evidence = self._retrieve_evidence(strategy, query)
+            scored = self._score_passages(query, evidence)
             confidence = self._weigh_confidence(query, evidence, scored)
             if confidence.value < self._context.session.least_confidence:
                 text, citations = describe_nearest(evidence, confidence.unknown, confidence.formless)
                 abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
-                return evidence, settled(abstained)
+                return evidence, yield_finished(abstained)
             overview = None
             if is_overview(question, evidence.hits):
-                overview = build_overview(evidence.hits, query.view, whole=query.within is not None)
+                overview = build_overview(evidence.hits, query.view, include_all=query.within is not None)
 
-        def answering() -> Generator[str, None, Answer]:
+        def generate_answer() -> Generator[str, None, Answer]:
             # The state need not stay: a model may write for minutes.
-            from ..answering.answer import writing
-            from ..answering.extractive import extracted
+            from ..answering.answer import write_answer
+            from ..answering.extractive import extract_answer
 
             problem = None
-            if chosen is not None and evidence.hits:
+            if language_model is not None and evidence.hits:
                 use_cache = self._context.session.answer_cache
                 try:
-                    distilled = self._distill_evidence(question, strategy, evidence, chosen, clauses)
+                    distilled = self._distill_evidence(question, strategy, evidence, language_model, clauses)
                     if distilled.hits:
-                        prompt = self._prompt(distilled, query)
-                        answer = yield from writing(distilled, prompt, chosen, kept=use_cache, trace=query.trace)
+                        prompt = self._build_prompt(distilled, query)
+                        answer = yield from write_answer(
+                            distilled, prompt, language_model, use_cache=use_cache, trace=query.trace
+                        )
                         return replace(answer, weighed=confidence)
-                    problem = f"language model {chosen.name!r} found nothing about this in what it read."
+                    problem = f"language model {language_model.name!r} found nothing about this in what it read."
                 except ModelUnavailableError as error:
                     problem = f"{error}."
                 problem += " This answer is extractive."
             with query.trace.step("choose sentences") as step:
-                extracted_answer = overview or extracted(evidence, scored)
+                extracted_answer = overview or extract_answer(evidence, scored)
                 text, citations = extracted_answer or describe_nearest(evidence, confidence.unknown)
                 reason = "no language model is configured" if problem is None else "the language model did not answer"
                 step.detail, step.count = f"extractive: {reason}", len(citations)
@@ -602,7 +613,7 @@ class Queryable(ABC):
                 abstained=extracted_answer is None,
             )
 
-        return evidence, answering()
+        return evidence, generate_answer()
 
     def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
         """What :meth:`ask` would send to a language model, not sent; the clauses are those of :meth:`retrieve`.
@@ -611,10 +622,10 @@ class Queryable(ABC):
         What is tea made from?
         """
         check_clauses("prompt", clauses, Clauses.__annotations__)
-        with self.state() as view:
-            strategy, query = self._asked(view, question, **clauses)
+        with self.state() as state:
+            strategy, query = self._prepare_query(state, question, **clauses)
             self._request_segments(query)
-            return self._prompt(self._evidence(strategy, query), query)
+            return self._build_prompt(self._retrieve_evidence(strategy, query), query)
 
     def _request_segments(self, query: Query) -> None:
         """Have segments beside the chunks, of about as many tokens as a prompt has room for."""
@@ -637,43 +648,43 @@ class Queryable(ABC):
         base_clauses: Clauses = {**clauses, "vector": None}
         reranker = get_reranker(clauses.get("options") or {})
 
-        def retrieve(other: str, using: str | None) -> Evidence:
+        def retrieve(other_question: str, using: str | None) -> Evidence:
             if using is None:
-                return self.retrieve(other, **base_clauses)
+                return self.retrieve(other_question, **base_clauses)
             # The strategy's own options are no other's; a reranker goes with any.
-            shared_options = None if reranker is None else {RERANKER: reranker}
+            shared_options = None if reranker is None else {RERANKER_OPTION: reranker}
             strategy_clauses: Clauses = {**base_clauses, "using": using, "options": shared_options}
-            return self.retrieve(other, **strategy_clauses)
+            return self.retrieve(other_question, **strategy_clauses)
 
         @contextmanager
-        def asked(other: str) -> Iterator[Query]:
-            with self.state() as view:
-                yield self._asked(view, other, **base_clauses)[1]
+        def open_query(other_question: str) -> Iterator[Query]:
+            with self.state() as state:
+                yield self._prepare_query(state, other_question, **base_clauses)[1]
 
         distilled: Evidence = distil(
             evidence,
             ModelDistiller(
                 StructuredModel(model),
                 self._context.session.prompt_tokens,
-                asked=asked,
+                open_query=open_query,
                 retrieve=retrieve,
             ),
         )
         return distilled
 
-    def _evidence(self, strategy: Strategy, query: Query) -> Evidence:
+    def _retrieve_evidence(self, strategy: Strategy, query: Query) -> Evidence:
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
         do."""
         from ..retrieval.evidence import Step
         from ..retrieval.overview import is_overview_question
 
         evidence = strategy.retrieve(query)
-        if query.written is not None:
-            evidence = replace(evidence, question=query.written)
+        if query.original_question is not None:
+            evidence = replace(evidence, question=query.original_question)
         if query.fill != "none" and len(evidence.hits) < query.top:
-            from ..retrieval.filling import filled
+            from ..retrieval.filling import fill_evidence
 
-            evidence = filled(evidence, query, get_strategy(query.fill))
+            evidence = fill_evidence(evidence, query, get_strategy(query.fill))
         if getattr(strategy, "overview", False) or not is_overview_question(query.question):
             return evidence
         overview_names = [
@@ -689,7 +700,7 @@ class Queryable(ABC):
         evidence.steps.append(Step("hint", hint, None, None))
         return replace(evidence, hint=hint)
 
-    def _prompt(self, evidence: Evidence, query: Query) -> Prompt:
+    def _build_prompt(self, evidence: Evidence, query: Query) -> Prompt:
         from ..answering.prompt import build_prompt
 
         budget = self._context.session.prompt_tokens
@@ -714,50 +725,52 @@ class Queryable(ABC):
             step.detail, step.count = f"{confidence}; {verdict} from {threshold:g} on", len(evidence.hits)
         return confidence
 
-    def _scored(self, query: Query, evidence: Evidence) -> ScoredPassages:
+    def _score_passages(self, query: Query, evidence: Evidence) -> ScoredPassages:
         """What an answer is made of: the passages around the evidence, to be scored."""
-        from ..answering.extractive import CHUNKS, ScoredPassages
+        from ..answering.extractive import MAX_CHUNKS, ScoredPassages
         from ..answering.passages import build_passages
 
-        return ScoredPassages(build_passages(evidence.hits[:CHUNKS], query.view), self._relevance(query))
+        return ScoredPassages(build_passages(evidence.hits[:MAX_CHUNKS], query.view), self._build_relevance(query))
 
-    def _relevance(self, query: Query) -> Relevance:
+    def _build_relevance(self, query: Query) -> Relevance:
         """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
         from ..answering.confidence import compute_question_rarities
         from ..answering.extractive import Relevance
         from ..retrieval.decomposition import decompose
-        from ..retrieval.recognition import recognise
-        from ..text.words import stemmer
+        from ..retrieval.recognition import recognize_entities
+        from ..text.words import get_stemmer
 
         state = query.view
-        stem = stemmer(state.settings.stemmer)
+        stem = get_stemmer(state.settings.stemmer)
         rarities = compute_question_rarities(query.question, state)
         if state.settings.embedder.startswith("none:"):
             return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
         uncounted_query = replace(query, count_hits=lambda keys: None)
-        rest_vector = query.vector_of(decompose(query.question, recognise(uncounted_query, capitalized_only=True)).rest)
+        rest_vector = query.embed_part(
+            decompose(query.question, recognize_entities(uncounted_query, capitalized_only=True)).remainder
+        )
 
-        def similarity(texts: Sequence[str]) -> list[tuple[float, float]]:
+        def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
             vectors = self._context.embed(texts)
             return list(
                 zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest_vector).tolist(), strict=True)
             )
 
-        return Relevance(query.question, rarities, stem, similarity)
+        return Relevance(query.question, rarities, stem, compute_similarities)
 
     @staticmethod
-    def _find_missing_index(view: State, strategy: Strategy) -> str | None:
+    def _find_missing_index(state: State, strategy: Strategy) -> str | None:
         """The kind of index that a strategy needs and a store has not."""
         index_name: str | None = getattr(strategy, "needs", None)
         if index_name is None:
             return None
         from ..structures.indexes.indexes import Indexes
 
-        return index_name if Indexes(view.lmdb).get(get_index_kind(index_name)) is None else None
+        return index_name if Indexes(state.lmdb).get(get_index_kind(index_name)) is None else None
 
-    def _asked(
+    def _prepare_query(
         self,
-        view: State,
+        state: State,
         question: str,
         *,
         using: str | None = None,
@@ -770,9 +783,9 @@ class Queryable(ABC):
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         reranker: str | None = None,
         as_segments: bool | None = None,
-        wordless: bool = False,
+        allow_empty: bool = False,
     ) -> tuple[Strategy, Query]:
-        """The strategy to ask, and the question as it takes it; ``wordless``: a vector may stand for one that is
+        """The strategy to ask, and the question as it takes it; ``allow_empty``: a vector may stand for one that is
         empty."""
         session = self._context.session
         strategy = get_strategy(using or session.strategy)
@@ -780,47 +793,47 @@ class Queryable(ABC):
         own_options, fill, reranker_option = split_options(options)
         if reranker is not None and reranker_option not in (None, reranker):
             raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
-        if (missing_index := self._find_missing_index(view, strategy)) is not None:
+        if (missing_index := self._find_missing_index(state, strategy)) is not None:
             raise InputError(
                 f"strategy {strategy.name} needs the index {missing_index}: CREATE INDEX {missing_index}; makes it"
             )
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
-        if not question.strip() and not (wordless and vector is not None and strategy.name != "lexical"):
-            remedy = " or give a vector" if wordless and strategy.name != "lexical" else ""
+        if not question.strip() and not (allow_empty and vector is not None and strategy.name != "lexical"):
+            remedy = " or give a vector" if allow_empty and strategy.name != "lexical" else ""
             raise InputError(f"the question is empty; ask something{remedy}")
         check_integer("top", top, 1, 10_000)
         check_integer("depth", depth, 0, 64)
         if within is not None:
             check_integer("within", within, 1)
-        from ..retrieval.respelling import respelled
+        from ..retrieval.respelling import respell_question
 
         query = Query(
             question,
-            view,
+            state,
             self._context.store.embed_query,
             top=top,
             depth=depth,
             within=within,
             options=own_options,
             count_hits=self._context.count_hits,
-            rerank=self._context.reranker(reranker or reranker_option),
+            rerank=self._context.load_reranker(reranker or reranker_option),
             segments="instead" if as_segments else "no",
             fill=fill,
-            given=None if vector is None else normalize_rows(vector, view.settings.dimension, 1)[0],
+            given_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
         )
         if where is not None:
             from ..sql.document_filter import filter_documents
 
             with query.trace.step("filter documents") as step:
-                allowed, step.detail = filter_documents(view, where, parameters)
+                allowed, step.detail = filter_documents(state, where, parameters)
                 step.count = len(allowed)
             query.restrict(allowed)
-        query.question, respellings = respelled(question, query.view)
+        query.question, respellings = respell_question(question, query.view)
         if respellings:
-            query.written = question
+            query.original_question = question
             with query.trace.step("respell question") as step:
-                changes = (f"{word} → {other}" for word, other in respellings)
+                changes = (f"{word} → {respelling}" for word, respelling in respellings)
                 step.detail, step.count = f"no document has {', '.join(changes)}", len(respellings)
         return strategy, query
 

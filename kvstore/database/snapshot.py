@@ -29,12 +29,12 @@ class Snapshot(Queryable):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._snapshot = context.environment.snapshot()
-        self._view = context.state_of(self._snapshot)
+        self._state = context.build_state(self._snapshot)
 
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
         self._snapshot.close()
-        self._view.close()
+        self._state.close()
 
     def __enter__(self) -> Self:
         return self
@@ -43,17 +43,17 @@ class Snapshot(Queryable):
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_view"):  # not if it could not be opened
-            self._view.close()
+        if hasattr(self, "_state"):  # not if it could not be opened
+            self._state.close()
 
-    def _measured(self) -> MeasuredView:
+    def _measure_pages(self) -> MeasuredView:
         """Count the pages that are read from now on."""
         measured = MeasuredView(self._snapshot)
-        self._view.close()
-        self._view = self._context.state_of(measured)
+        self._state.close()
+        self._state = self._context.build_state(measured)
         return measured
 
     @contextmanager
     def state(self) -> Iterator[State]:
         with self._snapshot.pin():
-            yield self._view
+            yield self._state

@@ -15,23 +15,23 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from ..columnar import ARROW_TYPES, plain_text
+from ..columnar import ARROW_TYPES, to_plain_text
 from ..errors import InputError
-from ..extras import required
+from ..extras import import_extra
 from ..sql.document_tables import CHUNKS
 from ..sql.store_tables import get_sql_table
-from ..storage.new_file import new_file
+from ..storage.new_file import create_file_atomically
 from ..structures.state import State
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlTable, SqlValue
 from .exchange import TABLE_SUFFIXES
 
-VECTOR = "vector"
+VECTOR_COLUMN = "vector"
 #: Rows that are written at once: a row group of Parquet, a record batch of Arrow.
 _BATCH_ROWS = 8192
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "string": plain_text,
+    "string": to_plain_text,
     "int64": lambda value: None if value is None else int(value),
 }
 
@@ -47,10 +47,14 @@ def export_table(reader: Reader, name: str, path: str | os.PathLike[str]) -> int
     if suffix not in TABLE_SUFFIXES:
         raise InputError(f"{target}: a table is written to a file that ends in {' or '.join(TABLE_SUFFIXES)}")
     table = get_sql_table(name)
-    pa = required("pyarrow", "arrow", f"a {suffix} file")
-    schema = _schema(pa, table, reader.view)
+    pa = import_extra("pyarrow", "arrow", f"a {suffix} file")
+    schema = _build_schema(pa, table, reader.state)
     rows = 0
-    with new_file(target) as partial, partial.open("wb") as file, _open_writer(suffix, file, schema) as writer:
+    with (
+        create_file_atomically(target) as partial,
+        partial.open("wb") as file,
+        _open_writer(suffix, file, schema) as writer,
+    ):
         for batch in _iter_batches(pa, reader, table, schema):
             writer.write_batch(batch)
             rows += batch.num_rows
@@ -60,20 +64,20 @@ def export_table(reader: Reader, name: str, path: str | os.PathLike[str]) -> int
 @contextmanager
 def _open_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
     if suffix == ".parquet":
-        parquet = required("pyarrow.parquet", "arrow", "a .parquet file")
+        parquet = import_extra("pyarrow.parquet", "arrow", "a .parquet file")
         with parquet.ParquetWriter(file, schema) as writer:
             yield writer
     else:
-        with required("pyarrow.ipc", "arrow", "an .arrow file").new_file(file, schema) as writer:
+        with import_extra("pyarrow.ipc", "arrow", "an .arrow file").new_file(file, schema) as writer:
             yield writer
 
 
-def _schema(pa: Any, table: SqlTable, view: State) -> Any:
+def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
     fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in table.columns.items()]
     if table is not CHUNKS:
         return pa.schema(fields)
-    vectors = (VECTOR, pa.list_(pa.float32(), view.settings.dimension))
-    return pa.schema([*fields, vectors], metadata={"embedder": view.settings.embedder})
+    vectors = (VECTOR_COLUMN, pa.list_(pa.float32(), state.settings.dimension))
+    return pa.schema([*fields, vectors], metadata={"embedder": state.settings.embedder})
 
 
 def _iter_batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
@@ -86,6 +90,6 @@ def _iter_batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iter
             values = [convert(read_value(reader, row, record)) for row, record in zip(batch, records, strict=True)]
             arrays.append(pa.array(values, type=field.type))
         if table is CHUNKS:
-            vectors = reader.view.vectors.gather([(record.block, record.row) for record in records])
+            vectors = reader.state.vectors.gather([(record.block, record.row) for record in records])
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]))
         yield pa.record_batch(arrays, schema=schema)

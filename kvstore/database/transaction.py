@@ -22,10 +22,17 @@ import numpy.typing as npt
 from ..arguments import check_text
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.pending import Pending, Prepared, Waiting, begin, complete, derive_documents
+from ..changes.pending import (
+    PendingChanges,
+    PendingDocument,
+    PreparedDocument,
+    begin,
+    complete_pending,
+    derive_documents,
+)
 from ..errors import ArgumentError, ClosedError, InputError, TransactionError
 from ..extraction.own_chunks import unpack_chunks
-from ..extraction.validation import PAIRS, ValidDocument, validate
+from ..extraction.validation import PAIRS_FORMAT, ValidDocument, validate
 from ..sql.nearby import make_document_error, make_entity_error
 from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
@@ -52,19 +59,19 @@ _MOST_PENDING = 4096
 _MOST_PENDING_FIRST = 1024
 
 
-def working(
+def in_owner_thread(
     method: Callable[Concatenate[Transaction, Parameters], Result],
 ) -> Callable[Concatenate[Transaction, Parameters], Result]:
     """A method of a transaction that is for its thread, while it is open."""
 
     @wraps(method)
-    def checked(self: Transaction, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+    def call(self: Transaction, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         self._require_thread()
         with self._method_lock:
             self._require_open()
-            return method(self, *args, **named)
+            return method(self, *args, **kwargs)
 
-    return checked
+    return call
 
 
 class Transaction(Queryable):
@@ -85,17 +92,17 @@ class Transaction(Queryable):
         #: Held by the thread while it is in a method.
         self._method_lock = threading.RLock()
         self._closed_message = "this transaction is over; begin another with store.transaction()"
-        self._view: WriteTransaction = context.environment.write(timeout)
+        self._write_transaction: WriteTransaction = context.environment.write(timeout)
         try:
-            self._changes = self._open_changes(self._view)
+            self._changes = self._open_changes(self._write_transaction)
         except BaseException:
-            self._view.abort()
+            self._write_transaction.abort()
             raise
-        self._pending = Pending()
+        self._pending = PendingChanges()
         #: What was applied, to be applied once more in a larger map; nothing where this one takes all.
-        self._applied: list[Pending] = []
+        self._applied: list[PendingChanges] = []
         self._can_replay = not context.environment.has_room
-        self._changed = False
+        self._has_changes = False
         self._open = True
 
     @property
@@ -110,10 +117,10 @@ class Transaction(Queryable):
             self._require_open()
             self._apply()
             self._changes.write_back()
-            with State(self._view, self._context.settings, self._context.open_indexes) as state:
+            with State(self._write_transaction, self._context.settings, self._context.open_indexes) as state:
                 yield state
 
-    @working
+    @in_owner_thread
     def put(
         self,
         key: str,
@@ -144,13 +151,13 @@ class Transaction(Queryable):
         valid_document = validate(
             key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
         )
-        existing = self._document(key)
+        existing = self._find_document(key)
         if vectors is None and existing is not None and existing.digest == valid_document.digest:
             return False
         self._context.require_language()
         return self._put(begin(valid_document, self._context.settings, vectors, origin))
 
-    @working
+    @in_owner_thread
     def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
         """Store documents, each a mapping of the arguments of :meth:`put`; whether each changes anything, in order.
 
@@ -160,11 +167,11 @@ class Transaction(Queryable):
         >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
         [True, True]
         """
-        from .given_documents import given_documents
+        from .given_documents import check_documents
 
         pending_documents = []
-        for checked_document in given_documents(documents, Transaction.put):
-            with checked_document.told():
+        for checked_document in check_documents(documents, Transaction.put):
+            with checked_document.locate_errors():
                 pending_documents.append(
                     (
                         checked_document,
@@ -180,54 +187,57 @@ class Transaction(Queryable):
             self._context.require_language()
         return [self._put(document) for _, document in pending_documents]
 
-    @working
-    def _put(self, document: Prepared | Waiting) -> bool:
+    @in_owner_thread
+    def _put(self, document: PreparedDocument | PendingDocument) -> bool:
         """Store a document that is cut into chunks, or extracted (and perhaps embedded) already; True when that changes
         anything.
 
         What else is stated of it, such as triples, stays with it as far as it fits its text.
         """
-        key = document.given.key
-        existing = self._document(key)
-        if existing is not None and existing.digest == document.given.digest:
+        key = document.document.key
+        existing = self._find_document(key)
+        if existing is not None and existing.digest == document.document.digest:
             return False
         kept_facts = self._select_fitting_facts(existing, document)
         self._pending.put(document)
         for fact, value in kept_facts:
-            self._pending.state(fact, key, value)
+            self._pending.put_fact(fact, key, value)
         self._apply_if_large()
         return True
 
     def _select_fitting_facts(
-        self, stands: ValidDocument | DocumentRecord | None, document: Prepared | Waiting
+        self, existing: ValidDocument | DocumentRecord | None, document: PreparedDocument | PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """What is stated of a document that is true of another put in its place."""
-        valid_document = document.given
-        if stands is None or PAIRS in (stands.format, valid_document.format):
+        valid_document = document.document
+        if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []
-        stated_facts = [(fact, self._fact(fact, valid_document.key)) for fact in facts.iter_document_kinds()]
+        stated_facts = [(fact, self._find_fact(fact, valid_document.key)) for fact in facts.iter_document_kinds()]
         stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
         if not stated_facts:
             return []
-        is_same_text = self._has_same_text(stands, valid_document)
+        is_same_text = self._has_same_text(existing, valid_document)
         fitted_facts = [
-            (fact, fact.fitted(value, lambda: self._chunk_document(document), is_same_text))
+            (fact, fact.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
             for fact, value in stated_facts
         ]
         return [(fact, value) for fact, value in fitted_facts if value]
 
-    def _has_same_text(self, stands: ValidDocument | DocumentRecord, given: ValidDocument) -> bool:
-        if isinstance(stands, ValidDocument):
-            return stands.text == given.text
-        return stands.size == len(given.text) and self._changes.documents.text(stands.id) == given.text
+    def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
+        if isinstance(existing, ValidDocument):
+            return existing.text == valid_document.text
+        return (
+            existing.size == len(valid_document.text)
+            and self._changes.documents.read_text(existing.id) == valid_document.text
+        )
 
-    def _chunk_document(self, document: Prepared | Waiting) -> ChunkedText:
+    def _chunk_document(self, document: PreparedDocument | PendingDocument) -> ChunkedText:
         """A document that is to be stored, cut into chunks."""
-        if isinstance(document, Waiting):
+        if isinstance(document, PendingDocument):
             (document,) = derive_documents([document], self._context.settings)
         return build_chunked_text(document.extracted, {})
 
-    @working
+    @in_owner_thread
     def set_origins(self, origins: Mapping[str, str | None]) -> int:
         """Say where documents, by their keys, were found last; returns of how many that is another place than before.
 
@@ -242,10 +252,10 @@ class Transaction(Queryable):
             check_text("a key", key)
             if not isinstance(origin, str | None):
                 raise ArgumentError(f"an origin is a text or None, not {origin!r}")
-            num_moved += self._move(key, origin)
+            num_moved += self._set_origin(key, origin)
         return num_moved
 
-    def _move(self, key: str, origin: str | None) -> bool:
+    def _set_origin(self, key: str, origin: str | None) -> bool:
         """Have the document of this key, if there is one, with this origin; True when that is another than it had."""
         if key in self._pending.documents:
             pending = self._pending.documents[key]
@@ -253,18 +263,18 @@ class Transaction(Queryable):
                 return False
             self._pending.documents[key] = replace(pending, origin=origin)
             return True
-        record = self._changes.documents.find(key)
+        record = self._changes.documents.find_by_key(key)
         if record is None or self._pending.origins.get(key, record.origin) == origin:
             return False
         self._pending.origins[key] = origin
         return True
 
-    @working
+    @in_owner_thread
     def _record_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
         """Say which files have been ingested whole, each with the digests of its documents."""
         self._pending.files.extend(files)
 
-    @working
+    @in_owner_thread
     def update(
         self,
         key: str,
@@ -283,16 +293,16 @@ class Transaction(Queryable):
         (True, 'Coffee')
         """
         self._apply()
-        record = self._changes.documents.find(key) if key else None
+        record = self._changes.documents.find_by_key(key) if key else None
         if record is None:
-            with self.state() as view:
-                raise make_document_error(view, key)
-        current_text = self._changes.documents.text(record.id).decode()
+            with self.state() as state:
+                raise make_document_error(state, key)
+        current_text = self._changes.documents.read_text(record.id).decode()
         vectors = None
         if record.own_vectors:
             if text is not None and text != current_text:
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
-            vectors = self._changes.state.vectors_of(record)
+            vectors = self._changes.state.read_vectors(record)
         own_chunks = unpack_chunks(record.own_chunks)
         if isinstance(own_chunks, tuple) and text is not None and text != current_text:
             raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
@@ -309,19 +319,19 @@ class Transaction(Queryable):
             left_out=record.left_out if text is None or text == current_text else 0,
         )
 
-    @working
+    @in_owner_thread
     def delete(self, key: str) -> bool:
         """Delete the document of this key; False where there is none.
 
         >>> store.delete("tea"), store.delete("tea")
         (True, False)
         """
-        if self._document(key) is None:
+        if self._find_document(key) is None:
             return False
         self._pending.delete(key)
         return True
 
-    @working
+    @in_owner_thread
     def delete_many(self, keys: Sequence[str]) -> int:
         """Delete the documents of these keys; returns how many there were.
 
@@ -331,7 +341,7 @@ class Transaction(Queryable):
         """
         return sum(self.delete(key) for key in keys)
 
-    @working
+    @in_owner_thread
     def delete_where(self, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Delete the documents for which a condition is true, in SQL over the columns of ``documents`` or as a mapping;
         returns how many.
@@ -343,12 +353,12 @@ class Transaction(Queryable):
         """
         from ..sql.document_filter import filter_documents
 
-        with self.state() as view:
-            document_ids = filter_documents(view, where, parameters).allowed.documents.tolist()
-            keys = [view.documents.get(document).key for document in document_ids]
+        with self.state() as state:
+            document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()
+            keys = [state.documents.get(document).key for document in document_ids]
         return self.delete_many(keys)
 
-    @working
+    @in_owner_thread
     def put_triples(
         self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = (), more: bool = False
     ) -> bool:
@@ -366,9 +376,9 @@ class Transaction(Queryable):
         >>> store.triples("tea")
         [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
         """
-        return self._put_fact(facts.TRIPLES, key, parse_triples(triples, names), more=more)
+        return self._put_fact(facts.TRIPLES, key, parse_triples(triples, names), keep_existing=more)
 
-    @working
+    @in_owner_thread
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """State that ``child`` stands under ``parent`` in a tree; False when that was stated by this method before.
 
@@ -380,10 +390,10 @@ class Transaction(Queryable):
         >>> [relative.relative for relative in store.expand("India", direction="down", tree="places")]
         ['India', 'Assam', 'Darjeeling']
         """
-        edge = facts.EDGES.stated(child, parent, tree)
-        return self._fact(facts.EDGES, edge.key) is None and self._put_fact(facts.EDGES, edge.key, edge)
+        edge = facts.EDGES.make_edge(child, parent, tree)
+        return self._find_fact(facts.EDGES, edge.key) is None and self._put_fact(facts.EDGES, edge.key, edge)
 
-    @working
+    @in_owner_thread
     def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """Take back what :meth:`put_edge` stated; False where there is no such edge.
 
@@ -392,12 +402,12 @@ class Transaction(Queryable):
         >>> store.delete_edge("Darjeeling", "India", tree="places")
         True
         """
-        edge = facts.EDGES.stated(child, parent, tree)
-        if self._fact(facts.EDGES, edge.key) is not None:
-            self._pending.state(facts.EDGES, edge.key, None)
+        edge = facts.EDGES.make_edge(child, parent, tree)
+        if self._find_fact(facts.EDGES, edge.key) is not None:
+            self._pending.put_fact(facts.EDGES, edge.key, None)
             return True
         self._apply()
-        nodes = facts.EDGES.nodes(self._changes.state, edge.key)
+        nodes = facts.EDGES.find_nodes(self._changes.state, edge.key)
         document_ids = () if nodes is None else self._changes.forest.list_stating_documents(*nodes)
         if document_ids:
             keys = ", ".join(repr(self._changes.documents.get(document).key) for document in document_ids[:3])
@@ -419,7 +429,7 @@ class Transaction(Queryable):
         >>> store.alias("Bharat", "India"), store.lookup("bharat")[0].entity
         (True, 'India')
         """
-        return self._name(facts.ALIASES.stated(name, entity, ALIAS))
+        return self._put_alias(facts.ALIASES.make_alias(name, entity, ALIAS))
 
     def drop_alias(self, name: str) -> bool:
         """Take back what :meth:`alias` stated; False where ``name`` is no alias. Raises InputError for a merged one.
@@ -427,7 +437,7 @@ class Transaction(Queryable):
         >>> store.alias("Bharat", "India"), store.drop_alias("Bharat")
         (True, True)
         """
-        return self._take_back(name, ALIAS)
+        return self._remove_alias(name, ALIAS)
 
     def merge(self, name: str, into: str) -> bool:
         """Let a known name stand for another known entity, so that both are read as one; False when it does already.
@@ -437,7 +447,7 @@ class Transaction(Queryable):
         >>> store.merge("Darjeeling", "India"), store.aliases()
         (True, [Alias(name='Darjeeling', entity='India', kind='merge')])
         """
-        return self._name(facts.ALIASES.stated(name, into, MERGE))
+        return self._put_alias(facts.ALIASES.make_alias(name, into, MERGE))
 
     def unmerge(self, name: str) -> bool:
         """Take back what :meth:`merge` stated; False where ``name`` is not merged. Raises InputError for an alias.
@@ -445,26 +455,26 @@ class Transaction(Queryable):
         >>> store.merge("Darjeeling", "India"), store.unmerge("Darjeeling")
         (True, True)
         """
-        return self._take_back(name, MERGE)
+        return self._remove_alias(name, MERGE)
 
-    @working
-    def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, more: bool = False) -> bool:
+    @in_owner_thread
+    def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
         """State a fact in place of what is stated under its key, or (``more``) joined to that; False when that stands
         already.
 
         Whether its names are known is not asked: it may have been stated before, as those of an export were. Raises
         DocumentNotFoundError, and InputError where it contradicts what is stated.
         """
-        existing = self._fact(fact, key)
-        is_joined = more or fact.adds
-        new_value: Value | None = value if existing is None or not is_joined else fact.joined(existing, value)
+        existing = self._find_fact(fact, key)
+        is_joined = keep_existing or fact.is_cumulative
+        new_value: Value | None = value if existing is None or not is_joined else fact.merge(existing, value)
         if isinstance(fact, DocumentFact):
-            new_value = fact.fitted(new_value, lambda: self._find_chunked_text(str(key)), True)
+            new_value = fact.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), True)
         if new_value == existing or not (new_value or existing):
             return False
         if new_value is not None:
-            fact.allow(new_value, partial(self._fact, fact))
-        self._pending.state(fact, key, new_value or None)
+            fact.check_consistency(new_value, partial(self._find_fact, fact))
+        self._pending.put_fact(fact, key, new_value or None)
         if fact in list_context_facts(self._context.settings):
             self._reembed_document(str(key))
         self._apply_if_large()
@@ -472,10 +482,10 @@ class Transaction(Queryable):
 
     def _reembed_document(self, key: str) -> None:
         """Have a stored document take its own place, since the vectors of its chunks are made from other texts now."""
-        record = None if key in self._pending.documents else self._changes.documents.find(key)
+        record = None if key in self._pending.documents else self._changes.documents.find_by_key(key)
         if record is None or record.own_vectors:
             return  # one that waits is embedded when all that is stated of it is known
-        text = self._changes.documents.text(record.id).decode()
+        text = self._changes.documents.read_text(record.id).decode()
         valid_document = validate(
             key,
             text,
@@ -487,13 +497,13 @@ class Transaction(Queryable):
             chunks=unpack_chunks(record.own_chunks),
         )
         document = begin(valid_document, self._context.settings)
-        stated_facts = [(fact, self._fact(fact, key)) for fact in facts.iter_document_kinds()]
+        stated_facts = [(fact, self._find_fact(fact, key)) for fact in facts.iter_document_kinds()]
         self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:
             if value is not None:
-                self._pending.state(fact, key, value)
+                self._pending.put_fact(fact, key, value)
 
-    def _fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
+    def _find_fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
         """What is stated under a key as the transaction sees it, or None."""
         if isinstance(fact, DocumentFact):
             self._require_text(fact, str(key))
@@ -501,58 +511,58 @@ class Transaction(Queryable):
         if key in pending_values:
             return pending_values[key]
         is_deleted = isinstance(fact, DocumentFact) and key in self._pending.documents
-        return None if is_deleted else fact.stored(self._changes.state, key)
+        return None if is_deleted else fact.find(self._changes.state, key)
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
         """The document of this key, which there is, cut into chunks."""
         pending = self._pending.documents.get(key)
         if pending is not None:
             return self._chunk_document(pending)
-        record = self._changes.documents.find(key)
+        record = self._changes.documents.find_by_key(key)
         assert record is not None
         return load_chunked_text(self._changes.state, record, {})
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
         """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""
-        document = self._document(key)
+        document = self._find_document(key)
         if document is None:
-            with self.state() as view:
-                raise make_document_error(view, key)
-        if document.format == PAIRS:
+            with self.state() as state:
+                raise make_document_error(state, key)
+        if document.format == PAIRS_FORMAT:
             raise InputError(f"document {key!r} is made of pairs; {fact.plural} belong to a document with a text")
 
-    @working
-    def _name(self, alias: Alias) -> bool:
-        existing = self._fact(facts.ALIASES, alias.key)
+    @in_owner_thread
+    def _put_alias(self, alias: Alias) -> bool:
+        existing = self._find_fact(facts.ALIASES, alias.key)
         if existing is not None and existing.kind != alias.kind:
             raise _make_kind_error(existing)
         if existing is not None and existing.target == alias.target:
             return False
-        with self.state() as view:
+        with self.state() as state:
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
-                if view.filter.find(to_entity_key(form)) is None:
-                    raise make_entity_error(view, form)
+                if state.filter.find(to_entity_key(form)) is None:
+                    raise make_entity_error(state, form)
         return self._put_fact(facts.ALIASES, alias.key, alias)
 
-    @working
-    def _take_back(self, name: str, kind: str) -> bool:
-        existing = self._fact(facts.ALIASES, to_entity_key(clean_name(name)))
+    @in_owner_thread
+    def _remove_alias(self, name: str, kind: str) -> bool:
+        existing = self._find_fact(facts.ALIASES, to_entity_key(clean_name(name)))
         if existing is None:
             return False
         if existing.kind != kind:
             raise _make_kind_error(existing)
-        self._pending.state(facts.ALIASES, existing.key, None)
+        self._pending.put_fact(facts.ALIASES, existing.key, None)
         return True
 
-    @working
-    def _document(self, key: str) -> ValidDocument | DocumentRecord | None:
+    @in_owner_thread
+    def _find_document(self, key: str) -> ValidDocument | DocumentRecord | None:
         """The document of this key as the transaction sees it: one that waits, or a stored one."""
         if key in self._pending.documents:
             pending = self._pending.documents[key]
-            return None if pending is None else pending.given
-        return self._changes.documents.find(key)
+            return None if pending is None else pending.document
+        return self._changes.documents.find_by_key(key)
 
-    @working
+    @in_owner_thread
     def commit(self) -> None:
         """Make the changes durable and visible; on any error nothing has happened.
 
@@ -572,16 +582,16 @@ class Transaction(Queryable):
                 fits = True
             except MapFull:
                 fits = False
-            if not self._changed:
+            if not self._has_changes:
                 self._close()
                 return
-            with self._context.hits.taken() as hits:
+            with self._context.hits.take_batch() as hits:
                 self._write(hits, fits)
         except BaseException:
             self._close()
             raise
         self._open = False
-        was_large = self._view.large
+        was_large = self._write_transaction.large
         if was_large:
             # A load reads pages all over the file, each a few times: memory must not grow with the file for that.
             self._context.environment.release_pages()
@@ -596,12 +606,12 @@ class Transaction(Queryable):
         try:
             if fits:
                 self._changes.finish(hits)
-                self._view.commit()
-                self._context.filter_cache.keep(self._changes.filter, self._view.change)
+                self._write_transaction.commit()
+                self._context.filter_cache.put(self._changes.filter, self._write_transaction.change)
                 self._context.trace_cache.commit(self._changes.counters)
                 return
         except MapFull:
-            self._view.abort()
+            self._write_transaction.abort()
         if not self._can_replay:
             raise self._context.environment.map_full()
         self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
@@ -637,20 +647,20 @@ class Transaction(Queryable):
     def _apply_if_large(self) -> None:
         """Apply what is pending where that is much."""
         if self._pending.size > (_MOST_PENDING_FIRST if self._changes.can_defer_linking else _MOST_PENDING):
-            self._apply(more=True)
+            self._apply(expects_more=True)
 
-    def _apply(self, *, more: bool = False) -> None:
+    def _apply(self, *, expects_more: bool = False) -> None:
         """Carry what is pending into the LMDB transaction; ``more`` is likely to come before anything is read."""
         if not self._pending:
             return
-        with State(self._view, self._context.settings) as state:
-            complete(self._pending, state, self._context.embed)
-        pending, self._pending = self._pending, Pending()
-        self._changed = True
+        with State(self._write_transaction, self._context.settings) as state:
+            complete_pending(self._pending, state, self._context.embed)
+        pending, self._pending = self._pending, PendingChanges()
+        self._has_changes = True
         if self._can_replay:
             self._applied.append(pending)
         try:
-            self._changes.apply(pending, more=more)
+            self._changes.apply(pending, more_follow=expects_more)
             if self._can_replay:
                 pending.release()
         except BaseException as error:
@@ -658,25 +668,27 @@ class Transaction(Queryable):
             self._close()
             raise
 
-    def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
-        changes = self._open_changes(view)
+    def _replay(self, write_transaction: WriteTransaction, hits: Mapping[str, int]) -> None:
+        changes = self._open_changes(write_transaction)
         for pending in self._applied:
             # Meanwhile another process may have changed what a store keeps of documents.
-            complete(pending, changes.state, self._context.embed)
-            changes.apply(pending, more=True)
+            complete_pending(pending, changes.state, self._context.embed)
+            changes.apply(pending, more_follow=True)
             pending.release()
         changes.finish(hits)
 
-    def _open_changes(self, view: WriteTransaction) -> Changes:
+    def _open_changes(self, write_transaction: WriteTransaction) -> Changes:
         settings = self._context.settings
-        sorts = self._context.session.temperature_sort
-        entity_filter = self._context.filter_cache.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
-        return Changes(view, settings, entity_filter, self._context.trace_cache)
+        temperature_sort = self._context.session.temperature_sort
+        entity_filter = self._context.filter_cache.take(
+            write_transaction, hash_seed=settings.hash_seed, temperature_sort=temperature_sort
+        )
+        return Changes(write_transaction, settings, entity_filter, self._context.trace_cache)
 
     def _close(self) -> None:
         self._open = False
         self._changes.state.close()
-        self._view.abort()
+        self._write_transaction.abort()
 
     def _require_open(self) -> None:
         if not self._open:
@@ -694,10 +706,10 @@ class Transaction(Queryable):
         """The name of the thread that has begun this, where it is open and that is not the current thread."""
         return self._thread.name if self._open and self._thread is not threading.current_thread() else None
 
-    def _end_with_store(self, wait: float) -> None:
+    def _end_with_store(self, timeout: float) -> None:
         """Roll back, in whatever thread, because the store is closed; raises TransactionError where the owner is in a
-        method for longer than ``wait`` seconds."""
-        if not self._method_lock.acquire(timeout=min(wait, threading.TIMEOUT_MAX)):
+        method for longer than ``timeout`` seconds."""
+        if not self._method_lock.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
             raise TransactionError(
                 f"{self._context.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
                 "store cannot be closed; close it when that is over"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import svg
-from .stress import Positions, layout
+from .stress import Positions, compute_layout
 
 #: Names that a picture can hold and still be read; what is laid out takes the square of them in memory.
 MAX_DRAWN_NAMES = 2000
-_SIZE, _BOX_HEIGHT, _LONGEST = 13.0, 26.0, 190.0
+_FONT_SIZE, _BOX_HEIGHT, _MAX_NAME_WIDTH = 13.0, 26.0, 190.0
 _MARGIN = 28.0
 
 
@@ -34,83 +34,85 @@ class DrawnEdge(NamedTuple):
     label: str
 
 
-def placed(names: Sequence[DrawnName], joins: Sequence[DrawnEdge]) -> Positions:
+def lay_out_names(names: Sequence[DrawnName], edges: Sequence[DrawnEdge]) -> Positions:
     """The places of the middles of names, in pixels; shape (names, 2)."""
-    return layout(len(names), [(edge.source, edge.target) for edge in joins], [*map(_width, names)], _BOX_HEIGHT)
-
-
-def network(
-    title: str, names: Sequence[DrawnName], joins: Sequence[DrawnEdge], places: Positions, remark: str = ""
-) -> str:
-    """The picture, with the names in the ``places`` that :func:`placed` gives."""
-    header_height = 44.0
-    parts = [svg.text(_MARGIN, 36, svg.cut(title, 17, 2000), size=17, weight=600)]
-    content_width = max(
-        [x + _width(name) / 2 for (x, _), name in zip(places.tolist(), names, strict=True)], default=0.0
+    return compute_layout(
+        len(names), [(edge.source, edge.target) for edge in edges], [*map(_measure_name, names)], _BOX_HEIGHT
     )
-    content_height = max([y + _BOX_HEIGHT / 2 for _, y in places.tolist()], default=0.0)
-    width = max(content_width + 2 * _MARGIN, svg.width_of(title, 17) + 2 * _MARGIN, 420.0)
+
+
+def draw_network(
+    title: str, names: Sequence[DrawnName], edges: Sequence[DrawnEdge], positions: Positions, remark: str = ""
+) -> str:
+    """The picture, with the names in the ``positions`` that :func:`lay_out_names` gives."""
+    header_height = 44.0
+    parts = [svg.render_text(_MARGIN, 36, svg.truncate(title, 17, 2000), size=17, weight=600)]
+    content_width = max(
+        [x + _measure_name(name) / 2 for (x, _), name in zip(positions.tolist(), names, strict=True)], default=0.0
+    )
+    content_height = max([y + _BOX_HEIGHT / 2 for _, y in positions.tolist()], default=0.0)
+    width = max(content_width + 2 * _MARGIN, svg.measure_text(title, 17) + 2 * _MARGIN, 420.0)
     shift = (_MARGIN + (width - 2 * _MARGIN - content_width) / 2, _MARGIN + header_height)
-    points = [(x + shift[0], y + shift[1]) for x, y in places.tolist()]
-    for edge in sorted(joins, key=lambda join: join.solid):
-        parts.append(_line(edge, points, [*map(_width, names)]))
+    points = [(x + shift[0], y + shift[1]) for x, y in positions.tolist()]
+    for edge in sorted(edges, key=lambda join: join.solid):
+        parts.append(_draw_edge(edge, points, [*map(_measure_name, names)]))
     for (x, y), one in zip(points, names, strict=True):
-        parts.append(_box(x, y, one))
+        parts.append(_draw_box(x, y, one))
     bottom = content_height + header_height + 2 * _MARGIN + 8
     legend = "by links, or named in the same passages" + (f"; {remark}" if remark else "")
     parts += [
-        _key("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
-        svg.text(_MARGIN + 32, bottom, "in a tree", "quiet", size=12),
-        _key("kv-join", _MARGIN + 104, bottom, 'stroke-dasharray="4 3"'),
-        svg.text(_MARGIN + 136, bottom, legend, "quiet", size=12),
+        _draw_legend_line("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
+        svg.render_text(_MARGIN + 32, bottom, "in a tree", "quiet", size=12),
+        _draw_legend_line("kv-join", _MARGIN + 104, bottom, 'stroke-dasharray="4 3"'),
+        svg.render_text(_MARGIN + 136, bottom, legend, "quiet", size=12),
     ]
-    return svg.picture(width, bottom + 20, title, parts)
+    return svg.render_picture(width, bottom + 20, title, parts)
 
 
-def _key(kind: str, x: float, y: float, drawn: str) -> str:
+def _draw_legend_line(kind: str, x: float, y: float, attributes: str) -> str:
     """A line of the key below the picture."""
     y = y - 4
-    return f'<line class="{kind}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.number(y)}" y2="{svg.number(y)}" {drawn}/>'
+    return f'<line class="{kind}" x1="{x:g}" x2="{x + 24:g}" y1="{svg.format_number(y)}" y2="{svg.format_number(y)}" {attributes}/>'
 
 
-def _width(name: DrawnName) -> float:
+def _measure_name(name: DrawnName) -> float:
     bold_factor = 1.08 if name.distance == 0 else 1.0
-    return bold_factor * svg.width_of(svg.cut(name.name, _SIZE, _LONGEST), _SIZE) + 22
+    return bold_factor * svg.measure_text(svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH), _FONT_SIZE) + 22
 
 
-def _box(x: float, y: float, one: DrawnName) -> str:
-    wide = _width(one)
-    is_middle = one.distance == 0
-    corner = f'x="{svg.number(x - wide / 2)}" y="{svg.number(y - _BOX_HEIGHT / 2)}"'
-    rectangle = f'{corner} width="{svg.number(wide)}" height="{_BOX_HEIGHT:g}" rx="13"'
+def _draw_box(x: float, y: float, name: DrawnName) -> str:
+    width = _measure_name(name)
+    is_middle = name.distance == 0
+    corner = f'x="{svg.format_number(x - width / 2)}" y="{svg.format_number(y - _BOX_HEIGHT / 2)}"'
+    rectangle = f'{corner} width="{svg.format_number(width)}" height="{_BOX_HEIGHT:g}" rx="13"'
     box = (
         f'<rect class="kv-accent" {rectangle}/>'
         if is_middle
-        else f'<rect class="kv-ground kv-tree" {rectangle} stroke-width="{1.6 if one.distance == 1 else 1}"/>'
+        else f'<rect class="kv-ground kv-tree" {rectangle} stroke-width="{1.6 if name.distance == 1 else 1}"/>'
     )
-    label = svg.cut(one.name, _SIZE, _LONGEST)
-    full = f"<title>{svg.escaped(one.name)}</title>" if label != one.name else ""
+    label = svg.truncate(name.name, _FONT_SIZE, _MAX_NAME_WIDTH)
+    title = f"<title>{svg.escape_text(name.name)}</title>" if label != name.name else ""
     kind = "on-accent" if is_middle else "ink"
-    label_text = svg.text(x, y + 4.5, label, kind, size=_SIZE, anchor="middle", weight=600 if is_middle else 400)
-    return f"<g>{full}{box}{label_text}</g>"
-
-
-def _line(join: DrawnEdge, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
-    """A line from the rim of one box to that of the other, with a head where it is solid."""
-    (x1, y1), (x2, y2) = points[join.source], points[join.target]
-    start = _find_rim_point(x1, y1, x2, y2, widths[join.source])
-    end = _find_rim_point(x2, y2, x1, y1, widths[join.target])
-    full = f"<title>{svg.escaped(join.label)}</title>" if join.label else ""
-    endpoints = (
-        f'x1="{svg.number(start[0])}" y1="{svg.number(start[1])}" x2="{svg.number(end[0])}" y2="{svg.number(end[1])}"'
+    label_text = svg.render_text(
+        x, y + 4.5, label, kind, size=_FONT_SIZE, anchor="middle", weight=600 if is_middle else 400
     )
-    if not join.solid:
-        return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{full}</line>'
+    return f"<g>{title}{box}{label_text}</g>"
+
+
+def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: Sequence[float]) -> str:
+    """A line from the rim of one box to that of the other, with a head where it is solid."""
+    (x1, y1), (x2, y2) = points[edge.source], points[edge.target]
+    start = _find_rim_point(x1, y1, x2, y2, widths[edge.source])
+    end = _find_rim_point(x2, y2, x1, y1, widths[edge.target])
+    title = f"<title>{svg.escape_text(edge.label)}</title>" if edge.label else ""
+    endpoints = f'x1="{svg.format_number(start[0])}" y1="{svg.format_number(start[1])}" x2="{svg.format_number(end[0])}" y2="{svg.format_number(end[1])}"'
+    if not edge.solid:
+        return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{title}</line>'
     angle = math.atan2(end[1] - start[1], end[0] - start[0])
     tips = [(end[0] - 8 * math.cos(angle + turn), end[1] - 8 * math.sin(angle + turn)) for turn in (-0.42, 0.42)]
-    arrow_points = " ".join(f"{svg.number(x)},{svg.number(y)}" for x, y in (end, *tips))
+    arrow_points = " ".join(f"{svg.format_number(x)},{svg.format_number(y)}" for x, y in (end, *tips))
     return (
-        f'<g>{full}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" '
+        f'<g>{title}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" '
         f'points="{arrow_points}"/></g>'
     )
 

@@ -18,19 +18,19 @@ import numpy.typing as npt
 Positions = npt.NDArray[np.float64]
 
 #: Rounds of majorization, and the change of stress, as a share, below which it ends.
-_MAX_ROUNDS, _SMALL = 120, 1e-4
+_MAX_ROUNDS, _MIN_IMPROVEMENT = 120, 1e-4
 #: Boxes are wider than they are high, and so is paper: how much the layout is widened before boxes are pushed apart.
 _X_STRETCH = 1.7
 #: It grows by steps until at most so many of the boxes lie on another, or so far, before they are pushed apart: what
 #: is pushed far no longer shows the network.
-_GROWTH_FACTOR, _MAX_GROWTH, _LEFT = 1.1, 2.4, 1.2
+_GROWTH_FACTOR, _MAX_GROWTH, _MAX_OVERLAP_SHARE = 1.1, 2.4, 1.2
 #: Rounds of pushing boxes apart.
 _MAX_PUSHES = 600
 #: The length of an edge.
-_LENGTH = 75.0
+_EDGE_LENGTH = 75.0
 
 
-def layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float) -> Positions:
+def compute_layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float], height: float) -> Positions:
     """Positions of the middles of boxes, shape (count, 2), the least of them 0."""
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for first, second in edges:
@@ -39,10 +39,12 @@ def layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float]
     boxes = np.array([[width + 14, height + 12] for width in widths], np.float64).reshape(count, 2)
     positions = np.zeros((count, 2))
     corner, row, next_row_y = np.zeros(2), 0.0, 0.0
-    components = _parts(neighbours)
+    components = _find_components(neighbours)
     max_width = max(900.0, 46.0 * count**0.5 * 3)
     for component in components:
-        component_positions = _apart(_grow(_majorize(component, neighbours), boxes[component]), boxes[component])
+        component_positions = _separate_boxes(
+            _grow(_majorize(component, neighbours), boxes[component]), boxes[component]
+        )
         low, high = (
             (component_positions - boxes[component] / 2).min(0),
             (component_positions + boxes[component] / 2).max(0),
@@ -58,11 +60,11 @@ def layout(count: int, edges: Sequence[tuple[int, int]], widths: Sequence[float]
     return positions
 
 
-def _parts(near: Sequence[Sequence[int]]) -> list[list[int]]:
+def _find_components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
     """The nodes of each part that hangs together, the largest part first."""
     seen: set[int] = set()
     components: list[list[int]] = []
-    for start in range(len(near)):
+    for start in range(len(neighbours)):
         if start in seen:
             continue
         component, queue = [], deque([start])
@@ -70,7 +72,7 @@ def _parts(near: Sequence[Sequence[int]]) -> list[list[int]]:
         while queue:
             node = queue.popleft()
             component.append(node)
-            for neighbour in near[node]:
+            for neighbour in neighbours[node]:
                 if neighbour not in seen:
                     seen.add(neighbour)
                     queue.append(neighbour)
@@ -78,16 +80,16 @@ def _parts(near: Sequence[Sequence[int]]) -> list[list[int]]:
     return sorted(components, key=lambda part: (-len(part), part[0]))
 
 
-def _distances(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
+def _compute_distances(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
     """How many edges lie between each two nodes of a part."""
-    rows = {node: number for number, node in enumerate(part)}
-    distances = np.zeros((len(part), len(part)))
-    for start in part:
+    rows = {node: number for number, node in enumerate(component)}
+    distances = np.zeros((len(component), len(component)))
+    for start in component:
         steps = {start: 0}
         queue = deque([start])
         while queue:
             node = queue.popleft()
-            for neighbour in near[node]:
+            for neighbour in neighbours[node]:
                 if neighbour not in steps:
                     steps[neighbour] = steps[node] + 1
                     queue.append(neighbour)
@@ -95,11 +97,11 @@ def _distances(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     return distances
 
 
-def _majorize(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
-    size = len(part)
+def _majorize(component: Sequence[int], neighbours: Sequence[Sequence[int]]) -> Positions:
+    size = len(component)
     if size == 1:
         return np.zeros((1, 2))
-    distances = _distances(part, near)
+    distances = _compute_distances(component, neighbours)
     positions = _scale_classically(distances)
     weights = np.where(distances > 0, 1.0 / np.maximum(distances, 1.0) ** 2, 0.0)
     # The Laplacian of the weights, its null space filled, is inverted once for all rounds.
@@ -109,14 +111,14 @@ def _majorize(part: Sequence[int], near: Sequence[Sequence[int]]) -> Positions:
     for _ in range(_MAX_ROUNDS):
         lengths = np.sqrt(((positions[:, None] - positions[None]) ** 2).sum(2))
         stress = float((weights * (lengths - distances) ** 2).sum())
-        if previous_stress - stress <= _SMALL * previous_stress:
+        if previous_stress - stress <= _MIN_IMPROVEMENT * previous_stress:
             break
         previous_stress = stress
         pulls = np.where(lengths > 1e-9, -weights * distances / np.maximum(lengths, 1e-9), 0.0)
         np.fill_diagonal(pulls, 0.0)
         np.fill_diagonal(pulls, -pulls.sum(1))
         positions = inverse @ (pulls @ positions)
-    return positions * _LENGTH
+    return positions * _EDGE_LENGTH
 
 
 def _scale_classically(distances: Positions) -> Positions:
@@ -134,22 +136,22 @@ def _scale_classically(distances: Positions) -> Positions:
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0) + spiral)
 
 
-def _grow(places: Positions, boxes: Positions) -> Positions:
+def _grow(positions: Positions, boxes: Positions) -> Positions:
     """The layout widened, and grown until few boxes lie on another."""
-    widened, growth = places * (_X_STRETCH, 1.0), 1.0
+    widened, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
         overlaps = (boxes[:, None] + boxes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
-        if overlaps.all(2).sum() - len(places) <= _LEFT * len(places):
+        if overlaps.all(2).sum() - len(positions) <= _MAX_OVERLAP_SHARE * len(positions):
             break
         growth *= _GROWTH_FACTOR
     return widened * growth
 
 
-def _apart(places: Positions, boxes: Positions) -> Positions:
+def _separate_boxes(positions: Positions, boxes: Positions) -> Positions:
     """Push boxes that lie on one another apart, along the axis on which that is the shorter way."""
-    places = places.copy()
+    positions = positions.copy()
     for _ in range(_MAX_PUSHES):
-        gaps = places[:, None] - places[None]
+        gaps = positions[:, None] - positions[None]
         overlaps = (boxes[:, None] + boxes[None]) / 2 - np.abs(gaps)
         is_overlapping = np.asarray((overlaps > 0.5).all(2))
         np.fill_diagonal(is_overlapping, False)
@@ -157,11 +159,11 @@ def _apart(places: Positions, boxes: Positions) -> Positions:
             break
         sideways = overlaps[..., 0] < overlaps[..., 1]
         # Of two in one line the one that comes first gives way to the left, or up.
-        first = np.where(np.arange(len(places))[:, None] < np.arange(len(places))[None], -1.0, 1.0)
-        push = np.zeros_like(places)
+        first = np.where(np.arange(len(positions))[:, None] < np.arange(len(positions))[None], -1.0, 1.0)
+        push = np.zeros_like(positions)
         for axis, along in ((0, sideways), (1, ~sideways)):
             signs = np.where(np.abs(gaps[..., axis]) < 1e-6, first, np.sign(gaps[..., axis]))
             shares = np.where(is_overlapping & along, signs * overlaps[..., axis], 0.0)
             push[:, axis] = 0.5 * shares.sum(1) / np.maximum((is_overlapping & along).sum(1), 1)
-        places += push
-    return places
+        positions += push
+    return positions

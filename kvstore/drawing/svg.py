@@ -28,17 +28,17 @@ _STYLE = (
 _FONT_FAMILY = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """A text as XML shows it."""
     return html.escape(_NOT_XML_PATTERN.sub("", text))
 
 
-def width_of(text: str, size: float) -> float:
+def measure_text(text: str, size: float) -> float:
     """About how wide a text is, in pixels, at a size of its face."""
-    return size * sum(map(_share, text))
+    return size * sum(map(_measure_character, text))
 
 
-def _share(character: str) -> float:
+def _measure_character(character: str) -> float:
     if character in _NARROW_CHARACTERS:
         return 0.34
     if character in _BROAD_CHARACTERS or unicodedata.east_asian_width(character) in "WF":
@@ -48,53 +48,55 @@ def _share(character: str) -> float:
     return 0.68 if character.isupper() else 0.57
 
 
-def cut(text: str, size: float, width: float) -> str:
+def truncate(text: str, size: float, width: float) -> str:
     """The beginning of a text that fits a width, with an ellipsis where it is cut."""
-    if width_of(text, size) <= width:
+    if measure_text(text, size) <= width:
         return text
     remaining_width, length = width - size, 0
     for character in text:
-        remaining_width -= size * _share(character)
+        remaining_width -= size * _measure_character(character)
         if remaining_width < 0:
             break
         length += 1
     return text[:length].rstrip() + "…"
 
 
-def wrapped(text: str, size: float, width: float, most: int) -> list[str]:
+def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
     """A text in lines of a width, at most so many, the last of which is cut."""
     lines: list[str] = []
     remaining = " ".join(text.split())
-    while remaining and len(lines) < most - 1:
-        if width_of(remaining, size) <= width:
+    while remaining and len(lines) < max_lines - 1:
+        if measure_text(remaining, size) <= width:
             break
-        num_fitting = len(cut(remaining, size, width)) - 1
+        num_fitting = len(truncate(remaining, size, width)) - 1
         space = remaining.rfind(" ", 0, num_fitting + 1)
         end = space if space > 0 else max(num_fitting, 1)
         lines.append(remaining[:end])
         remaining = remaining[end:].lstrip()
-    return [*lines, cut(remaining, size, width)] if remaining else lines
+    return [*lines, truncate(remaining, size, width)] if remaining else lines
 
 
-def text(
+def render_text(
     x: float, y: float, words: str, kind: str = "ink", *, size: float = 13, anchor: str = "start", weight: int = 400
 ) -> str:
     """A line of text; its direction is that of its first strong character, as in a page."""
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
     weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'
-    position_attributes = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}"'
-    return f'<text class="kv-{kind}" {position_attributes}{anchor_attribute}{weight_attribute}>{escaped(words)}</text>'
+    position_attributes = f'x="{format_number(x)}" y="{format_number(y)}" font-size="{format_number(size)}"'
+    return (
+        f'<text class="kv-{kind}" {position_attributes}{anchor_attribute}{weight_attribute}>{escape_text(words)}</text>'
+    )
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A coordinate: no more places than are seen."""
     return f"{value:.1f}".removesuffix(".0")
 
 
-def picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
+def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
     """The whole: a ground, and what is drawn on it; ``title`` is what a screen reader says."""
-    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
-    background = f'<rect class="kv-ground" width="{number(width)}" height="{number(height)}" rx="8"/>'
-    title_element = f"<title>{escaped(title)}</title>"
+    size = f'width="{format_number(width)}" height="{format_number(height)}" viewBox="0 0 {format_number(width)} {format_number(height)}"'
+    background = f'<rect class="kv-ground" width="{format_number(width)}" height="{format_number(height)}" rx="8"/>'
+    title_element = f"<title>{escape_text(title)}</title>"
     opening_tag = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT_FAMILY}">'
     return "".join([opening_tag, title_element, f"<style>{_STYLE}</style>", background, *parts, "</svg>"])

@@ -18,19 +18,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
-from ..structures.documents.chunks import GROUP
+from ..structures.documents.chunks import GROUP_SIZE
 from ..text.greedy_cover import (
     SentenceWords,
     compute_cover_weights,
     count_sentence_words,
     extract_sentence_words,
-    greedy_cover,
+    select_greedy_cover,
 )
-from ..text.words import FUNCTION_WORDS, term_counts
+from ..text.words import FUNCTION_WORDS, count_text_terms
 from .chunking import Chunk, Heading, Span
 
 #: More neighbours than this under one heading are joined by similarity first.
-_BROADEST = 5
+_MAX_CHILDREN = 5
 _MAX_SUMMARY_WORDS = 60
 
 
@@ -53,13 +53,13 @@ class AbstractTree:
     """The drafts of a document: the leaves first, in order of the text, and the root last."""
 
     drafts: list[DraftAbstract]
-    leaves: int
+    num_leaves: int
     section_drafts: list[int]  # for each section, the draft that stands for it
 
     @property
-    def groups(self) -> list[int]:
+    def leaf_sizes(self) -> list[int]:
         """Chunks of each leaf."""
-        return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.leaves]]
+        return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.num_leaves]]
 
 
 TermCounts = dict[str, int]
@@ -101,14 +101,14 @@ class _TreeBuilder:
         self._leaf_ends: list[int] = []
 
     @cached_property  # most documents are too short to need it
-    def _content(self) -> list[TermCounts]:
+    def _chunk_terms(self) -> list[TermCounts]:
         """Of each chunk its terms without function words."""
-        return [term_counts(text, self._stem, FUNCTION_WORDS) for text in self._texts]
+        return [count_text_terms(text, self._stem, FUNCTION_WORDS) for text in self._texts]
 
     @cached_property
-    def _rarity(self) -> dict[str, float]:
+    def _term_rarity(self) -> dict[str, float]:
         """Of each such term how few chunks have it."""
-        chunk_counts = Counter(chain.from_iterable(self._content))
+        chunk_counts = Counter(chain.from_iterable(self._chunk_terms))
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
@@ -118,16 +118,16 @@ class _TreeBuilder:
         num_leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
-            draft.summary = self._summary(draft.first_chunk, draft.last_chunk)
+            draft.summary = self._select_summary(draft.first_chunk, draft.last_chunk)
         draft_by_section: dict[int, int] = {}
-        self._node(-1, range(num_leaves), draft_by_section)
+        self._build_node(-1, range(num_leaves), draft_by_section)
         return AbstractTree(
             self._drafts,
             num_leaves,
             [self._get_section_draft(index, draft_by_section) for index in range(len(self._sections))],
         )
 
-    def _path(self, section: int) -> list[int]:
+    def _get_section_path(self, section: int) -> list[int]:
         path = []
         while section >= 0:
             path.append(section)
@@ -136,7 +136,10 @@ class _TreeBuilder:
 
     def _find_common_section(self, first: int, last: int) -> int:
         """The innermost section that holds all of these chunks."""
-        first_path, last_path = self._path(self._chunks[first].section), self._path(self._chunks[last].section)
+        first_path, last_path = (
+            self._get_section_path(self._chunks[first].section),
+            self._get_section_path(self._chunks[last].section),
+        )
         common = -1
         for a, b in zip(first_path, last_path, strict=False):
             if a != b:
@@ -149,7 +152,7 @@ class _TreeBuilder:
         spans: list[tuple[int, int]] = []
         start = 0
         for index in range(1, len(self._chunks) + 1):
-            is_full = index - start == GROUP
+            is_full = index - start == GROUP_SIZE
             section_ends = index == len(self._chunks) or self._find_top_section(
                 index, top_level
             ) != self._find_top_section(index - 1, top_level)
@@ -167,13 +170,13 @@ class _TreeBuilder:
         has_title = is_lone and self._sections[0].level == levels[0]
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
-    def _find_top_section(self, chunk: int, top: int) -> int:
-        for section in reversed(self._path(self._chunks[chunk].section)):
-            if self._sections[section].level <= top:
+    def _find_top_section(self, chunk: int, top_level: int) -> int:
+        for section in reversed(self._get_section_path(self._chunks[chunk].section)):
+            if self._sections[section].level <= top_level:
                 return section
         return -1
 
-    def _node(self, section: int, leaves: Sequence[int], node_of: dict[int, int]) -> int:
+    def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
         """The draft that stands for a section's leaves; made unless one child says it all."""
         children: list[int] = []
         index = 0
@@ -189,33 +192,33 @@ class _TreeBuilder:
                 and self._get_child_towards(section, self._drafts[leaves[stop]].section) == inner_section
             ):
                 stop += 1
-            children.append(self._node(inner_section, leaves[index:stop], node_of))
+            children.append(self._build_node(inner_section, leaves[index:stop], draft_by_section))
             index = stop
-        if len(children) > _BROADEST and all(child in leaves for child in children):
+        if len(children) > _MAX_CHILDREN and all(child in leaves for child in children):
             children = self._join_similar(children, section)
-        number = children[0] if len(children) == 1 else self._parent(children, section)
-        node_of[section] = number
+        number = children[0] if len(children) == 1 else self._add_parent(children, section)
+        draft_by_section[section] = number
         return number
 
-    def _get_child_towards(self, section: int, inner: int) -> int | None:
-        """The child of ``section`` on the way down to ``inner``, or None where ``inner`` is ``section`` itself."""
-        path = self._path(inner)
+    def _get_child_towards(self, section: int, inner_section: int) -> int | None:
+        """The child of ``section`` on the way down to ``inner_section``, or None where ``inner_section`` is ``section`` itself."""
+        path = self._get_section_path(inner_section)
         if section == -1:
             return path[0] if path else None
         depth = path.index(section) + 1
         return path[depth] if depth < len(path) else None
 
-    def _get_section_draft(self, section: int, node_of: dict[int, int]) -> int:
-        if section in node_of:
-            return node_of[section]
+    def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
+        if section in draft_by_section:
+            return draft_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
 
-    def _parent(self, children: list[int], section: int) -> int:
+    def _add_parent(self, children: list[int], section: int) -> int:
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
-        parent.summary = self._summary(parent.first_chunk, parent.last_chunk)
+        parent.summary = self._select_summary(parent.first_chunk, parent.last_chunk)
         number = len(self._drafts)
         for draft in drafts:
             draft.parent = number
@@ -225,50 +228,52 @@ class _TreeBuilder:
     def _join_similar(self, children: list[int], section: int) -> list[int]:
         """Join neighbours, the most similar first, until few enough stand side by side (average-link, adjacent
         only)."""
-        while len(children) > _BROADEST:
-            groups = _cluster_adjacent([self._vector(child) for child in children], _BROADEST)
+        while len(children) > _MAX_CHILDREN:
+            groups = _cluster_adjacent([self._compute_vector(child) for child in children], _MAX_CHILDREN)
             children = [
-                children[group[0]] if len(group) == 1 else self._parent([children[i] for i in group], section)
+                children[group[0]] if len(group) == 1 else self._add_parent([children[i] for i in group], section)
                 for group in groups
             ]
         return children
 
-    def _vector(self, number: int) -> dict[str, float]:
+    def _compute_vector(self, number: int) -> dict[str, float]:
         draft = self._drafts[number]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):
-            for term, count in self._content[chunk].items():
+            for term, count in self._chunk_terms[chunk].items():
                 counts[term] = counts.get(term, 0) + count
-        return {term: (1 + math.log(count)) * self._rarity[term] for term, count in counts.items()}
+        return {term: (1 + math.log(count)) * self._term_rarity[term] for term, count in counts.items()}
 
-    def _summary(self, first: int, last: int) -> list[Span]:
+    def _select_summary(self, first: int, last: int) -> list[Span]:
         """The sentences of some chunks, ``first`` to ``last``, that have most of what these are about, within the
         length of a summary; the most telling first."""
         spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
         if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
             return spans
-        sentences = [self._words[span] for span in spans]
-        weights = compute_cover_weights(sentences, self._spread, len(self._chunks))
-        selected = greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
+        sentences = [self._sentence_words[span] for span in spans]
+        weights = compute_cover_weights(sentences, self._chunk_counts, len(self._chunks))
+        selected = select_greedy_cover(sentences, weights, _MAX_SUMMARY_WORDS)
         # No sentence is shown longer than a summary: where none says anything, the first fits.
         return [spans[number] for number in selected or range(1)]
 
     @cached_property
-    def _words(self) -> dict[Span, SentenceWords]:
+    def _sentence_words(self) -> dict[Span, SentenceWords]:
         return {span: extract_sentence_words(sentence) for span, sentence in self._sentences.items()}
 
     @cached_property
-    def _spread(self) -> Mapping[str, int]:
+    def _chunk_counts(self) -> Mapping[str, int]:
         """In how many chunks each word is that a summary should have."""
-        chunks = ({word for span in chunk_spans for word in self._words[span].words} for chunk_spans in self._spans)
+        chunks = (
+            {word for span in chunk_spans for word in self._sentence_words[span].words} for chunk_spans in self._spans
+        )
         return Counter(chain.from_iterable(chunks))
 
 
-def _cluster_adjacent(vectors: list[dict[str, float]], largest: int) -> list[list[int]]:
-    """Groups of neighbouring vectors, at most ``largest`` in one and about half as many groups as vectors or fewer."""
+def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
+    """Groups of neighbouring vectors, at most ``max_size`` in one and about half as many groups as vectors or fewer."""
     following = list(range(1, len(vectors) + 1))
     previous = list(range(-1, len(vectors) - 1))
-    members: list[list[int]] = [[index] for index in range(len(vectors))]
+    groups: list[list[int]] = [[index] for index in range(len(vectors))]
     sums = [dict(vector) for vector in vectors]
     version = [0] * len(vectors)
     heap = [(-_compute_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
@@ -276,12 +281,12 @@ def _cluster_adjacent(vectors: list[dict[str, float]], largest: int) -> list[lis
     num_groups, target_count = len(vectors), math.ceil(len(vectors) / 3)
     while heap and num_groups > target_count:
         _, left, right, left_version, right_version = heapq.heappop(heap)
-        if not members[left] or not members[right] or (version[left], version[right]) != (left_version, right_version):
+        if not groups[left] or not groups[right] or (version[left], version[right]) != (left_version, right_version):
             continue
-        if len(members[left]) + len(members[right]) > largest:
+        if len(groups[left]) + len(groups[right]) > max_size:
             continue
-        members[left] += members[right]
-        members[right] = []
+        groups[left] += groups[right]
+        groups[right] = []
         for term, weight in sums[right].items():
             sums[left][term] = sums[left].get(term, 0.0) + weight
         version[left] += 1
@@ -292,13 +297,13 @@ def _cluster_adjacent(vectors: list[dict[str, float]], largest: int) -> list[lis
         for a, b in ((previous[left], left), (left, following[left])):
             if a >= 0 and b < len(vectors):
                 heapq.heappush(heap, (-_compute_cosine(sums[a], sums[b]), a, b, version[a], version[b]))
-    return [group for group in members if group]
+    return [group for group in groups if group]
 
 
-def _compute_cosine(one: dict[str, float], other: dict[str, float]) -> float:
-    if len(other) < len(one):
-        one, other = other, one
-    product = sum(weight * other.get(term, 0.0) for term, weight in one.items())
-    norms = math.sqrt(sum(w * w for w in one.values())) * math.sqrt(sum(w * w for w in other.values()))
+def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
+    if len(right) < len(left):
+        left, right = right, left
+    product = sum(weight * right.get(term, 0.0) for term, weight in left.items())
+    norms = math.sqrt(sum(w * w for w in left.values())) * math.sqrt(sum(w * w for w in right.values()))
     # Rounded, so that the same texts join alike however the sums were ordered.
     return round(product / norms, 9) if norms else 0.0

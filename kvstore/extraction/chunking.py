@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in
-from ..text.sentences import sentences
-from ..text.words import UNSPACED, count_text_tokens
+from ..text.sentences import split_sentences
+from ..text.words import UNSPACED_RANGES, count_text_tokens
 
 #: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
-TOKEN = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]{{1,64}}|[^\w\s]")
+TOKEN_PATTERN = re.compile(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
 #: A chunk is at most this long whatever its tokens are, so that offsets inside it fit 16 bits.
 MAX_CHUNK_LENGTH = 16_000
 #: What is kept together is at most so many times as long as a chunk should be.
@@ -66,49 +66,51 @@ class Chunk:
     units: list[Unit] = field(default_factory=list)
 
 
-def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
-    """Sections and chunks of a text, in order of the text; ``found`` are its blocks."""
-    sections = _sections(found, len(text))
+def chunk_text(text: str, blocks: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
+    """Sections and chunks of a text, in order of the text; ``blocks`` are its blocks."""
+    sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
     units: list[Unit] = []
     lead_headings: list[Unit] = []  # headings that still wait for a body
     section = current_section = -1
     previous: Block | None = None
-    for block in found:
+    for block in blocks:
         if block.kind == "heading":
             if units:
-                chunks += _pack([*lead_headings, *units], current_section, tokens)
+                chunks += _pack_units([*lead_headings, *units], current_section, tokens)
                 lead_headings, units = [], []
             section += 1
-            lead_headings.append(_unit(text, block.start, block.end, block.kind))
+            lead_headings.append(_make_unit(text, block.start, block.end, block.kind))
         else:
             current_section = section
-            units += _tie_units(list(_units(text, block, tokens)), _is_attached(text, previous, block), tokens)
+            units += _tie_units(list(_split_units(text, block, tokens)), _is_attached(text, previous, block), tokens)
         previous = block
     if lead_headings or units:
-        chunks += _pack([*lead_headings, *units], section, tokens)
+        chunks += _pack_units([*lead_headings, *units], section, tokens)
     return sections, chunks
 
 
 def chunk_at_spans(
-    text: str, found: Sequence[Block], spans: Sequence[Span], tokens: int
+    text: str, blocks: Sequence[Block], spans: Sequence[Span], tokens: int
 ) -> tuple[list[Heading], list[Chunk]]:
     """Sections of a text, and chunks at given places, exactly these; each lies in the innermost section that has all
     of it."""
-    sections = _sections(found, len(text))
-    ends = [block.end for block in found]
+    sections = _build_sections(blocks, len(text))
+    ends = [block.end for block in blocks]
     chunks: list[Chunk] = []
     for start, end in spans:
         units: list[Unit] = []
-        for index in range(bisect_right(ends, start), len(found)):
-            block = found[index]
+        for index in range(bisect_right(ends, start), len(blocks)):
+            block = blocks[index]
             if block.start >= end:
                 break
             part = replace(block, start=max(block.start, start), end=min(block.end, end))
             if not text[part.start : part.end].strip():
                 continue
             units += (
-                [_unit(text, part.start, part.end, part.kind)] if part.kind == "heading" else _units(text, part, tokens)
+                [_make_unit(text, part.start, part.end, part.kind)]
+                if part.kind == "heading"
+                else _split_units(text, part, tokens)
             )
         section = _find_enclosing_section(sections, units[0].start, units[-1].end)
         chunks.append(Chunk(start, end, section, units))
@@ -123,22 +125,22 @@ def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -
     return index
 
 
-def _is_attached(text: str, before: Block | None, block: Block) -> bool:
+def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
     """Whether a block belongs to the end of what stands before it: a heading, or a sentence that leads into it."""
-    if before is None:
+    if previous is None:
         return False
-    if before.kind == "heading":
+    if previous.kind == "heading":
         return True
-    if before.kind in ("code", "table"):
+    if previous.kind in ("code", "table"):
         return False
-    return block.kind in ("code", "table") or is_lead_in(text[before.start : before.end])
+    return block.kind in ("code", "table") or is_lead_in(text[previous.start : previous.end])
 
 
-def _tie_units(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
+def _tie_units(units: list[Unit], is_attached: bool, tokens: int) -> list[Unit]:
     """The units of a block, those tied that should not begin a chunk."""
     if not units:
         return units
-    kind, tied_indexes = units[0].kind, {0} if follows else set()
+    kind, tied_indexes = units[0].kind, {0} if is_attached else set()
     if kind in ("code", "table", "item") and sum(unit.tokens for unit in units) <= tokens:
         tied_indexes |= set(range(1, len(units)))
     elif kind == "code":
@@ -150,8 +152,8 @@ def _tie_units(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
     return [unit._replace(tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
 
 
-def _sections(found: Sequence[Block], end: int) -> list[Heading]:
-    headings = [block for block in found if block.kind == "heading"]
+def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
+    headings = [block for block in blocks if block.kind == "heading"]
     parents: list[int] = []
     ends = [end] * len(headings)
     open_sections: list[int] = []
@@ -166,27 +168,27 @@ def _sections(found: Sequence[Block], end: int) -> list[Heading]:
     ]
 
 
-def _unit(text: str, start: int, end: int, kind: str) -> Unit:
+def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     piece = piece.strip()
     return Unit(start, start + len(piece), count_text_tokens(piece), kind)
 
 
-def _units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
+def _split_units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
     if block.kind in ("code", "table"):
-        spans = _lines(text, block.start, block.end)
+        spans = _split_lines(text, block.start, block.end)
     else:
-        spans = ((block.start + a, block.start + b) for a, b in sentences(text[block.start : block.end]))
+        spans = ((block.start + a, block.start + b) for a, b in split_sentences(text[block.start : block.end]))
     for start, end in spans:
-        unit = _unit(text, start, end, block.kind)
+        unit = _make_unit(text, start, end, block.kind)
         if unit.tokens > 2 * tokens or unit.end - unit.start > MAX_CHUNK_LENGTH // 2:
-            yield from _cut(text, unit, tokens)
+            yield from _cut_unit(text, unit, tokens)
         else:
             yield unit
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[Span]:
+def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
     while start < end:
         stop = text.find("\n", start, end)
         stop = end if stop < 0 else stop + 1
@@ -195,38 +197,38 @@ def _lines(text: str, start: int, end: int) -> Iterator[Span]:
         start = stop
 
 
-def _cut(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
+def _cut_unit(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
     """Parts of a unit that is too long, cut before a token."""
     start, count = unit.start, 0
-    for match in TOKEN.finditer(text, unit.start, unit.end):
+    for match in TOKEN_PATTERN.finditer(text, unit.start, unit.end):
         if count == tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
-            yield _unit(text, start, match.start(), unit.kind)
+            yield _make_unit(text, start, match.start(), unit.kind)
             start, count = match.start(), 0
         count += 1
     if start < unit.end:
         # White space without end is no text: only what stands before it is kept together.
-        yield _unit(text, start, unit.end, unit.kind)
+        yield _make_unit(text, start, unit.end, unit.kind)
 
 
-def _pack(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
+def _pack_units(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
     """Chunks of about equal size from the units of one section."""
     total = sum(unit.tokens for unit in units)
     quota = total / max(1, round(total / tokens))
     pending: list[Unit] = []
     filled_tokens = 0.0
-    for run in _together(units, tokens):
+    for run in _group_tied_units(units, tokens):
         size = sum(unit.tokens for unit in run)
         is_too_long = pending and run[-1].end - pending[0].start > MAX_CHUNK_LENGTH
         if pending and (is_too_long or filled_tokens + size / 2 > quota):
-            yield _chunk(pending, section)
+            yield _make_chunk(pending, section)
             filled_tokens = max(-quota / 2, filled_tokens - quota) if not is_too_long else 0.0
             pending = []
         pending += run
         filled_tokens += size
-    yield _chunk(pending, section)
+    yield _make_chunk(pending, section)
 
 
-def _together(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
+def _group_tied_units(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
     """Units in runs that stay in one chunk; a run that grew too long is parted all the same."""
     run: list[Unit] = []
     size = 0
@@ -241,5 +243,5 @@ def _together(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
         yield run
 
 
-def _chunk(units: list[Unit], section: int) -> Chunk:
+def _make_chunk(units: list[Unit], section: int) -> Chunk:
     return Chunk(units[0].start, units[-1].end, section, units)

@@ -1,6 +1,6 @@
 """Extraction: everything that is derived from one document alone.
 
-In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`ExtractedDocument`: chunks with
 their terms, the outline, the abstract tree, the names it introduces, the relations it states. A pure function, so that
 it can run in other processes and on other machines. Empty or over-long text is an InputError.
 """
@@ -20,27 +20,27 @@ from ..errors import InputError
 from ..models.language import ENGLISH, open_language
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, build_heading_path
-from ..text.blocks import Block, blocks, format_summary_sentence, parts, plain
+from ..text.blocks import Block, format_summary_sentence, parse_blocks, split_parts, to_plain_text
 from ..text.languages import detect_english
-from ..text.mail import is_mail_header, mail_fields
+from ..text.mail import is_mail_header, split_mail_fields
 from ..text.names import (
     Name,
     SentenceNames,
     extract_mail_names,
     extract_title_names,
     find_code_terms,
+    find_identifiers,
     find_written_terms,
-    identifiers,
     is_name_key,
 )
 from ..text.normalize import to_entity_key
-from ..text.sentences import sentences
+from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
-from ..text.words import count_chunk_terms, stemmer
+from ..text.words import count_chunk_terms, get_stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text
-from .occurring import occurring
-from .outline_relations import outline_relations
+from .occurring import find_occurring_keys
+from .outline_relations import extract_outline_relations
 from .own_chunks import OwnChunks
 from .pairs import parse_pairs
 from .prose import Prose, read_prose
@@ -55,7 +55,7 @@ ANY_SPACE = ""
 Document = TypeVar("Document", bound=ValidDocument)
 
 #: So many documents have more derived of them than a program has objects otherwise.
-_MANY = 256
+_MIN_LARGE_BATCH = 256
 
 #: Makes something of embedding texts.
 TextsCallback = Callable[[list[str]], None]
@@ -83,7 +83,7 @@ class Introduction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted(ValidDocument):
+class ExtractedDocument(ValidDocument):
     """A document and all that is derived from it alone.
 
     Both names of every relation are among the introductions. ``parts``: what systems derived from it, by derivation.
@@ -96,7 +96,7 @@ class Extracted(ValidDocument):
     relations: list[Relation] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
-    def headings(self, section: int) -> list[str]:
+    def get_headings(self, section: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
         return build_heading_path(self.outline, section)
 
@@ -105,7 +105,7 @@ def build_embedding_text(title: str | None, headings: list[str], text: str, cont
     """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text; in
     between a ``context`` that the text does not say itself."""
     titles = list(dict.fromkeys(part for part in [title, *headings] if part))
-    body = plain(text)
+    body = to_plain_text(text)
     prefix_lines = [" > ".join(titles), context if context not in body else ""]
     return "".join(f"{line}\n" for line in prefix_lines if line) + body
 
@@ -113,11 +113,11 @@ def build_embedding_text(title: str | None, headings: list[str], text: str, cont
 def get_first_sentence(text: str) -> str:
     """The first sentence of a document in plain words, from its first chunk; empty where that is all headings, tables
     and code."""
-    part = next((part for part in parts(text) if part.kind in ("prose", "item")), None)
+    part = next((part for part in split_parts(text) if part.kind in ("prose", "item")), None)
     if part is None:
         return ""
     piece = text[part.start : part.end]
-    return next((format_summary_sentence(piece[start:end]) for start, end in sentences(piece)), "")
+    return next((format_summary_sentence(piece[start:end]) for start, end in split_sentences(piece)), "")
 
 
 def extract(
@@ -131,15 +131,17 @@ def extract(
     format: str = "text",
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
-) -> Extracted:
+) -> ExtractedDocument:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
-    given = validate(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks)
-    return derive(given, settings)
+    document = validate(
+        key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
+    )
+    return derive(document, settings)
 
 
-def derive(given: ValidDocument, settings: FixedSettings) -> Extracted:
+def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
     """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
-    (extracted,) = derive_all([given], settings)
+    (extracted,) = derive_all([document], settings)
     if isinstance(extracted, InputError):
         raise extracted
     return extracted
@@ -152,57 +154,59 @@ def ignore_texts(texts: list[str]) -> None:
 def derive_all(
     documents: Iterable[ValidDocument],
     settings: FixedSettings,
-    texts_known: TextsCallback = ignore_texts,
-) -> list[Extracted | InputError]:
+    on_texts: TextsCallback = ignore_texts,
+) -> list[ExtractedDocument | InputError]:
     """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
 
-    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``texts_known`` is
+    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``on_texts`` is
     told all their embedding texts before anything is parsed.
     """
-    items: list[ChunkedDocument | Extracted | InputError] = []
+    items: list[ChunkedDocument | ExtractedDocument | InputError] = []
     for document in documents:
         try:
             items.append(cut(document, settings))
         except InputError as error:
             items.append(error)
     chunked = [item for item in items if isinstance(item, ChunkedDocument)]
-    texts_known([text for item in chunked for text in item.build_embedding_texts(settings)])
+    on_texts([text for item in chunked for text in item.build_embedding_texts(settings)])
     extracted = iter(derive_chunked(chunked, settings))
     return [next(extracted) if isinstance(item, ChunkedDocument) else item for item in items]
 
 
-def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[Extracted]:
+def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
     """Everything that follows from each of some documents that are cut into chunks; raises LanguageError."""
     pipeline = open_language(settings.language)
     if pipeline is None:
         with pause_collection():
-            extracted = [_derived(item, Prose(), settings) for item in documents]
-            if len(documents) >= _MANY:
+            extracted = [_derive_document(item, Prose(), settings) for item in documents]
+            if len(documents) >= _MIN_LARGE_BATCH:
                 promote_objects()  # it lives until it is stored: a collection right behind the pause would look at all
         return extracted
     prose = read_prose(
-        [(item.text, item.list_parsable_chunks(settings.language), item.to_bytes) for item in documents], pipeline
+        [(item.text, item.list_parsable_chunks(settings.language), item.byte_offsets) for item in documents], pipeline
     )
-    return [_derived(item, document_prose, settings) for item, document_prose in zip(documents, prose, strict=True)]
+    return [
+        _derive_document(item, document_prose, settings) for item, document_prose in zip(documents, prose, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkedDocument:
     """A document of prose, cut into chunks; nothing else is derived from it yet."""
 
-    given: ValidDocument
+    document: ValidDocument
     text: str
     blocks: list[Block]
     sections: list[Heading]
     chunks: list[Chunk]
-    to_bytes: npt.NDArray[np.int64]
+    byte_offsets: npt.NDArray[np.int64]
     english: list[bool]
 
     def add_vectors_to_digest(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
         """The same with vectors of the user's own; see :func:`add_vectors_to_digest`."""
-        document = add_vectors_to_digest(self.given, vectors)
+        document = add_vectors_to_digest(self.document, vectors)
         return ChunkedDocument(
-            document, self.text, self.blocks, self.sections, self.chunks, self.to_bytes, self.english
+            document, self.text, self.blocks, self.sections, self.chunks, self.byte_offsets, self.english
         )
 
     def list_parsable_chunks(self, language: str) -> list[Chunk]:
@@ -217,41 +221,45 @@ class ChunkedDocument:
         context = get_first_sentence(pieces[0]) if settings.chunk_context else ""
         paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
         return [
-            build_embedding_text(self.given.title, path, piece, context)
+            build_embedding_text(self.document.title, path, piece, context)
             for path, piece in zip(paths, pieces, strict=True)
         ]
 
 
-def cut(given: ValidDocument, settings: FixedSettings) -> ChunkedDocument | Extracted:
+def cut(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
     """A document cut into chunks, or all that follows from one of pairs; raises InputError where it cannot be one."""
-    text = given.text.decode()
-    if given.format == "pairs":
-        check_tree_name(get_own_tree_name(given.key, given.meta))
+    text = document.text.decode()
+    if document.format == "pairs":
+        check_tree_name(get_own_tree_name(document.key, document.meta))
         relations = parse_pairs(text)
-        introductions = _collect_introductions(_related(relations, "tree"), None, given.key)
-        return _extracted(given, introductions=introductions, relations=relations)
-    found = blocks(text, given.format)
-    if given.own_chunks is None:
+        introductions = _collect_introductions(_iter_relation_names(relations, "tree"), None, document.key)
+        return _make_extracted(document, introductions=introductions, relations=relations)
+    found = parse_blocks(text, document.format)
+    if document.own_chunks is None:
         sections, chunks = chunk_text(text, found, settings.chunk_tokens)
     else:
-        sections, chunks = chunk_at_spans(text, found, _spans(given.own_chunks, text), settings.chunk_tokens)
+        sections, chunks = chunk_at_spans(
+            text, found, _list_own_spans(document.own_chunks, text), settings.chunk_tokens
+        )
     if not chunks:
-        raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
+        raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
     english = detect_english([text[chunk.start : chunk.end] for chunk in chunks])
-    return ChunkedDocument(given, text, found, sections, chunks, byte_offsets(text, len(given.text)), english)
+    return ChunkedDocument(
+        document, text, found, sections, chunks, compute_byte_offsets(text, len(document.text)), english
+    )
 
 
-def _spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
+def _list_own_spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
     """The places where a document is cut that its user has cut."""
     return [(0, len(text))] if chunks is None or chunks == "whole" else chunks
 
 
-def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
-    document, text, sections, chunks = written.given, written.text, written.sections, written.chunks
-    byte_offsets = written.to_bytes
-    stem = stemmer(settings.stemmer)
+def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
+    document, text, sections, chunks = chunked.document, chunked.text, chunked.sections, chunked.chunks
+    byte_offsets = chunked.byte_offsets
+    stem = get_stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
-    tree = build_tree(sections, chunks, [_sentences(text, chunk, byte_offsets) for chunk in chunks], pieces, stem)
+    tree = build_tree(sections, chunks, [_list_sentences(text, chunk, byte_offsets) for chunk in chunks], pieces, stem)
     outline = [
         Section(
             s.level, s.title, s.parent, int(byte_offsets[s.start]), int(byte_offsets[s.end]), tree.section_drafts[index]
@@ -259,7 +267,7 @@ def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) ->
         for index, s in enumerate(sections)
     ]
     tree_relations = (
-        outline_relations(written.blocks, byte_offsets, any(written.english)) if _has_tree(document) else []
+        extract_outline_relations(chunked.blocks, byte_offsets, any(chunked.english)) if _has_tree(document) else []
     )
     if document.own_chunks is not None:  # what stands between the chunks says nothing
         chunk_spans = [(int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])) for chunk in chunks]
@@ -271,62 +279,65 @@ def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) ->
         for relation in (*tree_relations, *prose.relations)
         if all(is_name_key(to_entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
-    names = [*_names(written), *_related(tree_relations, "tree"), *prose.names()]
+    names = [*_find_names(chunked), *_iter_relation_names(tree_relations, "tree"), *prose.iter_names()]
     introductions = _collect_introductions(names, settings.name_words, document.key)
     occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
-    heading_texts = [*([plain(document.title)] if document.title else []), *(section.title for section in sections)]
+    heading_texts = [
+        *([to_plain_text(document.title)] if document.title else []),
+        *(section.title for section in sections),
+    ]
     candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
-    occurring_keys |= occurring([*pieces, *heading_texts], candidate_keys, settings.name_words)
+    occurring_keys |= find_occurring_keys([*pieces, *heading_texts], candidate_keys, settings.name_words)
     introductions = [name for name in introductions if name.key in occurring_keys]
-    extracted = _extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
+    extracted = _make_extracted(document, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
-        terms = count_chunk_terms(document.title, extracted.headings(chunk.section), piece, stem)
+        terms = count_chunk_terms(document.title, extracted.get_headings(chunk.section), piece, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
     return extracted
 
 
-_GIVEN = [field.name for field in fields(ValidDocument)]
+_DOCUMENT_FIELDS = [field.name for field in fields(ValidDocument)]
 
 
-def _extracted(given: ValidDocument, **derived: Any) -> Extracted:
-    return Extracted(**{name: getattr(given, name) for name in _GIVEN}, **derived)
+def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocument:
+    return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
 
 
-def _has_tree(given: ValidDocument) -> bool:
+def _has_tree(document: ValidDocument) -> bool:
     """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
-    return len(get_own_tree_name(given.key, given.meta).encode()) <= MAX_ENTITY_KEY_BYTES
+    return len(get_own_tree_name(document.key, document.meta).encode()) <= MAX_ENTITY_KEY_BYTES
 
 
-def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
+def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
 
 
 def collect_vectors(
     documents: Sequence[Mapping[str, Sequence[str]]],
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
-    kept: EmbeddedTexts,
+    cached: EmbeddedTexts,
 ) -> list[dict[str, npt.NDArray[np.float32]]]:
     """The vectors of each document's texts, by space, shape (texts, dimension).
 
-    ``kept`` has vectors of texts that need not be made again. ``embed`` is called once for all that are missing, each
+    ``cached`` has vectors of texts that need not be made again. ``embed`` is called once for all that are missing, each
     once, and not for no text.
     """
     all_texts = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)
     uncached_texts = (
-        (space, text) for space, text in all_texts if (space, text) not in kept and (ANY_SPACE, text) not in kept
+        (space, text) for space, text in all_texts if (space, text) not in cached and (ANY_SPACE, text) not in cached
     )
     missing = list(dict.fromkeys(text for _, text in uncached_texts))
     new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
 
-    def vector(space: str, text: str) -> npt.NDArray[np.float32]:
-        found = kept.get((space, text))
-        found = kept.get((ANY_SPACE, text)) if found is None else found
+    def get_vector(space: str, text: str) -> npt.NDArray[np.float32]:
+        found = cached.get((space, text))
+        found = cached.get((ANY_SPACE, text)) if found is None else found
         return new_vectors[text] if found is None else found
 
     return [
         {
-            space: np.stack([vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
+            space: np.stack([get_vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
             for space, texts in spaces.items()
         }
         for spaces in documents
@@ -342,20 +353,20 @@ def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) 
 
 
 #: What the first byte of a character is at least, as a number with a sign: those that follow it are less.
-_FIRST = -0x40
+_MIN_FIRST_BYTE = -0x40
 
 
-def byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
+def compute_byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
     """The byte offset of every character of ``text``, and of its end."""
     if length == len(text):
         return np.arange(length + 1)
     offsets = np.empty(len(text) + 1, np.int64)
-    offsets[:-1] = np.flatnonzero(np.frombuffer(text.encode(), np.int8) >= _FIRST)
+    offsets[:-1] = np.flatnonzero(np.frombuffer(text.encode(), np.int8) >= _MIN_FIRST_BYTE)
     offsets[-1] = length
     return offsets
 
 
-def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict[Span, str]:
+def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
     """The sentences of a chunk as a summary gives them, by their places in bytes; headings and table rules are none."""
     spans = []
     for unit in chunk.units:
@@ -364,20 +375,21 @@ def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict
             spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))
     spans = [span for span in spans if any(c.isalnum() for c in text[slice(*span)])] or [(chunk.start, chunk.end)]
     return {
-        (int(to_bytes[start]), int(to_bytes[end])): format_summary_sentence(text[start:end]) for start, end in spans
+        (int(byte_offsets[start]), int(byte_offsets[end])): format_summary_sentence(text[start:end])
+        for start, end in spans
     }
 
 
-def _names(written: ChunkedDocument) -> Iterator[Name]:
+def _find_names(chunked: ChunkedDocument) -> Iterator[Name]:
     """The names found by rule."""
-    text, english = written.text, any(written.english)
-    if written.given.title:
-        yield from extract_title_names(written.given.title, "title", english)
-    for section in written.sections:
+    text, english = chunked.text, any(chunked.english)
+    if chunked.document.title:
+        yield from extract_title_names(chunked.document.title, "title", english)
+    for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", english)
     units = [
         (text[unit.start : unit.end], unit.kind, english)
-        for chunk, english in zip(written.chunks, written.english, strict=True)
+        for chunk, english in zip(chunked.chunks, chunked.english, strict=True)
         for unit in chunk.units
     ]
     code_units = [unit for unit, kind, _ in units if kind == "code"]
@@ -390,23 +402,23 @@ def _names(written: ChunkedDocument) -> Iterator[Name]:
     ]
     mail_heads = [(unit, english) for unit, _, english in text_units if is_mail_header(unit, 0, len(unit))]
     for unit, english in mail_heads:
-        for start, end in mail_fields(unit, 0, len(unit)):
+        for start, end in split_mail_fields(unit, 0, len(unit)):
             yield from extract_mail_names(unit[start:end], english)
     if mail_heads:
         text_units = [item for item in text_units if (item[0], item[2]) not in mail_heads]
     prose = [(unit, kind) for unit, kind, english in text_units if english]
     sentence_names = SentenceNames(unit for unit, _ in prose)
     for index, (unit, kind) in enumerate(prose):
-        yield from sentence_names.names(index)
-        yield from identifiers(unit)
+        yield from sentence_names.iter_names(index)
+        yield from find_identifiers(unit)
         yield from find_written_terms(unit, kind)
     for unit, _, english in text_units:
         yield from () if english else find_code_terms(unit)
     for unit in code_units:
-        yield from identifiers(unit)
+        yield from find_identifiers(unit)
 
 
-def _collect_introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
+def _collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
     """Each name once, under its first form and the kind it was seen as first."""
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()
@@ -414,21 +426,21 @@ def _collect_introductions(names: Iterable[Name], most_words: int | None, docume
         if form in seen_forms:
             continue
         seen_forms.add(form)
-        if most_words is None:
+        if max_words is None:
             name_key = to_entity_key(form)
             if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
                 raise InputError(
                     f"document {document!r}: a name in a tree has 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
                 )
         else:
-            name_key = _to_name_key(form, most_words)
+            name_key = _to_name_key(form, max_words)
         if name_key and name_key not in introductions:
             introductions[name_key] = Introduction(name_key, form, kind)
     return [introductions[name_key] for name_key in sorted(introductions)]
 
 
 @lru_cache(maxsize=1 << 13)  # the names of a text stand in others as well
-def _to_name_key(form: str, most_words: int) -> str:
+def _to_name_key(form: str, max_words: int) -> str:
     """The normal form of a name, empty where it may not become an entity by rule."""
     key = to_entity_key(form)
-    return key if is_name_key(key, most_words) else ""
+    return key if is_name_key(key, max_words) else ""

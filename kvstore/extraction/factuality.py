@@ -9,7 +9,7 @@ from __future__ import annotations
 from .syntax import Sentence
 
 #: What counts of a relation that only can, may or must hold.
-POSSIBLE = 0.8
+POSSIBLE_WEIGHT = 0.8
 
 _NEGATIONS = frozenset("not n't n’t never hardly scarcely barely rarely seldom neither nor no".split())
 _POSSIBLE_AUXILIARIES = frozenset("can may must should shall".split())
@@ -22,7 +22,7 @@ _NONFACTUAL_VERBS = frozenset(
     expect suggest propose check test
     """.split()
 )
-_CLAUSES = ("ccomp", "xcomp", "advcl", "conj", "csubj", "parataxis")
+_CLAUSE_LABELS = ("ccomp", "xcomp", "advcl", "conj", "csubj", "parataxis")
 
 
 class Factuality:
@@ -32,7 +32,7 @@ class Factuality:
         self._sentence = sentence
         self._words = sentence.words
 
-    def weight(self, head: int) -> float:
+    def compute_weight(self, head: int) -> float:
         """The weight of what the clause of this verb or predicate says."""
         if self._is_negated(head):
             return 0.0
@@ -44,31 +44,35 @@ class Factuality:
             if self._is_conditional(index):
                 return 0.0
             governor = words[index].head
-            if label not in _CLAUSES or governor < 0:
+            if label not in _CLAUSE_LABELS or governor < 0:
                 break
             if label in ("ccomp", "xcomp", "csubj") and (
                 words[governor].lemma in _NONFACTUAL_VERBS or self._is_negated(governor)
             ):
                 return 0.0
-            if label == "conj" and index == head and not any(True for _ in self._sentence.having(index, "nsubj")):
+            if (
+                label == "conj"
+                and index == head
+                and not any(True for _ in self._sentence.find_dependents(index, "nsubj"))
+            ):
                 # "may contain A and include B": what the first says of itself holds for the second too.
                 auxiliaries |= self._get_auxiliaries(governor)
             index = governor
         if auxiliaries & _HYPOTHETICAL_AUXILIARIES:
             return 0.0
-        return POSSIBLE if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
+        return POSSIBLE_WEIGHT if auxiliaries & _POSSIBLE_AUXILIARIES else 1.0
 
-    def _get_auxiliaries(self, place: int) -> set[str]:
-        return {self._words[child].text.lower() for child in self._sentence.having(place, "aux")}
+    def _get_auxiliaries(self, index: int) -> set[str]:
+        return {self._words[child].text.lower() for child in self._sentence.find_dependents(index, "aux")}
 
-    def _is_negated(self, place: int) -> bool:
-        for child in self._sentence.having(place, "advmod", "det", "cc"):
+    def _is_negated(self, index: int) -> bool:
+        for child in self._sentence.find_dependents(index, "advmod", "det", "cc"):
             word = self._words[child]
             if word.text.lower() in _NEGATIONS or word.lemma in _NEGATIONS:
                 return True
-            if word.label == "advmod" and self._sentence.lemmas(child, "advmod", "det") & _NEGATIONS:
+            if word.label == "advmod" and self._sentence.get_dependent_lemmas(child, "advmod", "det") & _NEGATIONS:
                 return True
         return False
 
-    def _is_conditional(self, place: int) -> bool:
-        return bool(self._sentence.lemmas(place, "mark", "advmod") & _CONDITIONAL_WORDS)
+    def _is_conditional(self, index: int) -> bool:
+        return bool(self._sentence.get_dependent_lemmas(index, "mark", "advmod") & _CONDITIONAL_WORDS)

@@ -11,11 +11,11 @@ import re
 from typing import NamedTuple
 
 from ..text.everyday import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
-from ..text.names import PASSING, PLAIN, is_of_people, is_term, singular
+from ..text.names import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES, is_people_adjective, is_term, to_singular
 from .syntax import Sentence, Word
 
 #: Nouns that stand for others or for nothing: on their own they name nothing.
-_EMPTY = frozenset(
+_EMPTY_NOUNS = frozenset(
     """
     thing something anything nothing everything one way lot deal number amount kind sort type form variety example
     instance case fact reason problem matter point part piece portion rest half majority minority
@@ -25,19 +25,21 @@ _EMPTY = frozenset(
     """.split()
 )
 #: How often a document uses a term: of several words, of one.
-_TERM, _MIN_WORD_USES = 2, 3
+_MIN_TERM_USES, _MIN_WORD_USES = 2, 3
 _LATIN_PATTERN = re.compile("[A-Za-z]")
 #: The first half of a word that is broken at the end of a line.
-_BROKEN = re.compile(r"\w[-\u2010]\s+\Z")
+_BROKEN_WORD_PATTERN = re.compile(r"\w[-\u2010]\s+\Z")
 #: A stroke one word before a name, and a mark that joins a name to what stands behind it.
-_STROKED = re.compile(r"/\w+\s\Z")
-_JOINED = re.compile("[-\u2010/][^\\W\\d_]")
+_SLASH_BEFORE_PATTERN = re.compile(r"/\w+\s\Z")
+_JOINED_AFTER_PATTERN = re.compile("[-\u2010/][^\\W\\d_]")
 _NEGATIONS = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
-FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
+FINITE_VERB_TAGS = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
 #: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
-_INSIDE = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
-_BEFORE = frozenset(("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod"))
+_NAME_PREPOSITIONS = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
+_PREMODIFIER_LABELS = frozenset(
+    ("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod")
+)
 
 
 class Term(NamedTuple):
@@ -45,7 +47,7 @@ class Term(NamedTuple):
     where its head is a term; ``verbal`` where it may be a noun and its verb (``client advertises``)."""
 
     form: str
-    often: int
+    min_uses: int
     clear: bool = False
     verbal: bool = False
 
@@ -58,14 +60,14 @@ class NounPhrases:
         self._words = sentence.words
         self._members: dict[int, tuple[int, ...]] = {}
 
-    def name(self, place: int) -> str | None:
+    def get_name(self, index: int) -> str | None:
         """What the phrase around the noun at ``place`` is called, a plural in the singular; None where it names
         nothing."""
-        word = self._words[place]
-        if not word.nominal or self._is_negated(place):
+        word = self._words[index]
+        if not word.nominal or self._is_negated(index):
             return None
-        first, last = self.extent(place)
-        if first == last and (word.lemma in _EMPTY or word.lemma in PASSING or len(word.text) < 2):
+        first, last = self.get_extent(index)
+        if first == last and (word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2):
             return None
         if not any(character.isalpha() for character in word.text):
             return None
@@ -75,41 +77,41 @@ class NounPhrases:
         if (
             not is_term(form)
             or preceding_text.endswith(("-", "/"))
-            or _BROKEN.search(preceding_text)
-            or _STROKED.search(preceding_text)
+            or _BROKEN_WORD_PATTERN.search(preceding_text)
+            or _SLASH_BEFORE_PATTERN.search(preceding_text)
         ):
             return None  # no name, or cut off of what stands before it
-        if _JOINED.match(self._sentence.text, end) or _has_repeated_word(form):
+        if _JOINED_AFTER_PATTERN.match(self._sentence.text, end) or _has_repeated_word(form):
             return None  # cut off of what stands behind it, or a term and its explanation run together
-        if word.proper or last != place:
+        if word.proper or last != index:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
             form = form[0].lower() + form[1:]
-        return form[: len(form) - len(word.text)] + _base(word, form[len(form) - len(word.text) :])
+        return form[: len(form) - len(word.text)] + _to_singular_form(word, form[len(form) - len(word.text) :])
 
-    def terms(self) -> list[Term]:
+    def find_terms(self) -> list[Term]:
         """The names of common noun phrases of several words, and of nouns that are no everyday words."""
         inner_labels = ("compound", "flat", "amod", "nmod:desc")
         found = []
         for index, word in enumerate(self._words):
             if word.nominal and not word.proper and word.label not in inner_labels:
-                name = self.name(index)
+                name = self.get_name(index)
                 is_compound = self.is_noun_compound(index)
-                if name is None or name.split()[0].lower() in PLAIN or not _LATIN_PATTERN.search(name):
+                if name is None or name.split()[0].lower() in CONTEXTUAL_ADJECTIVES or not _LATIN_PATTERN.search(name):
                     continue
                 if " " not in name:
                     if len(name) > 3 and name.isalpha() and name.islower() and not is_everyday(name):
                         found += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
                     continue
                 is_plain = get_everyday_kind(name.split()[0]) not in (VERB, OTHER)
-                if is_compound or (is_plain and word.lemma not in _EMPTY):
+                if is_compound or (is_plain and word.lemma not in _EMPTY_NOUNS):
                     # A plural is a name as it is written too: nothing else of it may stand in the text.
-                    first, last = self.extent(index)
+                    first, last = self.get_extent(index)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
                     clear = is_compound and self._is_clear(first, last)
                     forms = dict.fromkeys((name, " ".join(written.split())))
                     verbal = is_compound and word.text.endswith("s") and get_everyday_kind(word.text) == VERB
-                    found += [Term(form, _TERM, clear, verbal) for form in forms]
+                    found += [Term(form, _MIN_TERM_USES, clear, verbal) for form in forms]
         return found
 
     def _is_clear(self, first: int, last: int) -> bool:
@@ -122,64 +124,67 @@ class NounPhrases:
             return False
         return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
-    def is_noun_compound(self, place: int) -> bool:
+    def is_noun_compound(self, index: int) -> bool:
         """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
-        first, last = self.extent(place)
+        first, last = self.get_extent(index)
         words = self._words[first : last + 1]
         if not all(word.nominal or word.tag == "HYPH" for word in words):
             return False
         return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
-    def extent(self, place: int) -> tuple[int, int]:
+    def get_extent(self, index: int) -> tuple[int, int]:
         """Places of the first and last word of the name around a noun."""
-        head = self._words[place]
-        first = place
-        while first > 0 and self._is_premodifier(first - 1, first, place):
+        head = self._words[index]
+        first = index
+        while first > 0 and self._is_premodifier(first - 1, first, index):
             first -= 1
-        while first < place and self._words[first].tag in ("HYPH", "CD", ":", ",", "``", "''"):
+        while first < index and self._words[first].tag in ("HYPH", "CD", ":", ",", "``", "''"):
             first += 1
-        last = place
-        while last + 1 < len(self._words) and self._is_postmodifier(last + 1, place, last):
+        last = index
+        while last + 1 < len(self._words) and self._is_postmodifier(last + 1, index, last):
             last += 1
         if head.proper:
             last = self._extend_over_complement(last)
         return first, last
 
-    def find_descriptor(self, place: int) -> int | None:
+    def find_descriptor(self, index: int) -> int | None:
         """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
-        if not self._words[place].proper:
+        if not self._words[index].proper:
             return None
-        first, _ = self.extent(place)
+        first, _ = self.get_extent(index)
         previous = first - 1
         if previous < 0 or not self._is_descriptor(self._words[previous]) or not self._words[previous].text.isalpha():
             return None
-        if self._words[place].text.isupper() or self._words[place].text[:-1].isupper():
+        if self._words[index].text.isupper() or self._words[index].text[:-1].isupper():
             return None  # the backup API: what the letters stand for is the kind, and what is before them its name
         head = self._words[previous].head
-        return previous if first <= head <= place or self._words[first].head == previous else None
+        return previous if first <= head <= index or self._words[first].head == previous else None
 
-    def members(self, place: int) -> tuple[int, ...]:
+    def get_members(self, index: int) -> tuple[int, ...]:
         """The noun at ``place`` and those coordinated with it, clauses left out."""
-        if place not in self._members:  # each member of a long list asks for the list
-            self._members[place] = tuple(self._gathered(place))
-        return self._members[place]
+        if index not in self._members:  # each member of a long list asks for the list
+            self._members[index] = tuple(self._find_members(index))
+        return self._members[index]
 
-    def _gathered(self, place: int) -> list[int]:
-        members = [place]
-        determiners = self._sentence.lemmas(place, "det")
-        for conjunct in self._sentence.having(place, "conj", "appos"):
-            inner = self._find_list_continuation(place, conjunct, determiners)
-            if self.is_phrase(conjunct) and (self._words[conjunct].label == "conj" or inner):
-                if any(word.tag in FINITE or word.text in ";:" for word in self._words[members[-1] + 1 : conjunct]):
+    def _find_members(self, index: int) -> list[int]:
+        members = [index]
+        determiners = self._sentence.get_dependent_lemmas(index, "det")
+        for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
+            inner = self._find_list_continuation(index, conjunct, determiners)
+            if self.is_phrase_head(conjunct) and (self._words[conjunct].label == "conj" or inner):
+                if any(
+                    word.tag in FINITE_VERB_TAGS or word.text in ";:"
+                    for word in self._words[members[-1] + 1 : conjunct]
+                ):
                     break
                 members += [conjunct, *inner]
         return members
 
-    def listed(self, place: int) -> list[int]:
+    def find_list_items(self, index: int) -> list[int]:
         """The noun at ``place`` and all that its list goes on with (``X, the Y and Z``), however they are attached."""
-        items = [place]
+        items = [index]
         words = self._words
-        position = self.extent(place)[1] + 1
+        position = self.get_extent(index)[1] + 1
         has_conjunction = False
         while position < len(words) and not has_conjunction and words[position].text in (",", "and", "or"):
             has_conjunction = words[position].text != ","
@@ -191,99 +196,112 @@ class NounPhrases:
             if head is None or head <= items[-1]:
                 break
             items.append(head)
-            position = self.extent(head)[1] + 1
+            position = self.get_extent(head)[1] + 1
         is_before_verb = position < len(words) and (
-            words[position].tag in FINITE or words[position].label in ("cop", "aux")
+            words[position].tag in FINITE_VERB_TAGS or words[position].label in ("cop", "aux")
         )
-        parsed = self.members(place)
+        members = self.get_members(index)
         if not has_conjunction or is_before_verb or len(items) < 3:
-            return list(parsed)
-        return [*items, *(member for member in parsed if member > items[-1])]
+            return list(members)
+        return [*items, *(member for member in members if member > items[-1])]
 
-    def _find_next_head(self, at: int) -> int | None:
+    def _find_next_head(self, index: int) -> int | None:
         """The head of a plain noun phrase that begins right here, or None."""
         words = self._words
-        while at < len(words) and (words[at].pos in ("DET", "NUM") or words[at].tag in ("JJ", "PRP$", "VBN", "HYPH")):
-            if words[at].nominal:
+        while index < len(words) and (
+            words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
+        ):
+            if words[index].nominal:
                 break
-            at += 1
-        if at == len(words) or not words[at].nominal:
+            index += 1
+        if index == len(words) or not words[index].nominal:
             return None
-        while at + 1 < len(words) and words[at + 1].nominal and _is_adjacent(words[at], words[at + 1]):
-            at += 1
-        while words[at].label == "flat" and 0 <= words[at].head < at and words[words[at].head].nominal:
-            at = words[at].head
-        return at
+        while index + 1 < len(words) and words[index + 1].nominal and _is_adjacent(words[index], words[index + 1]):
+            index += 1
+        while words[index].label == "flat" and 0 <= words[index].head < index and words[words[index].head].nominal:
+            index = words[index].head
+        return index
 
-    def _find_list_continuation(self, place: int, other: int, determiners: set[str]) -> list[int]:
+    def _find_list_continuation(self, index: int, apposition: int, determiners: set[str]) -> list[int]:
         """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
         lungs``."""
-        if self._words[other].label != "appos" or self._words[place].tag == "NNS":
+        if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []
-        is_alike = self._words[place].proper == self._words[other].proper and (
-            determiners == self._sentence.lemmas(other, "det")
+        is_alike = self._words[index].proper == self._words[apposition].proper and (
+            determiners == self._sentence.get_dependent_lemmas(apposition, "det")
         )
         return (
-            [conjunct for conjunct in self._sentence.having(other, "conj") if self.is_phrase(conjunct)]
+            [
+                conjunct
+                for conjunct in self._sentence.find_dependents(apposition, "conj")
+                if self.is_phrase_head(conjunct)
+            ]
             if is_alike
             else []
         )
 
-    def is_phrase(self, place: int) -> bool:
+    def is_phrase_head(self, index: int) -> bool:
         """Whether the word heads a noun phrase, not a clause."""
-        labels = {self._words[child].label.partition(":")[0] for child in self._words[place].children}
-        return self._words[place].nominal and not labels & {"cop", "nsubj", "expl"}
+        labels = {self._words[child].label.partition(":")[0] for child in self._words[index].children}
+        return self._words[index].nominal and not labels & {"cop", "nsubj", "expl"}
 
-    def complements(self, place: int, *prepositions: str) -> list[int]:
+    def find_complements(self, index: int, *prepositions: str) -> list[int]:
         """The nouns that follow the noun at ``place`` with one of these prepositions, those coordinated included."""
         return [
             member
-            for child in self._sentence.having(place, "nmod", "obl")
-            if child > place and self.prepositions(child) & set(prepositions)
-            for member in self.listed(child)
+            for child in self._sentence.find_dependents(index, "nmod", "obl")
+            if child > index and self.get_prepositions(child) & set(prepositions)
+            for member in self.find_list_items(child)
         ]
 
-    def prepositions(self, place: int) -> set[str]:
+    def get_prepositions(self, index: int) -> set[str]:
         """The prepositions before the phrase around a noun (or of another word), wherever in it they hang."""
-        first, last = self.extent(place) if self._words[place].nominal else (place, place)
-        case_markers = (child for i in range(first, last + 1) for child in self._sentence.having(i, "case"))
+        first, last = self.get_extent(index) if self._words[index].nominal else (index, index)
+        case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
         return {self._words[child].lemma for child in case_markers if child < first}
 
-    def _is_premodifier(self, at: int, after: int, place: int) -> bool:
-        word, head = self._words[at], self._words[place]
+    def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
+        word, head = self._words[index], self._words[head_index]
         if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
-            return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
-        is_joined = word.end == self._words[after].start and self._words[after].text in "-–/"
-        if not is_joined and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
+            return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start
+        is_joined = word.end == self._words[next_index].start and self._words[next_index].text in "-–/"
+        if not is_joined and (
+            word.head < 0 or not (next_index <= word.head <= head_index) or word.label not in _PREMODIFIER_LABELS
+        ):
             return False
         if word.tag == "CD":
-            return at > 0 and self._words[at - 1].nominal and self._words[at - 1].head == place
+            return index > 0 and self._words[index - 1].nominal and self._words[index - 1].head == head_index
         if word.nominal:
-            if word.lemma in ("example", "instance") and at > 0 and self._words[at - 1].text.lower() == "for":
+            if word.lemma in ("example", "instance") and index > 0 and self._words[index - 1].text.lower() == "for":
                 return False
             # A common noun before a proper name says what it is, and is no part of it.
             return not (head.proper and self._is_descriptor(word))
         if head.proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
-        if not head.proper and is_of_people(word.text) and not self._words[after].text.istitle():
+        if not head.proper and is_people_adjective(word.text) and not self._words[next_index].text.istitle():
             return False  # who a Filipino rapper is of, and not what; but European Union measures
         is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
-        return is_adjective and word.lemma not in PASSING and word.text.lower() not in PASSING
+        return (
+            is_adjective and word.lemma not in QUALIFYING_ADJECTIVES and word.text.lower() not in QUALIFYING_ADJECTIVES
+        )
 
-    def _is_postmodifier(self, at: int, place: int, last: int) -> bool:
-        word, previous = self._words[at], self._words[last]
-        if word.head != place and self._words[word.head].head != place:
+    def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
+        word, previous = self._words[index], self._words[last]
+        if word.head != head_index and self._words[word.head].head != head_index:
             return False
         if word.label == "flat":
             return word.pos not in ("PUNCT", "ADP")
         return (
-            self._words[place].proper and word.tag == "CD" and word.end - previous.end <= 8 and word.label == "nummod"
+            self._words[head_index].proper
+            and word.tag == "CD"
+            and word.end - previous.end <= 8
+            and word.label == "nummod"
         ) and previous.end + 1 == word.start
 
     def _extend_over_complement(self, last: int) -> int:
         """The last word of a proper name that may go on: ``Faculty of Law``, ``Bureau of Weights and Measures``."""
         words = self._words
-        while last + 2 < len(words) and words[last + 1].text in _INSIDE:
+        while last + 2 < len(words) and words[last + 1].text in _NAME_PREPOSITIONS:
             next_index = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
             if not (words[next_index].proper and words[next_index].text[:1].isupper()):
                 break
@@ -295,8 +313,8 @@ class NounPhrases:
                 last += 2  # "Weights and Measures", but not "Law and the Faculty"
         return last
 
-    def _is_negated(self, place: int) -> bool:
-        return bool(self._sentence.lemmas(place, "det", "cc", "advmod") & _NEGATIONS)
+    def _is_negated(self, index: int) -> bool:
+        return bool(self._sentence.get_dependent_lemmas(index, "det", "cc", "advmod") & _NEGATIONS)
 
     @staticmethod
     def _is_descriptor(word: Word) -> bool:
@@ -305,20 +323,20 @@ class NounPhrases:
 
 def _has_repeated_word(form: str) -> bool:
     """Whether the same word stands twice in a row, in whatever number (``Bookmark Bookmarks``)."""
-    singulars = [singular(word) or word for word in form.lower().split()]
+    singulars = [to_singular(word) or word for word in form.lower().split()]
     return any(map(str.__eq__, singulars, singulars[1:]))
 
 
-def _is_adjacent(one: Word, other: Word) -> bool:
+def _is_adjacent(left: Word, right: Word) -> bool:
     """Whether a single space stands between two words."""
-    return one.end + 1 == other.start
+    return left.end + 1 == right.start
 
 
-def _base(word: Word, written: str) -> str:
+def _to_singular_form(word: Word, form: str) -> str:
     """A noun as written, or its singular where it is a common plural."""
     if word.proper or word.tag != "NNS" or not word.text[1:].islower():
-        return written
-    singular_form = singular(written)
+        return form
+    singular_form = to_singular(form)
     if singular_form is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
         return word.lemma  # mice, children
-    return singular_form or written
+    return singular_form or form

@@ -13,24 +13,24 @@ from collections.abc import Iterable, Sequence
 from ..structures.filter.entity_filter import occurring_keys
 from ..text.normalize import fold_to_bytes
 
-_WORD = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 #: So many words are looked for one by one, which is faster than to cut a text into all of its words.
-_FEW = 128
+_MAX_WORD_SEARCHES = 128
 #: In the chunks of a document this short each name is looked for as it is.
-_SHORT = 4
+_MAX_DIRECT_TEXTS = 4
 
 
-def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set[str]:
+def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
     """The normal forms that occur in one of some texts.
 
-    >>> sorted(occurring(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
+    >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']
     """
-    if len(texts) <= _SHORT:
-        return _find_in_few_texts(texts, keys, most_words)
+    if len(texts) <= _MAX_DIRECT_TEXTS:
+        return _find_in_few_texts(texts, keys, max_words)
     keys_by_word: dict[bytes, list[bytes]] = {}
     for key in keys:
-        words = _WORD.findall(key)
+        words = _WORD_PATTERN.findall(key)
         if words:
             keys_by_word.setdefault(max(words, key=len).encode(), []).append(key.encode())
     found_keys: set[bytes] = set()
@@ -38,11 +38,11 @@ def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set
         if not keys_by_word:
             break
         data = fold_to_bytes(text)
-        if len(keys_by_word) <= _FEW:
+        if len(keys_by_word) <= _MAX_WORD_SEARCHES:
             text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
         else:
-            text_words = keys_by_word.keys() & {word.encode() for word in _WORD.findall(data.decode())}
-        text_keys = set(occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], most_words))
+            text_words = keys_by_word.keys() & {word.encode() for word in _WORD_PATTERN.findall(data.decode())}
+        text_keys = set(occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], max_words))
         found_keys |= text_keys
         for word in text_words:
             remaining = [key for key in keys_by_word[word] if key not in text_keys]
@@ -53,12 +53,12 @@ def occurring(texts: Sequence[str], keys: Iterable[str], most_words: int) -> set
     return {key.decode() for key in found_keys}
 
 
-def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set[str]:
-    """As :func:`occurring`, with no note taken of the words of names."""
-    remaining = [key.encode() for key in keys if _WORD.search(key)]
+def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
+    """As :func:`find_occurring_keys`, with no note taken of the words of names."""
+    remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     found_keys: set[bytes] = set()
     for text in texts:
-        text_keys = set(occurring_keys(fold_to_bytes(text), remaining, most_words)) if remaining else set[bytes]()
+        text_keys = set(occurring_keys(fold_to_bytes(text), remaining, max_words)) if remaining else set[bytes]()
         if text_keys:
             found_keys |= text_keys
             remaining = [key for key in remaining if key not in text_keys]

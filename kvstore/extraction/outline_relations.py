@@ -21,52 +21,54 @@ from ..text.words import FUNCTION_WORDS
 from .relation import Relation
 
 LIST, HEADING = "list", "heading"
-_LONGEST_NAME = 6
+_MAX_NAME_WORDS = 6
 
 #: Words that a name may run over; with any other function word in it, it is a phrase or a sentence.
-_JOINING = frozenset("of the and or for in to with on by a an from at as under over between".split())
-_EXPLAINED = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
-_TASK = re.compile(r"\A\[[ xX]\]\s+")
+_JOINING_WORDS = frozenset("of the and or for in to with on by a an from at as under over between".split())
+_EXPLANATION_PATTERN = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
+_TASK_MARKER_PATTERN = re.compile(r"\A\[[ xX]\]\s+")
 _SENTENCE_MARK_PATTERN = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
 
 
-def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64], english: bool = True) -> list[Relation]:
+def extract_outline_relations(
+    blocks: Sequence[Block], byte_offsets: npt.NDArray[np.int64], english: bool = True
+) -> list[Relation]:
     """The relations of the lists and headings among the blocks of a text, each pair of names once a kind.
 
-    ``to_bytes`` gives the byte offset of every character of the text; ``english`` says whether any of it is.
+    ``byte_offsets`` gives the byte offset of every character of the text; ``english`` says whether any of it is.
     """
-    stated: dict[tuple[str, str, str], Relation] = {}
-    for kind, child, parent, block in _pairs(found, english):
+    relations: dict[tuple[str, str, str], Relation] = {}
+    for kind, child, parent, block in _iter_pairs(blocks, english):
         key = to_entity_key(child), to_entity_key(parent), kind
-        if key[0] != key[1] and key not in stated:
-            span = int(to_bytes[block.start]), int(to_bytes[block.end])
-            stated[key] = Relation(child, parent, kind, 1.0, *span)
-    return list(stated.values())
+        if key[0] != key[1] and key not in relations:
+            span = int(byte_offsets[block.start]), int(byte_offsets[block.end])
+            relations[key] = Relation(child, parent, kind, 1.0, *span)
+    return list(relations.values())
 
 
-def _pairs(found: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
+def _iter_pairs(blocks: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
     """Kind, child, parent, and the block that the child stands in."""
     headings: list[tuple[int, str | None]] = []
     items: list[tuple[int, str | None]] = []
-    for block in found:
+    for block in blocks:
         if block.kind == "heading":
             items.clear()
-            yield from _place(HEADING, headings, block, _get_heading_name(block.title, english))
+            yield from _push_name(HEADING, headings, block, _get_heading_name(block.title, english))
         elif block.kind == "item" and block.title:
-            yield from _place(LIST, items, block, _get_item_name(block.title))
+            yield from _push_name(LIST, items, block, _get_item_name(block.title))
         elif block.level == 0:
             items.clear()
 
 
-def _place(
-    kind: str, above: list[tuple[int, str | None]], block: Block, name: str | None
+def _push_name(
+    kind: str, ancestors: list[tuple[int, str | None]], block: Block, name: str | None
 ) -> Iterator[tuple[str, str, str, Block]]:
-    while above and above[-1][0] >= block.level:
-        above.pop()
-    parent = next((ancestor for _, ancestor in reversed(above) if ancestor), None)
+    while ancestors and ancestors[-1][0] >= block.level:
+        ancestors.pop()
+    parent = next((ancestor for _, ancestor in reversed(ancestors) if ancestor), None)
     if name and parent:
         yield kind, name, parent, block
-    above.append((block.level, name))
+    ancestors.append((block.level, name))
 
 
 def _get_heading_name(title: str, english: bool) -> str | None:
@@ -75,16 +77,16 @@ def _get_heading_name(title: str, english: bool) -> str | None:
 
 
 def _get_item_name(title: str) -> str | None:
-    term = _EXPLAINED.sub("", _TASK.sub("", title)).strip(" .,:")
+    term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", title)).strip(" .,:")
     return term if _is_name(term) else None
 
 
 def _is_name(form: str) -> bool:
     words = form.lower().split()
-    if not 0 < len(words) <= _LONGEST_NAME or _SENTENCE_MARK_PATTERN.search(form):
+    if not 0 < len(words) <= _MAX_NAME_WORDS or _SENTENCE_MARK_PATTERN.search(form):
         return False
     if words[0] in FUNCTION_WORDS - {"the"} or words[-1] in FUNCTION_WORDS:
         return False
-    if any(word in FUNCTION_WORDS and word not in _JOINING for word in words):
+    if any(word in FUNCTION_WORDS and word not in _JOINING_WORDS for word in words):
         return False
     return any(character.isalpha() for character in form) and " ".join(words) not in GENERIC_HEADINGS

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any, Literal
 
-from ..arguments import shown
+from ..arguments import format_value
 from ..errors import InputError
 
 #: How a document is cut: by rule (None), not at all, or at these places: characters, the last not included.
@@ -21,7 +21,7 @@ OwnChunks = Literal["whole"] | tuple[tuple[int, int], ...] | None
 MAX_OWN_CHUNK_BYTES = 65_535
 
 
-def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
+def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
     """The chunks of a document as its user gives them, in characters of ``text``, its lines ended in any way."""
     if chunks is None:
         return None
@@ -33,7 +33,7 @@ def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str
     spans: list[tuple[int, int]] = []
     previous_end = num_dropped = 0  # shorter: by how many line ends the text is, up to ``last``
     for number, bounds in enumerate(chunks):
-        start, end = _span(key, number, bounds)
+        start, end = _parse_span(key, number, bounds)
         if not previous_end <= start < end <= len(text):
             raise InputError(
                 f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {previous_end:,} and "
@@ -58,21 +58,21 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
     return text.count("\r\n", max(0, start - 1), end)
 
 
-def _span(key: str, number: int, given: Any) -> tuple[int, int]:
+def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
     try:
-        start, end = (index(bound) for bound in given)
+        start, end = (index(bound) for bound in bounds)
     except (TypeError, ValueError):
         raise InputError(
-            f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {shown(given)}"
+            f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {format_value(bounds)}"
         ) from None
     return start, end
 
 
-def _check_length(key: str, piece: str, what: str) -> None:
+def _check_length(key: str, piece: str, label: str) -> None:
     length = len(piece.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:
         raise InputError(
-            f"document {key!r}: {what} has {length:,} bytes; the longest chunk has {MAX_OWN_CHUNK_BYTES:,}: cut it, or "
+            f"document {key!r}: {label} has {length:,} bytes; the longest chunk has {MAX_OWN_CHUNK_BYTES:,}: cut it, or "
             "leave chunks out"
         )
 

@@ -14,13 +14,13 @@ from ..errors import InputError
 from ..text.normalize import to_entity_key
 from .relation import Relation
 
-KIND = "pair"
+PAIR_KIND = "pair"
 
 
 def parse_pairs(text: str) -> list[Relation]:
     """The relations that a document of format ``pairs`` states, in its order."""
     lines = io.StringIO(text).readlines()
-    found: dict[tuple[str, str], Relation] = {}
+    relations: dict[tuple[str, str], Relation] = {}
     reader = csv.reader(lines)
     line, start = 0, 0
     try:
@@ -30,10 +30,10 @@ def parse_pairs(text: str) -> list[Relation]:
                 raise InputError(f"a pair has two names, child and parent, not {row!r}")
             child, parent = (" ".join(cell.split()) for cell in row)
             keys = to_entity_key(child), to_entity_key(parent)
-            if keys[0] != keys[1] and keys not in found:
+            if keys[0] != keys[1] and keys not in relations:
                 end = start + size - lines[reader.line_num - 1].endswith("\n")
-                found[keys] = Relation(child, parent, KIND, 1.0, start, end)
+                relations[keys] = Relation(child, parent, PAIR_KIND, 1.0, start, end)
             line, start = reader.line_num, start + size
     except csv.Error as error:
         raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None
-    return list(found.values())
+    return list(relations.values())

@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..models.language import LanguagePipeline, Parse
-from ..text.blocks import plain, replace_braced_words, unwrap_links
+from ..text.blocks import replace_braced_words, to_plain_text, unwrap_links
 from ..text.mail import is_mail_header
-from ..text.names import Name, singular
+from ..text.names import Name, to_singular
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
 from .relation import Relation
-from .relations import StatedRelation, statements
+from .relations import StatedRelation, extract_statements
 from .syntax import iter_sentences
 
 #: How often a document uses the head of a term that it uses once.
-_REPEATED = 2
+_MIN_HEAD_USES = 2
 
 #: What the prose of a chunk states, and its noun phrases.
 _ChunkStatements = tuple[list[StatedRelation], list[Term]]
@@ -43,16 +43,16 @@ class Prose:
     relations: list[Relation] = field(default_factory=list)
     phrases: Counter[Term] = field(default_factory=Counter)
 
-    def names(self) -> Iterator[Name]:
+    def iter_names(self) -> Iterator[Name]:
         """The names introduced: both ends of each relation, and terms that are used often enough, in whatever number,
         or whose heads are."""
         for relation in self.relations:
-            yield _named(relation.child)
-            yield _named(relation.parent)
+            yield _make_name(relation.child)
+            yield _make_name(relation.parent)
         form_counts: Counter[str] = Counter()
         for term, count in self.phrases.items():
             form_counts[term.form] += count
-        singular_forms = {form: singular(form) or form for form in form_counts}
+        singular_forms = {form: to_singular(form) or form for form in form_counts}
         head_counts: Counter[str] = Counter()
         for form, count in form_counts.items():
             if singular_forms[form] not in form_counts or form == singular_forms[form]:
@@ -62,9 +62,9 @@ class Prose:
             singular_form = singular_forms[term.form]
             if term.verbal and singular_form != term.form and form_counts[singular_form] <= form_counts[term.form]:
                 continue  # it is never one in the singular
-            has_repeated_head = term.clear and head_counts[singular_form.rpartition(" ")[2]] >= _REPEATED
-            if has_repeated_head or max(form_counts[term.form], form_counts[singular_form]) >= term.often:
-                yield _named(term.form)
+            has_repeated_head = term.clear and head_counts[singular_form.rpartition(" ")[2]] >= _MIN_HEAD_USES
+            if has_repeated_head or max(form_counts[term.form], form_counts[singular_form]) >= term.min_uses:
+                yield _make_name(term.form)
 
 
 @dataclass(slots=True)
@@ -75,9 +75,9 @@ class _ChunkProse:
     starts: list[int] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
 
-    def add(self, piece: str, unit: Unit, apart: bool) -> None:
+    def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
         if self.units:
-            self.text += "\n\n" if apart else " "
+            self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
         self.units.append(unit)
         self.text += piece
@@ -98,14 +98,17 @@ def read_prose(
         for text, chunks, to_bytes in documents
     ]
     chunk_statements = pipeline.read(
-        (chunk_prose.text for document_prose, _ in prose_by_document for chunk_prose in document_prose), _read
+        (chunk_prose.text for document_prose, _ in prose_by_document for chunk_prose in document_prose),
+        _collect_statements,
     )
     for document_prose, to_bytes in prose_by_document:
         # The document's prose first: zip must not take a result that has none.
-        yield _prose(zip(document_prose, chunk_statements, strict=False), to_bytes)
+        yield _build_prose(zip(document_prose, chunk_statements, strict=False), to_bytes)
 
 
-def _prose(prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_bytes: npt.NDArray[np.int64]) -> Prose:
+def _build_prose(
+    prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_bytes: npt.NDArray[np.int64]
+) -> Prose:
     prose = Prose()
     for chunk_prose, (stated_relations, phrases) in prose_statements:
         prose.phrases.update(phrases)
@@ -118,15 +121,15 @@ def _prose(prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], to_
     return prose
 
 
-def _read(_: str, parses: Sequence[Parse]) -> _ChunkStatements:
+def _collect_statements(_: str, parses: Sequence[Parse]) -> _ChunkStatements:
     stated_relations: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:
         for sentence in iter_sentences(parse.doc):
-            for statement in statements(sentence):
-                if statement.telling:
-                    stated_relations.append(statement.shifted(parse.start))
-            phrases += NounPhrases(sentence).terms()
+            for statement in extract_statements(sentence):
+                if statement.is_informative:
+                    stated_relations.append(statement.shift(parse.start))
+            phrases += NounPhrases(sentence).find_terms()
     return stated_relations, phrases
 
 
@@ -138,7 +141,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
             if is_mail_header(text, unit.start, unit.end):
                 continue
             piece = _MARKER_PATTERN.sub("", text[unit.start : unit.end], count=1)
-            piece = plain(replace_braced_words(unwrap_links(piece)))
+            piece = to_plain_text(replace_braced_words(unwrap_links(piece)))
             if _is_prose(piece):
                 chunk_prose.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end
@@ -151,5 +154,5 @@ def _is_prose(piece: str) -> bool:
     return piece.count(" ") >= 2 and 3 * letters >= 2 * (len(piece) - piece.count(" "))
 
 
-def _named(form: str) -> Name:
+def _make_name(form: str) -> Name:
     return Name(form, "name" if form[:1].isupper() else "term")

@@ -28,11 +28,11 @@ class Relation:
     start: int
     end: int
 
-    def tree(self, key: str, meta: Mapping[str, Any]) -> str:
+    def get_tree_name(self, key: str, meta: Mapping[str, Any]) -> str:
         """The tree it belongs to where the document of this key and metadata states it."""
         return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
 
 
 def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
-    """The name of a document's own tree: its ``tree`` metadatum, or else its key."""
+    """The name of a document's own tree: its ``get_tree_name`` metadatum, or else its key."""
     return str(meta.get("tree") or key)

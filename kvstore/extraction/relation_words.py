@@ -15,19 +15,19 @@ DEPENDS_ON, LOCATED_IN, OF = "depends_on", "located_in", "of"
 class Frame:
     """What a verb says of its subject and of another noun: its object, or the noun after one of ``prepositions``.
 
-    ``upward`` where the subject is the child; ``passive`` where the verb has to be, must not be (False), or may be
+    ``subject_is_child`` where the subject is the child; ``passive`` where the verb has to be, must not be (False), or may be
     (None).
     """
 
     kind: str
-    upward: bool
+    subject_is_child: bool
     prepositions: tuple[str, ...] = ()
     passive: bool | None = False
 
 
 _CONTAIN_FRAMES = [Frame(PART_OF, False), Frame(PART_OF, True, ("in", "within"), True)]
 _MADE_OF_FRAMES = [Frame(PART_OF, False, ("of",), True)]
-FRAMES: dict[str, list[Frame]] = {
+VERB_FRAMES: dict[str, list[Frame]] = {
     "belong": [Frame(BELONGS_TO, True, ("to",))],
     "report": [Frame(BELONGS_TO, True, ("to",))],
     "own": [Frame(BELONGS_TO, True, ("by",), True)],
@@ -50,29 +50,29 @@ FRAMES: dict[str, list[Frame]] = {
     "lie": [Frame(LOCATED_IN, True, ("in", "within"))],
 }
 #: Verbs of which no form is a noun, whatever the tagger says.
-UNAMBIGUOUS_VERBS = FRAMES.keys() - {"report", "base", "divide", "lie"}
+UNAMBIGUOUS_VERBS = VERB_FRAMES.keys() - {"report", "base", "divide", "lie"}
 #: Predicates that only lead to the noun after their ``of``, and what they say of it.
-KINDS = frozenset("kind type sort form class variety species subtype category genre".split())
-PARTS = frozenset(
+KIND_NOUNS = frozenset("kind type sort form class variety species subtype category genre".split())
+PART_NOUNS = frozenset(
     """
     part component element constituent ingredient piece portion division subdivision subsidiary branch unit section
     segment subset chapter department module
     """.split()
 )
-COLLECTIONS = frozenset("collection set group series sequence list cluster family array bundle".split())
-QUANTITIES = frozenset(
+COLLECTION_NOUNS = frozenset("collection set group series sequence list cluster family array bundle".split())
+QUANTITY_NOUNS = frozenset(
     """
     number amount quantity majority minority pair couple dozen lot rest half share handful range bit glass cup bottle
     variety multitude total sum average percentage score host deal kind type sort class
     """.split()
 )
-LEADING = COLLECTIONS | QUANTITIES
+LEADING_NOUNS = COLLECTION_NOUNS | QUANTITY_NOUNS
 #: Classes whose ``of`` names the one meant: the city of Bergen.
 NAMED_CLASSES = frozenset(
     "city town village state province county kingdom republic island isle district region country month river".split()
 )
 #: Things done, not things had: the removal of an index is no part of it.
-ACTS = frozenset(
+ACT_NOUNS = frozenset(
     """
     use removal loss death birth lack absence presence result case end start beginning course cost risk way rise fall
     increase decrease change growth arrival departure return attack defeat conquest discovery control view study
@@ -81,7 +81,7 @@ ACTS = frozenset(
     """.split()
 )
 #: Nouns that end like acts and are none.
-THINGS = frozenset(
+THING_NOUNS = frozenset(
     """
     section station position location condition function version dimension department element segment fragment
     government document building wing ring king ceiling region religion instrument population nation generation
@@ -91,7 +91,7 @@ THINGS = frozenset(
     """.split()
 )
 #: What X is not in "X of Y" where Y has an X.
-UNOWNED_NOUNS = QUANTITIES | COLLECTIONS | KINDS | ACTS
+UNOWNED_NOUNS = QUANTITY_NOUNS | COLLECTION_NOUNS | KIND_NOUNS | ACT_NOUNS
 ACT_ENDINGS = ("tion", "sion", "ment", "ing")
-EXAMPLES = frozenset(("especially", "particularly", "notably", "e.g.", "namely"))
+EXAMPLE_ADVERBS = frozenset(("especially", "particularly", "notably", "e.g.", "namely"))
 EXAMPLE_PHRASES = (("for", "example"), ("for", "instance"), ("in", "particular"), ("among", "them"), ("that", "is"))

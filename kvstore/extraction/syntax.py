@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..text.everyday import is_everyday
-from ..text.names import singular
+from ..text.names import to_singular
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
@@ -61,16 +61,16 @@ class Sentence:
     text: str
     words: list[Word]
 
-    def having(self, place: int, *labels: str) -> Iterator[int]:
+    def find_dependents(self, index: int, *labels: str) -> Iterator[int]:
         """The dependents of a word under one of these labels, subtypes (``nmod:poss`` of ``nmod``) included."""
-        for child in self.words[place].children:
+        for child in self.words[index].children:
             label = self.words[child].label
             if label in labels or label.partition(":")[0] in labels:
                 yield child
 
-    def lemmas(self, place: int, *labels: str) -> set[str]:
+    def get_dependent_lemmas(self, index: int, *labels: str) -> set[str]:
         """Lemmas of the dependents of a word under one of these labels."""
-        return {self.words[child].lemma for child in self.having(place, *labels)}
+        return {self.words[child].lemma for child in self.find_dependents(index, *labels)}
 
 
 def iter_sentences(doc: Doc) -> Iterator[Sentence]:
@@ -78,16 +78,16 @@ def iter_sentences(doc: Doc) -> Iterator[Sentence]:
     if doc.has_annotation("DEP"):
         text = doc.text
         for span in doc.sents:
-            words = _words(span)
+            words = _build_words(span)
             if words:
                 yield Sentence(text, words)
 
 
-def _words(span: Span) -> list[Word]:
+def _build_words(span: Span) -> list[Word]:
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = [
-        _word(token, index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
+        _make_word(token, index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
         for token in tokens
     ]
     if any(word.label in _CLEARNLP_LABELS for word in words):
@@ -111,11 +111,11 @@ def _words(span: Span) -> list[Word]:
     return words
 
 
-def _word(token: Token, head: int, opening: bool) -> Word:
+def _make_word(token: Token, head: int, is_first: bool) -> Word:
     text, tag = token.text, token.tag_
     nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
-    proper = nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not opening and text[0].isupper()))
-    if opening and tag == "NNPS" and text[1:].islower():
+    proper = nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not is_first and text[0].isupper()))
+    if is_first and tag == "NNPS" and text[1:].islower():
         # At the start of a sentence any plural is capitalised.
         tag, proper = "NNS", False
     lemma = (token.lemma_ or text).lower()
@@ -129,7 +129,7 @@ def _correct_opening_word(words: list[Word]) -> None:
         if not is_everyday(words[0].text):
             words[0].tag, words[0].proper = "NNP", True
         return
-    if not words or not words[0].proper or not words[0].text[1:].islower() or singular(words[0].text) is None:
+    if not words or not words[0].proper or not words[0].text[1:].islower() or to_singular(words[0].text) is None:
         return
     verb = next((word for word in words if word.tag in ("VBP", "VBZ", "VBD")), None)
     if verb is not None and (verb.tag == "VBP" or verb.text == "were"):

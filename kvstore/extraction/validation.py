@@ -16,15 +16,15 @@ from typing import Any
 from ..arguments import check_integer
 from ..errors import InputError
 from ..storage.records import pack
-from .own_chunks import OwnChunks, own_chunks, pack_chunks
+from .own_chunks import OwnChunks, pack_chunks, parse_own_chunks
 
 #: The format of a document that is rows of a tree, and no text.
-PAIRS = "pairs"
-FORMATS = ("text", "markdown", PAIRS)
+PAIRS_FORMAT = "pairs"
+FORMATS = ("text", "markdown", PAIRS_FORMAT)
 #: Bytes of the longest text of one document.
 MAX_TEXT_BYTES = 32 << 20
 #: Bytes of the longest document key.
-LONGEST_KEY = 4096
+MAX_KEY_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +66,20 @@ def validate(
     if meta is not None and not isinstance(meta, Mapping):
         raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
     original_text, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
-    encoded = _check(key, text, format)
-    if chunks is not None and format == PAIRS:
+    encoded = _encode_text(key, text, format)
+    if chunks is not None and format == PAIRS_FORMAT:
         raise InputError(f"document {key!r} is made of pairs, which have no chunks; leave chunks out")
-    own_spans = own_chunks(key, chunks, original_text)
+    own_spans = parse_own_chunks(key, chunks, original_text)
     try:
         # What is stored is what JSON keeps: an export then says all of it.
-        details = json.loads(_METADATA_ENCODER.encode(dict(meta))) if meta else {}
-        pack(details)
-        digest = compute_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own_spans)
+        metadata = json.loads(_METADATA_ENCODER.encode(dict(meta))) if meta else {}
+        pack(metadata)
+        digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
-    return ValidDocument(key, title, source, format, details, encoded, digest, left_out, own_spans)
+    return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
 
 
 def _encode_date(value: object) -> str:
@@ -114,12 +114,12 @@ def compute_digest(
     return digest.digest()
 
 
-def _check(key: str, text: str, format: str) -> bytes:
+def _encode_text(key: str, text: str, format: str) -> bytes:
     if not key:
         raise InputError("a document's key is empty; give it a name of 1 byte or more")
-    if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
+    if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise InputError(
-            f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one"
+            f"a document's key has 1 to {MAX_KEY_BYTES:,} bytes, not {len(key):,} characters; choose a shorter one"
         )
     if format not in FORMATS:
         raise InputError(f"document {key!r}: its format is one of {', '.join(FORMATS)}, not {format!r}")

@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
-from ..extraction.extraction import Extracted, TextsCallback, derive_all, ignore_texts
+from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all, ignore_texts
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
-from .readers import LeftOut, PassedOver, RawDocument, RawFact, read_opened
+from .readers import LeftOut, RawDocument, RawFact, SkippedPart, read_opened
 from .sources import Source
 
 
@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:
-    """A document of a file and its place there; ``extracted`` is None where the store has it already.
+    """A document of a file and its place there; ``extract_portion`` is None where the store has it already.
 
     ``vectors``: by space, where they are made already; shape (texts, dimension). ``left_out``: the parts of its
     page that were taken for navigation. ``other_key``: see :class:`~.readers.RawDocument`.
@@ -43,7 +43,7 @@ class FileDocument:
     key: str
     place: str
     digest: bytes
-    extracted: Extracted | None
+    extracted: ExtractedDocument | None
     vectors: dict[str, Matrix] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     other_key: str | None = None
@@ -59,11 +59,11 @@ class NewDocument:
     other_key: str | None = None
 
 
-Found = FileDocument | RawFact | PassedOver | Failure
+FileItem = FileDocument | RawFact | SkippedPart | Failure
 
 #: The number of a file and something read from it, or found in it; None where there is no more.
-ReadItem = tuple[int, NewDocument | Found | None]
-NumberedItem = tuple[int, Found | None]
+ReadItem = tuple[int, NewDocument | FileItem | None]
+NumberedItem = tuple[int, FileItem | None]
 
 #: What is read is extracted (and embedded) when it comes to so many items, or bytes of texts of new documents.
 MAX_PORTION_ITEMS = 512
@@ -75,17 +75,17 @@ MEMORY_SHORTAGE_MESSAGE = "there is too little memory for it; raise the memory l
 GetStoredDigest = Callable[[str], bytes | None]
 
 
-def documents_of(
+def read_documents(
     source: Source,
     format: str | None,
     options: Mapping[str, Any],
-    stored: GetStoredDigest,
+    get_stored_digest: GetStoredDigest,
     content: bytes | None = None,
-) -> Iterator[NewDocument | Found]:
+) -> Iterator[NewDocument | FileItem]:
     """The documents of a file, and what failed: a file that makes its reader fail is a failure among others.
 
     Its ``content`` is read where that is at hand, and else the file. Raises InputError for an unknown format or option,
-    and what ``stored`` raises.
+    and what ``get_stored_digest`` raises.
     """
     place = source.place
     location = source.location
@@ -95,14 +95,14 @@ def documents_of(
         for number, item in enumerate(read_opened(open_stream, place, source.key, source_format, options), 1):
             if isinstance(item, RawDocument):
                 yield _validate_document(
-                    item, location, place if number == 1 else f"{place}, document {number}", stored
+                    item, location, place if number == 1 else f"{place}, document {number}", get_stored_digest
                 )
-            elif isinstance(item, (RawFact, PassedOver)):
+            elif isinstance(item, (RawFact, SkippedPart)):
                 yield item
             else:
                 yield Failure(item.place, item.reason)
     except ReaderError as error:
-        yield failure(place, error)
+        yield make_failure(place, error)
     except KvstoreError:
         raise
     except MemoryError:
@@ -111,12 +111,12 @@ def documents_of(
         yield Failure(place, f"made its reader fail ({type(error).__name__}: {error}); please report it with the file")
 
 
-def failure(place: str, error: Exception | str) -> Failure:
+def make_failure(place: str, error: Exception | str) -> Failure:
     """A failure at a place; readers name the file in their messages, here it is named beside it."""
     return Failure(place, str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: "))
 
 
-def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
+def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
     """What is read, in lists of which each is worth to be extracted."""
     portion: list[ReadItem] = []
     size = 0
@@ -130,21 +130,21 @@ def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
         yield portion
 
 
-def extracted(
-    portion: Sequence[ReadItem], settings: FixedSettings, texts_known: TextsCallback = ignore_texts
+def extract_portion(
+    portion: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
 ) -> Iterator[NumberedItem]:
     """A portion with its new documents extracted, together, or failed; raises LanguageError.
 
-    ``texts_known`` is told their embedding texts before anything is parsed, where one of them does not forbid it.
+    ``on_texts_known`` is told their embedding texts before anything is parsed, where one of them does not forbid it.
     """
     documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
-    outcomes = iter(_extracted(documents, settings, texts_known))
+    outcomes = iter(_extract_documents(documents, settings, on_texts_known))
     for number, item in portion:
         if not isinstance(item, NewDocument):
             yield number, item
             continue
         outcome = next(outcomes)
-        if isinstance(outcome, Extracted):
+        if isinstance(outcome, ExtractedDocument):
             yield (
                 number,
                 FileDocument(
@@ -157,26 +157,26 @@ def extracted(
                 ),
             )
         else:
-            yield number, failure(item.place, outcome)
+            yield number, make_failure(item.place, outcome)
 
 
-def _extracted(
-    documents: Sequence[ValidDocument], settings: FixedSettings, texts_known: TextsCallback = ignore_texts
-) -> list[Extracted | InputError | str]:
+def _extract_documents(
+    documents: Sequence[ValidDocument], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
+) -> list[ExtractedDocument | InputError | str]:
     try:
-        return list(derive_all(documents, settings, texts_known))
+        return list(derive_all(documents, settings, on_texts_known))
     except KvstoreError:
         raise
     except Exception as error:  # a fault of ours, or of a library, must not cost the other documents
         if len(documents) > 1:
-            return [outcome for document in documents for outcome in _extracted([document], settings)]
+            return [outcome for document in documents for outcome in _extract_documents([document], settings)]
         if isinstance(error, MemoryError):
             return [f"could not be extracted: {MEMORY_SHORTAGE_MESSAGE}"]
         return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]
 
 
 def _validate_document(
-    raw: RawDocument, location: str, place: str, stored: GetStoredDigest
+    raw: RawDocument, location: str, place: str, get_stored_digest: GetStoredDigest
 ) -> NewDocument | FileDocument | Failure:
     try:
         left_out = sum(part.characters for part in raw.left_out)
@@ -190,7 +190,7 @@ def _validate_document(
             left_out=left_out,
         )
     except InputError as error:
-        return failure(place, error)
-    if stored(raw.key) == validated.digest:
+        return make_failure(place, error)
+    if get_stored_digest(raw.key) == validated.digest:
         return FileDocument(raw.key, place, validated.digest, None, left_out=raw.left_out)
     return NewDocument(place, validated, raw.left_out, raw.other_key)

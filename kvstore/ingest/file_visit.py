@@ -19,7 +19,7 @@ from typing import Any
 
 from ..structures.documents.ingested_files import IngestedFile
 from . import remote_files
-from .readers import READING, reader_version
+from .readers import READING, get_reader_version
 from .sources import Source
 
 #: Seconds for which a file must have been as it is before it is read.
@@ -37,17 +37,17 @@ class FileVisit:
 
     __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "location", "settled", "source")
 
-    def __init__(self, source: Source, reading: bytes) -> None:
+    def __init__(self, source: Source, reading_digest: bytes) -> None:
         self.source = source
         self.failed = False
         #: Whether what becomes of its documents depends on no other file.
         self.settled = True
         # A file that was ingested under another key is not known under this one, nor what another package has read.
-        description = reading + source.key.encode() + reader_version(source.format).encode()
+        description = reading_digest + source.key.encode() + get_reader_version(source.format).encode()
         self._reading = hashlib.blake2b(description, digest_size=16).digest()
         self.location = source.location
-        self._path = source.place if source.remote else os.path.realpath(source.place)
-        self._signature = _signature(source, self._path)
+        self._path = source.place if source.is_remote else os.path.realpath(source.place)
+        self._signature = _compute_signature(source, self._path)
         self._digests: dict[str, bytes] = {}
 
     @property
@@ -65,11 +65,11 @@ class FileVisit:
         own_state = (self._path, self._signature, self._reading)
         return file is not None and (file.path, file.signature, file.reading) == own_state
 
-    def add(self, key: str, digest: bytes) -> None:
+    def add_document(self, key: str, digest: bytes) -> None:
         """Note a document of it that is, or will be, stored."""
         self._digests[key] = digest
 
-    def record(self) -> tuple[IngestedFile, list[bytes]] | None:
+    def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
         """What to record of it after the last of its documents, with their digests; None where it must be read again.
 
         Its name must be text: others are written in another way in the source of its documents.
@@ -80,10 +80,10 @@ class FileVisit:
             or not self.settled
             or not self._digests
             or not signature
-            or signature != _signature(self.source, self._path)
+            or signature != _compute_signature(self.source, self._path)
         ):
             return None
-        if not self.source.remote and time.time_ns() - max(signature[1:3]) < SETTLED * 1e9:
+        if not self.source.is_remote and time.time_ns() - max(signature[1:3]) < SETTLED * 1e9:
             return None
         if not _is_text(self._path):
             return None
@@ -91,14 +91,14 @@ class FileVisit:
         return IngestedFile(self.location, self._path, signature, self._reading, keys), list(self._digests.values())
 
 
-def _signature(source: Source, path: str) -> list[int]:
-    if source.remote:
-        return remote_files.signature(path)
+def _compute_signature(source: Source, path: str) -> list[int]:
+    if source.is_remote:
+        return remote_files.compute_signature(path)
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return []
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
 def _is_text(path: str) -> bool:

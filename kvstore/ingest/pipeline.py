@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypedDict
 
 from ..errors import InputError, ReaderError
-from ..extraction.extraction import Extracted
+from ..extraction.extraction import ExtractedDocument
 from ..extraction.validation import ValidDocument, compute_digest
 from ..models.language import RULES
 from ..settings import TIME_LIMIT, FixedSettings
@@ -28,22 +28,22 @@ from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .document_languages import FIRST_DOCUMENTS, DocumentLanguages
-from .engines import PROCESSES, check_engine, started
+from .engines import PROCESSES, check_engine, start_engine
 from .file_documents import (
     Failure,
     FileDocument,
-    Found,
+    FileItem,
     NewDocument,
     ReadItem,
-    documents_of,
-    extracted,
-    failure,
-    portions,
+    extract_portion,
+    make_failure,
+    read_documents,
+    split_portions,
 )
 from .file_visit import FileVisit, compute_reading_digest
 from .pace import Pace
-from .readers import READERS, PassedOver, RawFact, ReadOptions, check_format, format_of, trusted_size
-from .sources import Covered, Source, find_sources, format_skipped
+from .readers import READERS, RawFact, ReadOptions, SkippedPart, check_format, find_format, get_trusted_size
+from .sources import Coverage, Source, find_sources, format_skipped
 from .worker import Job, Limits
 
 #: A batch is committed when it holds this many chunks or documents. In a large store it is this share of the store's
@@ -153,7 +153,7 @@ class Destination(Protocol):
         """The vectors of some texts, shape (n, dimension)."""
         ...
 
-    def state(self) -> AbstractContextManager[State]:
+    def open_state(self) -> AbstractContextManager[State]:
         """What is stored, while the context is open."""
         ...
 
@@ -161,7 +161,7 @@ class Destination(Protocol):
         """Say in which folder unchanged documents were found last."""
         ...
 
-    def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+    def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         """What workers are told; with ``embed`` they make the vectors too, where that is possible."""
         ...
 
@@ -177,8 +177,10 @@ class Destination(Protocol):
         """
         ...
 
-    def join(self, found: Mapping[str, Sequence[RawFact]], more: Set[str]) -> tuple[dict[str, bool], list[Failure]]:
-        """Commit what is stated of documents in place of what was, or (``more``) besides it.
+    def store_facts(
+        self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
+    ) -> tuple[dict[str, bool], list[Failure]]:
+        """Commit what is stated of documents in place of what was, or (``added_keys``) besides it.
 
         Says for each key whether that changed anything, and what could not be committed.
         """
@@ -186,7 +188,7 @@ class Destination(Protocol):
 
 
 class IngestOptions(TypedDict, total=False):
-    """What may be said of an ingest beside its paths, and which files of folders it takes: see :func:`ingestion`."""
+    """What may be said of an ingest beside its paths, and which files of folders it takes: see :func:`create_ingestion`."""
 
     format: str | None
     prune: bool
@@ -222,7 +224,7 @@ class Ingestion(Iterator[IngestProgress]):
         self.close()
 
 
-def ingestion(
+def create_ingestion(
     destination: Destination,
     paths: Sequence[str | Path],
     *,
@@ -234,9 +236,9 @@ def ingestion(
     engine: str = PROCESSES,
     time_limit: float = TIME_LIMIT,
     memory_limit: float | None = None,
-    then: Callable[[], None] = lambda: None,
+    on_finish: Callable[[], None] = lambda: None,
 ) -> Ingestion:
-    """What brings the documents under ``paths`` into ``destination``, when it is iterated over, and calls ``then``;
+    """What brings the documents under ``paths`` into ``destination``, when it is iterated over, and calls ``on_finish``;
     with ``prune``, it removes those whose files vanished from what the folders and patterns among them cover.
 
     ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
@@ -247,7 +249,7 @@ def ingestion(
     ``memory_limit`` megabytes (None: its share of half of the machine's). Raises InputError for a format, an option or
     an engine that is none, and an empty path; EngineError where the engine cannot be had, or is lost.
     """
-    ReadOptions.of(options)
+    ReadOptions.parse(options)
     if format is not None:
         check_format(format)
     if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= 64):
@@ -262,24 +264,24 @@ def ingestion(
     limits = Limits(time_limit, memory_limit)
     run = _IngestRun(destination, format, include, dict(options or {}), workers, engine, limits)
 
-    def steps() -> Generator[IngestProgress, None, None]:
-        yield from run.steps(paths, prune)
-        then()
+    def run_steps() -> Generator[IngestProgress, None, None]:
+        yield from run.iter_steps(paths, prune)
+        on_finish()
 
-    return Ingestion(steps(), run.report)
+    return Ingestion(run_steps(), run.report)
 
 
 @dataclass(frozen=True, slots=True)
 class _SeenDocument:
     """A document of this ingest: where it stands, and its digest, empty where the store has that.
 
-    ``kept``: the store had the same, be it from another file.
+    ``is_stored``: the store had the same, be it from another file.
     """
 
     place: str
     location: str
     digest: bytes
-    kept: bool
+    is_stored: bool
 
 
 class _IngestRun:
@@ -298,7 +300,7 @@ class _IngestRun:
         self._include = include
         self._options = options
         self._pace = Pace()
-        self._done = 0
+        self._files_done = 0
         self._workers = workers
         self._engine = engine
         self._limits = limits
@@ -312,9 +314,9 @@ class _IngestRun:
         self._is_batch_embedded = True
         self._stored_chunks: int | None = None
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
-        self._reading = compute_reading_digest(format, options)
-        self._seen: dict[str, _SeenDocument] = {}
-        self._coverages: list[Covered] = []
+        self._reading_digest = compute_reading_digest(format, options)
+        self._seen_documents: dict[str, _SeenDocument] = {}
+        self._coverages: list[Coverage] = []
         self._duplicate_keys: list[str] = []
         self._languages = DocumentLanguages()
         #: Settings that a new store took from the language of its first documents.
@@ -323,61 +325,61 @@ class _IngestRun:
         self._unchanged_origins: dict[str, str | None] = {}
         # What is stated of documents, by their keys: what waits for the next commit, and of which some was committed.
         self._facts: dict[str, list[RawFact]] = {}
-        self._joined: set[str] = set()
+        self._stored_fact_keys: set[str] = set()
 
-    def steps(self, paths: Sequence[str | Path], prune: bool) -> Generator[IngestProgress, None, None]:
+    def iter_steps(self, paths: Sequence[str | Path], prune: bool) -> Generator[IngestProgress, None, None]:
         """Ingest; an interrupt passes through, the last step having counted every commit before it."""
-        sources = self._sources(paths)
+        sources = self._find_sources(paths)
         try:
-            yield from self._steps(sources, prune)
+            yield from self._iter_steps(sources, prune)
         except KeyboardInterrupt:
-            yield self._now(self._done, len(sources), "")
+            yield self._build_progress(self._files_done, len(sources), "")
             raise
 
-    def _steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
-        visits = [FileVisit(source, self._reading) for source in sources]
-        known_files = [self._known(visit) for visit in visits]
+    def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
+        visits = [FileVisit(source, self._reading_digest) for source in sources]
+        known_files = [self._find_known_file(visit) for visit in visits]
         self._report.known = len(known_files) - known_files.count(None)
         unread = [source for source, file in zip(sources, known_files, strict=True) if not file]
-        self._pace.begin(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
-        with closing(self._found(unread)) as items:
+        self._pace.start(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
+        with closing(self._iter_items(unread)) as items:
             for number, (visit, file) in enumerate(zip(visits, known_files, strict=True)):
-                self._done = number
-                yield self._now(number, len(sources), visit.source.key)
+                self._files_done = number
+                yield self._build_progress(number, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
-                        self._take(FileDocument(key, visit.source.place, b"", None), visit)
+                        self._take_item(FileDocument(key, visit.source.place, b"", None), visit)
                     continue
                 while (item := next(items)) is not None:
                     chunks_before = self._report.chunks
-                    self._take(item, visit)
+                    self._take_item(item, visit)
                     if isinstance(item, FileDocument) and item.extracted is not None:
-                        self._pace.within(len(item.extracted.text), visit.size)
+                        self._pace.add_partial(len(item.extracted.text), visit.size)
                     if self._report.chunks > chunks_before:
-                        yield self._now(number, len(sources), visit.source.key)
-                self._pace.end(visit.size)
-                record = visit.record()
+                        yield self._build_progress(number, len(sources), visit.source.key)
+                self._pace.end_file(visit.size)
+                record = visit.build_record()
                 if record is not None:
                     self._files.append(record)
             # Whatever the workers needed is given up while the last batch is written.
             next(items, None)
             # What is left of it and what is pruned go in one commit: a file that was renamed is never missing.
-            self._write(self._list_vanished_keys() if prune else ())
-        self._join()
+            self._write_batch(self._list_vanished_keys() if prune else ())
+        self._store_facts()
         self._destination.settle_origins(self._unchanged_origins)
         self._report_duplicates()
         self._report_unused_plugins(sources)
         self._report.remarks += self._languages.remarks(self._destination.settings, self._chosen)
         self._report.seconds = time.monotonic() - self._start_time
-        yield self._now(len(sources), len(sources), "")
+        yield self._build_progress(len(sources), len(sources), "")
 
-    def _sources(self, paths: Sequence[str | Path]) -> list[Source]:
+    def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
             try:
                 path_sources = find_sources([path], self._format, self._include)
             except ReaderError as error:
-                self._fail(str(path), error)
+                self._add_failure(str(path), error)
                 continue
             # A file that several paths stand for is read once, unless they give it several keys.
             sources_by_location |= {(source.key, source.location): source for source in path_sources.files}
@@ -389,13 +391,13 @@ class _IngestRun:
         self._report.skipped = self._report.skipped_by.total()
         return list(sources_by_location.values())
 
-    def _known(self, visit: FileVisit) -> IngestedFile | None:
+    def _find_known_file(self, visit: FileVisit) -> IngestedFile | None:
         """What is recorded of a file that need not be read."""
-        with self._destination.state() as state:
+        with self._destination.open_state() as state:
             file = state.ingested_files.get(visit.location)
         return file if visit.matches_record(file) else None
 
-    def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
+    def _iter_items(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
         """What each source holds, in order; None after the last of each, and perhaps once more, when the workers have
         ended."""
         workers, embed = self._workers, True
@@ -406,18 +408,18 @@ class _IngestRun:
 
             with closing(self._sample(sources[:FIRST_DOCUMENTS])) as documents:
                 self._decide_settings(documents)
-            with started(self._engine, workers, self._destination.state) as engine:
+            with start_engine(self._engine, workers, self._destination.open_state) as engine:
                 # What keys and addresses of endpoints the process that ingests has, others need not.
                 embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
-                job = self._destination.job(self._format, self._options, embed=embed)
+                job = self._destination.make_job(self._format, self._options, embed=embed)
                 with WorkerPool(job, sources, engine, self._limits) as pool:
-                    yield from pool.found()
+                    yield from pool.iter_items()
                 engine.release()
                 yield None
             return
         if not sources:
             return
-        items, first = self._read(sources), list[ReadItem]()
+        items, first = self._read_sources(sources), list[ReadItem]()
 
         def first_documents() -> Iterator[ValidDocument]:
             for item in islice(items, 2 * FIRST_DOCUMENTS):  # a document and an end of each file
@@ -426,8 +428,8 @@ class _IngestRun:
                     yield item[1].validated
 
         self._decide_settings(first_documents())
-        for portion in portions(chain(first, items)):
-            for _, found in extracted(portion, self._destination.settings):
+        for portion in split_portions(chain(first, items)):
+            for _, found in extract_portion(portion, self._destination.settings):
                 yield found
 
     def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
@@ -447,30 +449,30 @@ class _IngestRun:
     def _sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
         """Read the documents in some files, before workers read them with the settings that are chosen."""
         if not any(map(self._is_risky, sources)):
-            for _, item in self._read(sources):
+            for _, item in self._read_sources(sources):
                 if isinstance(item, NewDocument):
                     yield item.validated
             return
-        from .engines.processes import Processes
+        from .engines.processes import ProcessEngine
         from .worker_pool import WorkerPool
 
-        job = self._destination.job(self._format, self._options, embed=False)
+        job = self._destination.make_job(self._format, self._options, embed=False)
         job = replace(job, settings=replace(job.settings, language=RULES))  # only the texts are wanted
-        with WorkerPool(job, sources, Processes(1), self._limits) as pool:
-            for item in pool.found():
+        with WorkerPool(job, sources, ProcessEngine(1), self._limits) as pool:
+            for item in pool.iter_items():
                 if isinstance(item, FileDocument) and item.extracted is not None:
                     yield item.extracted
 
-    def _read(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
+    def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         for number, source in enumerate(sources):
-            for item in documents_of(source, self._format, self._options, self._get_stored_digest):
+            for item in read_documents(source, self._format, self._options, self._get_stored_digest):
                 yield number, item
             yield number, None
 
     def _get_stored_digest(self, key: str) -> bytes | None:
         """The digest of the stored document of this key, or None."""
-        with self._destination.state() as state:
-            record = state.documents.find(key)
+        with self._destination.open_state() as state:
+            record = state.documents.find_by_key(key)
         return None if record is None else record.digest
 
     def _estimate_workers(self, sources: Sequence[Source]) -> tuple[int, bool]:
@@ -487,86 +489,96 @@ class _IngestRun:
 
     def _is_risky(self, source: Source) -> bool:
         """True if the reader of a file could hang or crash."""
-        return source.size > trusted_size(source.format or self._format or format_of(source.name))
+        return source.size > get_trusted_size(source.format or self._format or find_format(source.name))
 
-    def _take(self, found: Found, visit: FileVisit) -> None:
-        if isinstance(found, RawFact):
+    def _take_item(self, item: FileItem, visit: FileVisit) -> None:
+        if isinstance(item, RawFact):
             # A file may speak of a document in several lines.
-            self._facts.setdefault(found.key, []).append(found)
+            self._facts.setdefault(item.key, []).append(item)
             if len(self._facts) > BATCH_DOCUMENTS:
-                self._join()
-        elif isinstance(found, FileDocument):
-            self._take_document(found, visit)
-        elif isinstance(found, PassedOver):
-            self._pass_over(found.reason)
-            if found.told:
-                self._report.remarks.append(f"{found.place}: {found.told}")
+                self._store_facts()
+        elif isinstance(item, FileDocument):
+            self._take_document(item, visit)
+        elif isinstance(item, SkippedPart):
+            self._count_skipped(item.reason)
+            if item.detail:
+                self._report.remarks.append(f"{item.place}: {item.detail}")
         else:
-            self._report.failures.append(found)
+            self._report.failures.append(item)
             self._unread_roots.add(visit.source.root or "")
             visit.failed = True
 
-    def _pass_over(self, reason: str) -> None:
+    def _count_skipped(self, reason: str) -> None:
         self._report.skipped_by[reason] += 1
         self._report.skipped += 1
 
-    def _take_document(self, found: FileDocument, visit: FileVisit) -> None:
-        if found.key in self._seen:
-            seen = self._seen[found.key]
+    def _take_document(self, file_document: FileDocument, visit: FileVisit) -> None:
+        if file_document.key in self._seen_documents:
+            seen = self._seen_documents[file_document.key]
             # What becomes of this one depends on another file, which may change or vanish.
             visit.settled = visit.settled and seen.location == visit.location
-            if self._is_duplicate(found, seen):
-                self._pass_over("the same document again")
+            if self._is_duplicate(file_document, seen):
+                self._count_skipped("the same document again")
                 return
-            if found.extracted is None or found.other_key is None or found.other_key in self._seen:
-                remedy = "run the ingest again" if found.extracted is None else "give each its own key"
-                reason = f"the key {found.key!r} was used in this ingest already, by {seen.place}; {remedy}"
-                self._report.failures.append(Failure(found.place, reason))
+            if (
+                file_document.extracted is None
+                or file_document.other_key is None
+                or file_document.other_key in self._seen_documents
+            ):
+                remedy = "run the ingest again" if file_document.extracted is None else "give each its own key"
+                reason = f"the key {file_document.key!r} was used in this ingest already, by {seen.place}; {remedy}"
+                self._report.failures.append(Failure(file_document.place, reason))
                 visit.failed = True
                 return
-            found = replace(found, key=found.other_key, extracted=replace(found.extracted, key=found.other_key))
-        visit.add(found.key, found.digest)
-        with self._destination.state() as state:
-            record = state.documents.find(found.key)
-        document = found.extracted
-        unchanged = document is None or (record is not None and record.digest == found.digest)
+            file_document = replace(
+                file_document,
+                key=file_document.other_key,
+                extracted=replace(file_document.extracted, key=file_document.other_key),
+            )
+        visit.add_document(file_document.key, file_document.digest)
+        with self._destination.open_state() as state:
+            record = state.documents.find_by_key(file_document.key)
+        document = file_document.extracted
+        unchanged = document is None or (record is not None and record.digest == file_document.digest)
         # Only where it came from another file may it be the same under another digest.
         is_stored = unchanged or _is_moved(document, record)
-        self._seen[found.key] = _SeenDocument(found.place, visit.location, found.digest, is_stored)
-        if found.left_out:
-            self._report.left_out[found.key] = sum(part.characters for part in found.left_out)
+        self._seen_documents[file_document.key] = _SeenDocument(
+            file_document.place, visit.location, file_document.digest, is_stored
+        )
+        if file_document.left_out:
+            self._report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
         if document is None or unchanged:
             self._report.unchanged += 1
-            self._unchanged_origins[found.key] = visit.root
+            self._unchanged_origins[file_document.key] = visit.root
             return
         self._languages.add(document)
         if record is None:
             self._report.added += 1
-            self._note_other_key(found.key, visit)
+            self._note_other_key(file_document.key, visit)
         else:
             self._report.changed += 1
         if not self._batch:
             self._batch_start, self._is_batch_embedded = time.monotonic(), True
-        self._is_batch_embedded &= bool(found.vectors or not document.chunks)
-        self._batch.append((found, visit.root))
+        self._is_batch_embedded &= bool(file_document.vectors or not document.chunks)
+        self._batch.append((file_document, visit.root))
         self._batch_chunks += len(document.chunks)
         chunk = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
         self._batch_bytes += BYTES_PER_EXTRACTED_CHARACTER * len(document.text) + chunk * len(document.chunks)
         if self._is_batch_full():
-            self._write()
+            self._write_batch()
 
-    def _is_duplicate(self, found: FileDocument, first: _SeenDocument) -> bool:
+    def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:
         """Whether a document says what the first of its key does, wherever it stands."""
-        if found.extracted is None:  # it is as the store had it before
-            return first.kept
-        return _compute_digest_at(found.extracted, first.location) == (
-            first.digest or self._get_stored_digest(found.key)
+        if file_document.extracted is None:  # it is as the store had it before
+            return seen.is_stored
+        return _compute_digest_at(file_document.extracted, seen.location) == (
+            seen.digest or self._get_stored_digest(file_document.key)
         )
 
     def _is_batch_full(self) -> bool:
         """Whether what waits is worth a commit."""
         if self._stored_chunks is None:
-            with self._destination.state() as state:
+            with self._destination.open_state() as state:
                 self._stored_chunks = state.counters.chunks
         batch_limit = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
         if self._is_batch_embedded and time.monotonic() < self._batch_start + self._get_max_wait():
@@ -580,8 +592,8 @@ class _IngestRun:
     def _get_max_wait(self) -> float:
         """Seconds that a batch waits for more: towards the end fewer and fewer, since the workers that find the rest go
         on during a commit, and nobody works beside the last one."""
-        left = self._pace.seconds_left()
-        return QUICK_SECONDS if left is None else min(QUICK_SECONDS, left)
+        seconds_left = self._pace.seconds_left()
+        return QUICK_SECONDS if seconds_left is None else min(QUICK_SECONDS, seconds_left)
 
     def _note_other_key(self, key: str, visit: FileVisit) -> None:
         """Note where the same file is stored under another key already: another folder above it was named then."""
@@ -589,10 +601,10 @@ class _IngestRun:
             return
         row = key.removeprefix(visit.source.key)
         parts = visit.location.strip("/").split("/")
-        with self._destination.state() as state:
+        with self._destination.open_state() as state:
             for start in range(len(parts)):
                 other_key = "/".join(parts[start:]) + row
-                record = None if other_key == key else state.documents.find(other_key)
+                record = None if other_key == key else state.documents.find_by_key(other_key)
                 if record is not None and record.source == visit.location:
                     self._duplicate_keys.append(f"{key!r} and {other_key!r}")
 
@@ -609,22 +621,22 @@ class _IngestRun:
     def _report_unused_plugins(self, sources: Sequence[Source]) -> None:
         """Note which readers of installed packages cannot be used, where one of them may have been wanted."""
         has_unknown_suffix = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
-        if has_unknown_suffix or (self._format is None and any(format_of(source.key) is None for source in sources)):
-            broken = (plugin for plugin in READERS.plugins() if plugin.problem is not None)
+        if has_unknown_suffix or (self._format is None and any(find_format(source.key) is None for source in sources)):
+            broken = (plugin for plugin in READERS.list_plugins() if plugin.problem is not None)
             self._report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
-    def _join(self) -> None:
+    def _store_facts(self) -> None:
         if self._facts:
-            outcomes, failures = self._destination.join(self._facts, self._joined)
+            outcomes, failures = self._destination.store_facts(self._facts, self._stored_fact_keys)
             self._report.failures += failures
-            for changed in (changed for key, changed in outcomes.items() if key not in self._joined):
+            for changed in (changed for key, changed in outcomes.items() if key not in self._stored_fact_keys):
                 self._report.changed += changed
                 self._report.unchanged += not changed
                 self._report.documents += changed
-            self._joined |= outcomes.keys()
+            self._stored_fact_keys |= outcomes.keys()
             self._facts = {}
 
-    def _write(self, deleted: Sequence[str] = ()) -> None:
+    def _write_batch(self, deleted: Sequence[str] = ()) -> None:
         if self._batch or deleted or self._files:
             self._destination.write(self._batch, deleted, self._files)
             self._report.documents += len(self._batch)
@@ -635,7 +647,7 @@ class _IngestRun:
     def _list_vanished_keys(self) -> list[str]:
         """The keys of the documents that are to be pruned."""
         vanished: list[str] = []
-        roots: dict[str, list[Covered]] = {}
+        roots: dict[str, list[Coverage]] = {}
         for covered in self._coverages:
             roots.setdefault(covered.root, []).append(covered)
         for root, coverages in sorted(roots.items()):
@@ -645,20 +657,20 @@ class _IngestRun:
                 )
                 self._report.failures.append(Failure(root, reason))
                 continue
-            with self._destination.state() as state:
+            with self._destination.open_state() as state:
                 vanished += [
                     record.key
                     for record in state.documents.scan_origin(root)
-                    if record.key not in self._seen
-                    and any(covered.covers(record.source or record.key) for covered in coverages)
+                    if record.key not in self._seen_documents
+                    and any(covered.is_covered(record.source or record.key) for covered in coverages)
                 ]
         self._report.removed += len(vanished)
         return vanished
 
-    def _fail(self, place: str, error: Exception) -> None:
-        self._report.failures.append(failure(place, error))
+    def _add_failure(self, place: str, error: Exception) -> None:
+        self._report.failures.append(make_failure(place, error))
 
-    def _now(self, done: int, total: int, current: str) -> IngestProgress:
+    def _build_progress(self, done: int, total: int, current: str) -> IngestProgress:
         elapsed = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self._report, self._pace
         return IngestProgress(
@@ -675,14 +687,14 @@ class _IngestRun:
         )
 
 
-def _is_moved(document: Extracted | None, record: DocumentRecord | None) -> bool:
+def _is_moved(document: ExtractedDocument | None, record: DocumentRecord | None) -> bool:
     """Whether a document is the stored one in another file."""
     if document is None or record is None or document.source == record.source:
         return False
     return _compute_digest_at(document, record.source) == record.digest
 
 
-def _compute_digest_at(document: Extracted, source: str | None) -> bytes:
+def _compute_digest_at(document: ExtractedDocument, source: str | None) -> bytes:
     """The digest that a document would have if it stood in another file."""
     content = document.title, source, document.meta, document.format, document.text
     return compute_digest(*content, left_out=document.left_out, own_chunks=document.own_chunks)

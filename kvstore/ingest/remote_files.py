@@ -13,34 +13,34 @@ import re
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..errors import ReaderError
-from ..extras import required
+from ..extras import import_extra
 from .readers.content_format import is_hidden
 
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
+_ADDRESS_PATTERN = re.compile(r"[a-z][a-z0-9+.-]*://")
 _WEB_SCHEMES = ("http://", "https://")
 _WILDCARD_PATTERN = re.compile(r"[*?]")
 
 
-class Listed(NamedTuple):
+class RemoteListing(NamedTuple):
     """What stands at an address: the folder that was asked for, or the part of a pattern without wildcards, and the
     paths of the files in it, ascending, without what is hidden."""
 
     root: str
-    folder: bool
+    is_folder: bool
     pattern: str | None
     files: list[str]
 
 
-def is_address(place: str) -> bool:
+def is_address(value: str) -> bool:
     """Whether this is an address rather than a path.
 
     >>> is_address("s3://bucket/notes"), is_address("notes/a.md"), is_address("c:/notes")
     (True, False, False)
     """
-    return _ADDRESS.match(place) is not None
+    return _ADDRESS_PATTERN.match(value) is not None
 
 
-def found(address: str) -> Listed:
+def list_remote(address: str) -> RemoteListing:
     """What stands at an address; raises ReaderError where nothing does, or it cannot be reached."""
     parts = address.split("/")
     num_fixed = next(
@@ -51,7 +51,7 @@ def found(address: str) -> Listed:
     file_system, base_path = _open_file_system(root)
     try:
         if pattern is None and file_system.isfile(base_path):
-            return Listed(root, False, None, [])
+            return RemoteListing(root, False, None, [])
         if not file_system.isdir(base_path):
             raise ReaderError(f"{address}: there is no such file or folder; check the address")
         paths = file_system.find(base_path)
@@ -61,15 +61,15 @@ def found(address: str) -> Listed:
         raise _make_unreachable_error(address, error) from error
     start = len(base_path.rstrip("/")) + 1
     relative = sorted(path[start:] for path in paths)
-    return Listed(root, True, pattern, [path for path in relative if not any(map(is_hidden, path.split("/")))])
+    return RemoteListing(root, True, pattern, [path for path in relative if not any(map(is_hidden, path.split("/")))])
 
 
-def size(address: str) -> int:
+def get_size(address: str) -> int:
     """Bytes of a file; raises OSError where it is not there."""
     return int(_get_info(address).get("size") or 0)
 
 
-def opened(address: str) -> BinaryIO:
+def open_remote(address: str) -> BinaryIO:
     """The bytes of a file, which can be sought in."""
     file_system, path = _open_file_system(address)
     try:
@@ -78,7 +78,7 @@ def opened(address: str) -> BinaryIO:
         raise _make_unreachable_error(address, error) from error
 
 
-def signature(address: str) -> list[int]:
+def compute_signature(address: str) -> list[int]:
     """Numbers that are others once a file has changed: its size, and 8 bytes of a digest of what else its file system
     tells of it; none where it is not there."""
     try:
@@ -106,7 +106,7 @@ def _open_file_system(address: str) -> tuple[Any, str]:
         raise ReaderError(
             f"{address}: pages of the web are not fetched; mirror them into a folder (wget --mirror), and ingest that"
         )
-    url_to_fs = required("fsspec.core", "remote", f"{address}: reading an address", error=ReaderError).url_to_fs
+    url_to_fs = import_extra("fsspec.core", "remote", f"{address}: reading an address", error=ReaderError).url_to_fs
     try:
         file_system, path = url_to_fs(address)
     except (ImportError, ValueError) as error:

@@ -24,8 +24,8 @@ from typing import BinaryIO
 
 from ..errors import InputError, ReaderError
 from . import remote_files
-from .readers import ReadFailure, check_format, format_of, passing_over, suffixes_of
-from .readers.content_format import LOOKED_AT, can_be_read, content_format, is_hidden
+from .readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
+from .readers.content_format import MAX_START_BYTES, can_be_read, detect_format, is_hidden
 from .remote_files import is_address
 
 #: Where sites made by Sphinx keep what a page was made from, to be looked at.
@@ -39,10 +39,10 @@ _ESCAPE_PATTERN = re.compile(r"\\(?=x[0-9a-f]{2})")
 class Source:
     """A file to read: ``key`` names its document, ``format`` how to read it (None: by looking at it).
 
-    ``place`` is its path or address as it is told, ``location`` its address, or its absolute path, the links in its
+    ``path`` is its path or address as it is told, ``location`` its address, or its absolute path, the links in its
     folders followed: where it can be opened, if it is text. ``root`` is the folder that was asked for, or the fixed
     prefix of the pattern, as an address or as an absolute path without links, so that it is the same however it was
-    written; None for a single file. All but ``place`` are text whatever bytes the names have.
+    written; None for a single file. All but ``path`` are text whatever bytes the names have.
     """
 
     place: str
@@ -57,7 +57,7 @@ class Source:
         return self.place.rpartition("/")[2]
 
     @property
-    def remote(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether it has an address rather than a path."""
         return is_address(self.place)
 
@@ -65,26 +65,26 @@ class Source:
     def size(self) -> int:
         """Its bytes; 0 where it cannot be looked at."""
         with suppress(OSError):
-            return remote_files.size(self.place) if self.remote else os.stat(self.place).st_size
+            return remote_files.get_size(self.place) if self.is_remote else os.stat(self.place).st_size
         return 0
 
     def open(self) -> BinaryIO:
         """Its bytes, to be read; raises OSError, and ReaderError for an address that cannot be read."""
-        return remote_files.opened(self.place) if self.remote else open(self.place, "rb")
+        return remote_files.open_remote(self.place) if self.is_remote else open(self.place, "rb")
 
 
 @dataclass(frozen=True)
-class Covered:
+class Coverage:
     """What was asked for of a folder: all files there that would be taken, of which vanished ones may be pruned."""
 
     root: str
-    takes: Callable[[str], bool]
+    accepts: Callable[[str], bool]
 
-    def covers(self, location: str) -> bool:
+    def is_covered(self, location: str) -> bool:
         """Whether a file at this location (see :attr:`Source.location`) would be taken if it were there."""
         root = self.root.rstrip("/")
         # Older versions kept the path below the root.
-        return self.takes(location.removeprefix(root + "/"))
+        return self.accepts(location.removeprefix(root + "/"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Sources:
     """
 
     files: tuple[Source, ...]
-    covered: tuple[Covered, ...]
+    covered: tuple[Coverage, ...]
     skipped: Counter[str]
     failures: tuple[ReadFailure, ...]
 
@@ -120,7 +120,7 @@ def find_sources(
         check_format(format)
     search = _FileSearch(format, include)
     for path in paths:
-        search.add(os.fspath(path))
+        search.add_path(os.fspath(path))
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
 
 
@@ -137,92 +137,94 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
 class _FileSearch:
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
         self.files: list[Source] = []
-        self.covered: list[Covered] = []
+        self.covered: list[Coverage] = []
         self.skipped: Counter[str] = Counter()
         self.failures: list[ReadFailure] = []
         self._format = format
-        self._chosen = bool(include)
+        self._has_include = bool(include)
         self._accepts = _make_filter(format, include)
 
-    def add(self, asked: str) -> None:
+    def add_path(self, requested: str) -> None:
         """Add what one path stands for."""
-        if not asked:
+        if not requested:
             raise InputError("an empty path names nothing; write . for the current folder")
-        if is_address(asked):
-            self._add_address(asked)
+        if is_address(requested):
+            self._add_address(requested)
             return
-        path = Path(os.path.expanduser(asked))
+        path = Path(os.path.expanduser(requested))
         if os.path.isdir(path):
             self._add_folder(path)
         elif os.path.isfile(path):
-            self._take(str(path), path.name, None, _get_location(path))
-        elif "\0" not in asked and os.path.lexists(path):
-            raise ReaderError(f"{asked}: is neither a file nor a folder (a device, or a link to nothing)")
+            self._add_file(str(path), path.name, None, _get_location(path))
+        elif "\0" not in requested and os.path.lexists(path):
+            raise ReaderError(f"{requested}: is neither a file nor a folder (a device, or a link to nothing)")
         else:
             fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None)
             if fixed is None:
-                raise ReaderError(f"{asked!r}: there is no such file or folder (from {Path.cwd()}); check the path")
-            self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), asked)
+                raise ReaderError(f"{requested!r}: there is no such file or folder (from {Path.cwd()}); check the path")
+            self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), requested)
 
-    def _take(self, place: str, relative: str, root: str | None, location: str) -> None:
-        self._append(place, relative, root, location, self._format or format_of(relative) or _detect_format(place))
+    def _add_file(self, path: str, relative: str, root: str | None, location: str) -> None:
+        self._append_source(
+            path, relative, root, location, self._format or find_format(relative) or _detect_format(path)
+        )
 
-    def _append(self, place: str, relative: str, root: str | None, location: str, format: str | None) -> None:
-        self.files.append(Source(place, _as_text(relative), format, root, location))
+    def _append_source(self, path: str, relative: str, root: str | None, location: str, format: str | None) -> None:
+        self.files.append(Source(path, _to_text(relative), format, root, location))
 
     def _has_known_format(self, relative: str) -> bool:
         """Whether a file that is taken need not be looked at to know that it can be read."""
-        return self._chosen or self._format is not None or format_of(relative) is not None
+        return self._has_include or self._format is not None or find_format(relative) is not None
 
-    def _pass_over(self, relative: str) -> None:
-        self.skipped[passing_over(relative)] += 1
+    def _count_skipped(self, relative: str) -> None:
+        self.skipped[describe_skipped(relative)] += 1
 
-    def _add_address(self, asked: str) -> None:
-        listing = remote_files.found(asked)
-        if listing.pattern is None and not listing.folder:
-            self._take(asked, asked.rpartition("/")[2], None, asked)
+    def _add_address(self, address: str) -> None:
+        listing = remote_files.list_remote(address)
+        if listing.pattern is None and not listing.is_folder:
+            self._add_file(address, address.rpartition("/")[2], None, address)
             return
-        matches = _translated(listing.pattern) if listing.pattern else None
+        matches = _compile_glob(listing.pattern) if listing.pattern else None
         accepts = self._accepts if matches is None else lambda relative: matches.fullmatch(relative) is not None
-        self.covered.append(Covered(listing.root, accepts))
+        self.covered.append(Coverage(listing.root, accepts))
         num_before = len(self.files)
         for relative in listing.files:
             if accepts(relative) and (matches is not None or self._has_known_format(relative)):
-                self._take(f"{listing.root}/{relative}", relative, listing.root, f"{listing.root}/{relative}")
+                self._add_file(f"{listing.root}/{relative}", relative, listing.root, f"{listing.root}/{relative}")
             elif matches is None:
-                self._pass_over(relative)
+                self._count_skipped(relative)
         if matches is not None and len(self.files) == num_before:
-            raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
+            raise ReaderError(f"{address!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
-        real_root = _as_text(os.path.realpath(root))
-        self.covered.append(Covered(real_root, self._accepts))
-        for path, relative in self._walk(root, None):
+        real_root = _to_text(os.path.realpath(root))
+        self.covered.append(Coverage(real_root, self._accepts))
+        for path, relative in self._walk_folder(root, None):
             if not self._accepts(relative):
-                self._pass_over(relative)
-            elif not self._chosen and _has_built_page(root, relative):
+                self._count_skipped(relative)
+            elif not self._has_include and _has_built_page(root, relative):
                 self.skipped["sources of pages"] += 1
             elif self._has_known_format(relative):
-                self._take(str(path), relative, real_root, _get_location(path))
+                self._add_file(str(path), relative, real_root, _get_location(path))
             elif (format := _detect_format(str(path))) is not None:
-                self._append(str(path), relative, real_root, _get_location(path), format)
+                self._append_source(str(path), relative, real_root, _get_location(path), format)
             else:
-                self._pass_over(relative)
+                self._count_skipped(relative)
 
-    def _add_matches(self, root: Path, pattern: str, asked: str) -> None:
+    def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
         if not os.path.isdir(root):
-            raise ReaderError(f"{asked!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
-        matches = _translated(pattern)
-        real_root = _as_text(os.path.realpath(root))
-        self.covered.append(Covered(real_root, lambda relative: matches.fullmatch(relative) is not None))
+            raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
+        matches = _compile_glob(pattern)
+        real_root = _to_text(os.path.realpath(root))
+        self.covered.append(Coverage(real_root, lambda relative: matches.fullmatch(relative) is not None))
         num_before = len(self.files)
-        for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
+        for path, relative in self._walk_folder(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
-                self._take(str(path), relative, real_root, _get_location(path))
+                self._add_file(str(path), relative, real_root, _get_location(path))
         if len(self.files) == num_before:
-            raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
+            raise ReaderError(f"{requested!r}: no file matches this pattern; check it, or name the folder itself")
 
-    def _walk(self, root: Path, depth: int | None) -> Iterator[tuple[Path, str]]:
+    def _walk_folder(self, root: Path, depth: int | None) -> Iterator[tuple[Path, str]]:
         """Yield (path, path relative to the root) of the files below a folder, at most ``depth`` folders down."""
         real_root = os.path.realpath(root)
         pending = [(root, "", 0)]
@@ -264,15 +266,15 @@ class _FileSearch:
 def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
     """Whether a file is taken from a folder, by its path there."""
     if include:
-        patterns = [("/" in pattern, _translated(pattern)) for pattern in include]
+        patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]
         return lambda relative: any(
             pattern.fullmatch(relative if has_folders else relative.rpartition("/")[2])
             for has_folders, pattern in patterns
         )
     if format is not None:
-        suffixes = suffixes_of(format)
+        suffixes = get_suffixes(format)
         return lambda relative: PurePosixPath(relative).suffix.lower() in suffixes
-    return lambda relative: format_of(relative) is not None or can_be_read(relative)
+    return lambda relative: find_format(relative) is not None or can_be_read(relative)
 
 
 def _has_built_page(root: Path, relative: str) -> bool:
@@ -281,16 +283,16 @@ def _has_built_page(root: Path, relative: str) -> bool:
     return source is not None and os.path.isfile(root / f"{source['above']}{source['page']}.html")
 
 
-def _detect_format(place: str) -> str | None:
+def _detect_format(path: str) -> str | None:
     """The format of a file on this machine by how it begins, None where that is none or it cannot be read."""
-    if is_address(place):
+    if is_address(path):
         return None
-    with suppress(OSError), open(place, "rb") as stream:
-        return content_format(stream.read(LOOKED_AT))
+    with suppress(OSError), open(path, "rb") as stream:
+        return detect_format(stream.read(MAX_START_BYTES))
     return None
 
 
-def _translated(pattern: str) -> re.Pattern[str]:
+def _compile_glob(pattern: str) -> re.Pattern[str]:
     """A glob as a regular expression: ``**`` is any number of folders, ``*`` and ``?`` stay within a name."""
     expression = ""
     parts = pattern.split("/")
@@ -306,14 +308,14 @@ def _translated(pattern: str) -> re.Pattern[str]:
 
 
 def _get_location(path: Path) -> str:
-    return _as_text(os.path.join(os.path.realpath(path.parent), path.name))
+    return _to_text(os.path.join(os.path.realpath(path.parent), path.name))
 
 
-def _as_text(path: str) -> str:
+def _to_text(path: str) -> str:
     r"""A path as text, another for every path: bytes that are no UTF-8 are written ``\xNN``, and a backslash before
     what looks like that ``\x5c``.
 
-    >>> [_as_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
+    >>> [_to_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
     ['café', 'caf\\xe9', 'caf\\x5cxe9']
     """
     path = _ESCAPE_PATTERN.sub(r"\\x5c", path.replace(os.sep, "/"))

@@ -17,12 +17,12 @@ import numpy as np
 
 from ..errors import EngineError
 from ..extraction.abstracts import AbstractTree, DraftAbstract
-from ..extraction.extraction import ChunkDraft, Extracted, Introduction
+from ..extraction.extraction import ChunkDraft, ExtractedDocument, Introduction
 from ..extraction.relation import Relation
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section
 from .file_documents import Failure, FileDocument
-from .readers import LeftOut, PassedOver, RawFact
+from .readers import LeftOut, RawFact, SkippedPart
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
@@ -33,7 +33,7 @@ _TAGS: dict[type, int] = {
     AbstractTree: 2,
     DraftAbstract: 3,
     ChunkDraft: 4,
-    Extracted: 5,
+    ExtractedDocument: 5,
     Introduction: 6,
     Failure: 7,
     FileDocument: 8,
@@ -41,13 +41,13 @@ _TAGS: dict[type, int] = {
     Relation: 10,
     Source: 11,
     LeftOut: 12,
-    PassedOver: 13,
+    SkippedPart: 13,
 }
 _CLASSES = {tag: kind for kind, tag in _TAGS.items()}
 _TUPLE, _PATH, _MATRIX = 100, 101, 102
 
 
-def frame(message: object) -> bytes:
+def frame_message(message: object) -> bytes:
     """A message as bytes, its length first."""
     body = _pack(message)
     return _LENGTH.pack(len(body)) + body
@@ -67,33 +67,33 @@ class Inbox:
     """Messages out of bytes that arrive piece by piece."""
 
     def __init__(self) -> None:
-        self._pieces = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Any, int]]:
         """Take some bytes; returns the messages complete now, each with its size in bytes."""
-        self._pieces += data
-        found, start = [], 0
-        while len(self._pieces) - start >= _LENGTH.size:
-            size = _LENGTH.unpack_from(self._pieces, start)[0]
+        self._buffer += data
+        messages, start = [], 0
+        while len(self._buffer) - start >= _LENGTH.size:
+            size = _LENGTH.unpack_from(self._buffer, start)[0]
             body = start + _LENGTH.size
-            if len(self._pieces) - body < size:
+            if len(self._buffer) - body < size:
                 break
-            found.append((_unpack(bytes(self._pieces[body : body + size])), size))
+            messages.append((_unpack(bytes(self._buffer[body : body + size])), size))
             start = body + size
-        del self._pieces[:start]
-        return found
+        del self._buffer[:start]
+        return messages
 
 
 def _pack(value: object) -> bytes:
-    packed: bytes = msgpack.packb(value, default=_encoded, strict_types=True, unicode_errors="surrogatepass")
+    packed: bytes = msgpack.packb(value, default=_encode, strict_types=True, unicode_errors="surrogatepass")
     return packed
 
 
 def _unpack(data: bytes) -> Any:
-    return msgpack.unpackb(data, ext_hook=_decoded, strict_map_key=False, unicode_errors="surrogatepass")
+    return msgpack.unpackb(data, ext_hook=_decode, strict_map_key=False, unicode_errors="surrogatepass")
 
 
-def _encoded(value: Any) -> object:
+def _encode(value: Any) -> object:
     tag = _TAGS.get(type(value))
     if tag is not None:
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]
@@ -109,7 +109,7 @@ def _encoded(value: Any) -> object:
     raise ValueError(f"{type(value).__name__} is nothing that is sent between processes")
 
 
-def _decoded(tag: int, data: bytes) -> object:
+def _decode(tag: int, data: bytes) -> object:
     body = _unpack(data)
     if tag == _TUPLE:
         return tuple(body)

@@ -39,16 +39,25 @@ from ..storage.environment import Environment
 from ..structures.documents.documents import Documents
 from ..structures.vectors.vectors import Matrix
 from ..systems.derivation import derive_parts, list_missing_texts
-from ..systems.kept_derivations import StoredDerivation, kept_derivations
-from .file_documents import FileDocument, Found, NewDocument, NumberedItem, ReadItem, documents_of, extracted, portions
+from ..systems.kept_derivations import StoredDerivation, list_maintained_derivations
+from .file_documents import (
+    FileDocument,
+    FileItem,
+    NewDocument,
+    NumberedItem,
+    ReadItem,
+    extract_portion,
+    read_documents,
+    split_portions,
+)
 from .sources import Source
-from .transport import frame, read_message
+from .transport import frame_message, read_message
 
 #: Bytes of memory that a worker gets at least where no limit is given.
 MIN_MEMORY = 2 << 30
 
 #: What is said where models need more megabytes than a worker may have.
-SHORTAGE = (
+SHORTAGE_MESSAGE = (
     "the models need more memory than a worker may take ({:,.0f} MB): raise the memory limit; what was committed is "
     "kept, and the same ingest goes on from there"
 )
@@ -65,7 +74,7 @@ class Job:
     embedder: str | None
     buffered: list[str]
 
-    def message(self) -> tuple[Any, ...]:
+    def to_message(self) -> tuple[Any, ...]:
         """The first message to a worker."""
         return self.store, self.settings, self.format, self.options, self.embedder, self.buffered
 
@@ -89,18 +98,18 @@ class Limits:
         return max(MIN_MEMORY, machine_memory // 2 // workers)
 
 
-class Known(Protocol):
+class WorkerContext(Protocol):
     """What a worker knows of the store, and of the files that it reads."""
 
-    def digest(self, key: str) -> bytes | None:
+    def get_digest(self, key: str) -> bytes | None:
         """The digest of the stored document of a key, or None."""
         ...
 
-    def kept(self) -> Sequence[StoredDerivation]:
+    def list_derivations(self) -> Sequence[StoredDerivation]:
         """The derivations that the store keeps."""
         ...
 
-    def content(self, source: Source) -> bytes | None:
+    def get_content(self, source: Source) -> bytes | None:
         """The bytes of a file, if they are at hand; raises FileNotFoundError for one that cannot be seen from here."""
         ...
 
@@ -111,16 +120,16 @@ class _LocalContext:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
 
-    def digest(self, key: str) -> bytes | None:
+    def get_digest(self, key: str) -> bytes | None:
         with self._environment.snapshot() as snapshot:
-            record = Documents(snapshot).find(key)
+            record = Documents(snapshot).find_by_key(key)
             return None if record is None else record.digest
 
-    def kept(self) -> Sequence[StoredDerivation]:
+    def list_derivations(self) -> Sequence[StoredDerivation]:
         with self._environment.snapshot() as snapshot:
-            return kept_derivations(snapshot)
+            return list_maintained_derivations(snapshot)
 
-    def content(self, source: Source) -> None:
+    def get_content(self, source: Source) -> None:
         return None
 
 
@@ -135,16 +144,21 @@ def limit_memory(memory: int) -> None:
 
 
 def run_worker(
-    job: Job, send: Send, memory: int, tasks: Callable[[], tuple[list[Any], Known]], *, has_one_processor: bool = False
+    job: Job,
+    send: Send,
+    memory: int,
+    get_task: Callable[[], tuple[list[Any], WorkerContext]],
+    *,
+    has_one_processor: bool = False,
 ) -> None:
     """Work on one task after the other until one cannot be had, and end the process."""
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
         send(("ready",))
         while True:
-            worker.work(*tasks())
+            worker.run_task(*get_task())
     except MemoryError:  # of its models; what a reader or a document lacks is a failure of its file
-        send(("failed", OutOfMemoryError.__name__, SHORTAGE.format(memory / 1e6)))
+        send(("failed", OutOfMemoryError.__name__, SHORTAGE_MESSAGE.format(memory / 1e6)))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))
     except BrokenPipeError:
@@ -162,27 +176,27 @@ def main(memory: int) -> None:
     os.dup2(2, 1)
     job = Job(*read_message(tasks))
     queued_tasks: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(tasks, queued_tasks), daemon=True).start()
+    threading.Thread(target=_receive_tasks, args=(tasks, queued_tasks), daemon=True).start()
 
-    def send(message: tuple[Any, ...]) -> None:
-        results.write(frame(message))
+    def send_message(message: tuple[Any, ...]) -> None:
+        results.write(frame_message(message))
         results.flush()
 
     try:
         with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
             store = _LocalContext(environment)
-            run_worker(job, send, memory, lambda: (queued_tasks.get(), store))
+            run_worker(job, send_message, memory, lambda: (queued_tasks.get(), store))
     except KvstoreError as error:
-        send(("failed", type(error).__name__, str(error)))
+        send_message(("failed", type(error).__name__, str(error)))
     finally:
         # Python would wait for its threads, which may wait for ever where memory is short.
         os._exit(1)
 
 
-def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
+def _receive_tasks(tasks: BinaryIO, queued_tasks: queue.SimpleQueue[list[Any]]) -> None:
     while True:
         try:
-            waiting.put(read_message(tasks))
+            queued_tasks.put(read_message(tasks))
         except (EOFError, OSError):
             os._exit(0)
 
@@ -190,10 +204,10 @@ def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
 class _SynchronousExecutor(Executor):
     """Does what it is given while it is given."""
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         future: Future[Any] = Future()
         try:
-            future.set_result(function(*arguments, **named))
+            future.set_result(function(*arguments, **keywords))
         except BaseException as error:
             future.set_exception(error)
         return future
@@ -207,23 +221,23 @@ class Worker:
         self._send_unlocked = send
         self._send_lock = threading.Lock()
         # A portion is embedded while the one before it waits for the other process to take it.
-        self._embedding = embedding
+        self._embedding_executor = embedding
         self._delivery_executor = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
-        self._loaded = False
+        self._is_loaded = False
 
-    def work(self, task: list[tuple[int, int, Source]], store: Known) -> None:
+    def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
         """Read the files of a task, and send what is found."""
         settings = self._job.settings
         delivery: Future[None] | None = None
-        derivations = store.kept()
-        for portion in portions(self._read(task, store)):
+        derivations = context.list_derivations()
+        for portion in split_portions(self._read_files(task, context)):
             self._send_message(("busy",))
-            if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
-                self._load()
+            if not self._is_loaded and any(isinstance(item, NewDocument) for _, item in portion):
+                self._load_models()
             embedded: list[Future[dict[str, Matrix]]] = []
-            documents = extracted(portion, settings, partial(self._begin, embedded))
-            items = [self._derived(derivations, *item) for item in documents]
+            documents = extract_portion(portion, settings, partial(self._submit_embedding, embedded))
+            items = [self._add_derived_parts(derivations, *item) for item in documents]
             if delivery is not None:
                 delivery.result()
             delivery = self._delivery_executor.submit(self._deliver_portion, derivations, items, embedded)
@@ -232,37 +246,41 @@ class Worker:
         if delivery is not None:
             delivery.result()
 
-    def _read(self, task: list[tuple[int, int, Source]], store: Known) -> Iterator[ReadItem]:
+    def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
         job = self._job
         for number, num_known, source in task:
             self._send_message(("begin", number))
             try:
-                content = store.content(source)
+                content = context.get_content(source)
             except FileNotFoundError:
                 self._send_message(("absent", number))
                 continue
-            for index, item in enumerate(documents_of(source, job.format, job.options, store.digest, content)):
+            for index, item in enumerate(read_documents(source, job.format, job.options, context.get_digest, content)):
                 if index >= num_known:
                     yield number, item
             yield number, None
 
-    def _derived(self, kept: Sequence[StoredDerivation], number: int, item: Found | None) -> NumberedItem:
+    def _add_derived_parts(
+        self, derivations: Sequence[StoredDerivation], number: int, item: FileItem | None
+    ) -> NumberedItem:
         """Something found, a document with what the store keeps of what the systems derive."""
         if isinstance(item, FileDocument) and item.extracted:
-            item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, kept))
+            item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
         return number, item
 
-    def _begin(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
+    def _submit_embedding(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
         """Begin to embed the texts of a portion."""
         if texts:
-            embedded.append(self._embedding.submit(self._embed, texts))
+            embedded.append(self._embedding_executor.submit(self._embed_texts, texts))
 
-    def _load(self) -> None:
+    def _load_models(self) -> None:
         """Load the models while nothing else is done: where they do not fit into memory, no file is to blame."""
         self._send_message(("loading",))
         embedder, language = self._embedder, open_language(self._job.settings.language)
         embedder_load = (
-            self._embedding.submit(embedder.load) if isinstance(embedder, SentenceTransformerEmbedder) else None
+            self._embedding_executor.submit(embedder.load)
+            if isinstance(embedder, SentenceTransformerEmbedder)
+            else None
         )
         if language is not None:
             language.load_lean()
@@ -270,26 +288,26 @@ class Worker:
             embedder_load.result()
         # From the thread that delivers, which needs memory too: it is there then.
         self._delivery_executor.submit(self._send_message, ("loaded",)).result()
-        self._loaded = True
+        self._is_loaded = True
 
-    def _embed(self, texts: Sequence[str]) -> dict[str, Matrix]:
+    def _embed_texts(self, texts: Sequence[str]) -> dict[str, Matrix]:
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
     def _deliver_portion(
         self,
-        kept: Sequence[StoredDerivation],
-        found: Sequence[NumberedItem],
+        derivations: Sequence[StoredDerivation],
+        items: Sequence[NumberedItem],
         embedded: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
         """Send a portion, with the vectors of its documents."""
-        documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
+        documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:
             embedded_texts = (item for future in embedded for item in future.result().items())
             known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
-            texts = [list_missing_texts(document, (), self._job.settings, kept) for document in documents]
+            texts = [list_missing_texts(document, (), self._job.settings, derivations) for document in documents]
             vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))
-        for number, item in found:
+        for number, item in items:
             if isinstance(item, FileDocument) and item.extracted:
                 self._send_message(("found", number, replace(item, vectors=next(vectors))))
             else:

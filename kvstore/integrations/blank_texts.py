@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Sequence
 
 
-def warn_blank_texts(keys: Sequence[str], of: int, what: str) -> None:
+def warn_blank_texts(keys: Sequence[str], total: int, noun: str) -> None:
     """Warn that of some documents those of these keys were skipped, because they have no text; nothing for none."""
     if keys:
         key_list = ", ".join(map(repr, keys[:3])) + (f" and {len(keys) - 3:,} more" if len(keys) > 3 else "")
-        warnings.warn(f"{len(keys):,} of {of:,} {what} have no text and were skipped: {key_list}", stacklevel=4)
+        warnings.warn(f"{len(keys):,} of {total:,} {noun} have no text and were skipped: {key_list}", stacklevel=4)

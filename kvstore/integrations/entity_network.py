@@ -18,7 +18,7 @@ from kvstore import Neighbour
 from ..errors import InputError
 
 #: Neighbours taken of the name in the middle, and of each further on.
-BREADTH, FURTHER = 40, 8
+MAX_NEIGHBOURS, MAX_FURTHER_NEIGHBOURS = 40, 8
 #: Neighbours of a name that are looked through for joins between names that are there.
 MAX_SCANNED_NEIGHBOURS = 60
 #: Dashed joins that a name brings to names that are there, beside the one by which it came.
@@ -34,7 +34,7 @@ class NetworkName:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class NetworkEdge:
     """What joins two names: ``trees`` in which ``source`` stands directly under ``target``; or else ``links`` and how
     many ``passages`` name both, with their ``score``."""
 
@@ -57,28 +57,28 @@ class EntityNetwork:
     were met."""
 
     names: list[NetworkName] = field(default_factory=list)
-    joins: list[Join] = field(default_factory=list)
+    edges: list[NetworkEdge] = field(default_factory=list)
     left_out: int = 0
 
 
-def build_edges(neighbour: Neighbour) -> list[Join]:
+def build_edges(neighbour: Neighbour) -> list[NetworkEdge]:
     """The joins of an entity to one of its neighbours: a solid one for each way, or one that is dashed."""
-    one, other = neighbour.entity, neighbour.name
+    entity, other = neighbour.entity, neighbour.name
     details = neighbour.links, neighbour.passages, neighbour.score
-    solid = [Join(one, other, neighbour.above, *details)] if neighbour.above else []
-    solid += [Join(other, one, neighbour.below, *details)] if neighbour.below else []
-    return solid or [Join(one, other, (), *details)]
+    solid = [NetworkEdge(entity, other, neighbour.above, *details)] if neighbour.above else []
+    solid += [NetworkEdge(other, entity, neighbour.below, *details)] if neighbour.below else []
+    return solid or [NetworkEdge(entity, other, (), *details)]
 
 
-def around(
+def build_network_around(
     store: kvstore.Store,
     name: str,
     *,
     depth: int = 2,
     tree: str | None = None,
     limit: int = 150,
-    breadth: int = BREADTH,
-    near: Sequence[Neighbour] | None = None,
+    breadth: int = MAX_NEIGHBOURS,
+    known_neighbours: Sequence[Neighbour] | None = None,
 ) -> EntityNetwork:
     """The network around a name, ``depth`` steps wide, of at most ``limit`` names; with ``tree`` of that tree alone.
 
@@ -90,32 +90,36 @@ def around(
     if tree is not None:
         return _build_tree_network(store, name, depth, tree, limit)
     network = EntityNetwork()
-    middle_neighbours = store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBOURS)) if near is None else near
+    middle_neighbours = (
+        store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBOURS)) if known_neighbours is None else known_neighbours
+    )
     middle = middle_neighbours[0].entity if middle_neighbours else str(store.describe_entity(name)["name"])
     distances = {middle: 0}
     neighbours_by_name = {middle: list(middle_neighbours)}
     queue = deque([middle])
-    edges: dict[tuple[str, str], Join] = {}
+    edges: dict[tuple[str, str], NetworkEdge] = {}
     while queue:
         current = queue.popleft()
         distance = distances[current]
         if distance == depth:
             continue
-        for neighbour in _neighbours(store, neighbours_by_name, current)[: breadth if distance == 0 else FURTHER]:
+        for neighbour in _get_neighbours(store, neighbours_by_name, current)[
+            : breadth if distance == 0 else MAX_FURTHER_NEIGHBOURS
+        ]:
             if neighbour.name not in distances:
                 if len(distances) >= limit:
                     network.left_out += 1
                     continue
                 distances[neighbour.name] = distance + 1
                 queue.append(neighbour.name)
-            _add(edges, build_edges(neighbour))
+            _add_edges(edges, build_edges(neighbour))
     _add_cross_edges(store, neighbours_by_name, distances, edges)
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
-    network.joins = list(edges.values())
+    network.edges = list(edges.values())
     return network
 
 
-def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
+def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
     """The trees of a store (or one of them) with what else joins their names, of at most ``limit`` names (None: all):
     the names of most edges, each with what lies around it. A store without trees has its most mentioned names.
 
@@ -126,20 +130,23 @@ def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 
     for child, parent in tree_edges:
         neighbours.setdefault(child, []).append(parent)
         neighbours.setdefault(parent, []).append(child)
-    names = _connected(neighbours, limit)
+    names = _order_names(neighbours, limit)
     if not neighbours:
         max_names = 2**31 - 1 if limit is None else limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
     selected = dict.fromkeys(names, 0)
-    joins: dict[tuple[str, str], Join] = {}
-    _add(joins, (Join(*pair, tuple(sorted(trees))) for pair, trees in tree_edges.items() if {*pair} <= selected.keys()))
+    edges: dict[tuple[str, str], NetworkEdge] = {}
+    _add_edges(
+        edges,
+        (NetworkEdge(*pair, tuple(sorted(trees))) for pair, trees in tree_edges.items() if {*pair} <= selected.keys()),
+    )
     if tree is None:
-        _add_cross_edges(store, {}, selected, joins)
-    children = {edge.source for edge in joins.values() if edge.solid}
-    roots = {edge.target for edge in joins.values() if edge.solid} - children
+        _add_cross_edges(store, {}, selected, edges)
+    children = {edge.source for edge in edges.values() if edge.solid}
+    roots = {edge.target for edge in edges.values() if edge.solid} - children
     network_names = [NetworkName(name, 0 if name in roots else 1) for name in names]
-    return EntityNetwork(network_names, list(joins.values()), max(0, len(neighbours) - len(names)))
+    return EntityNetwork(network_names, list(edges.values()), max(0, len(neighbours) - len(names)))
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
@@ -157,9 +164,9 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
     return tree_edges
 
 
-def _connected(near: dict[str, list[str]], limit: int | None) -> list[str]:
+def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[str]:
     """Names in order of how many edges they have, each followed by what lies around it, step by step."""
-    seeds = sorted(near, key=lambda name: (-len(near[name]), name))
+    seeds = sorted(neighbours, key=lambda name: (-len(neighbours[name]), name))
     ordered: dict[str, None] = {}
     for seed in seeds:
         queue = deque([seed] if seed not in ordered else [])
@@ -168,7 +175,9 @@ def _connected(near: dict[str, list[str]], limit: int | None) -> list[str]:
             if name in ordered:
                 continue
             ordered[name] = None
-            queue.extend(sorted(set(near[name]) - ordered.keys(), key=lambda other: (-len(near[other]), other)))
+            queue.extend(
+                sorted(set(neighbours[name]) - ordered.keys(), key=lambda other: (-len(neighbours[other]), other))
+            )
     return list(ordered)
 
 
@@ -177,7 +186,7 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
-    edges: dict[tuple[str, str], Join] = {}
+    edges: dict[tuple[str, str], NetworkEdge] = {}
     for row in rows:
         if row.relative == "…":
             network.left_out += 1
@@ -188,42 +197,42 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
         distances.setdefault(row.relative, abs(row.level))
         if row.via and row.via in distances:
             pair = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
-            _add(edges, [Join(*pair, (tree,))])
+            _add_edges(edges, [NetworkEdge(*pair, (tree,))])
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
-    network.joins = list(edges.values())
+    network.edges = list(edges.values())
     return network
 
 
-def _neighbours(store: kvstore.Store, found: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
-    if name not in found:
-        found[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBOURS))
-    return found[name]
+def _get_neighbours(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
+    if name not in cache:
+        cache[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBOURS))
+    return cache[name]
 
 
-def _add(joins: dict[tuple[str, str], Join], more: Iterable[Join]) -> None:
+def _add_edges(edges: dict[tuple[str, str], NetworkEdge], new_edges: Iterable[NetworkEdge]) -> None:
     """Keep a join of each two names; one that a tree has stands for what else joins them."""
-    for edge in more:
+    for edge in new_edges:
         pair, reverse = (edge.source, edge.target), (edge.target, edge.source)
-        if edge.solid or not (pair in joins or reverse in joins):
-            if reverse in joins and not joins[reverse].solid:
-                del joins[reverse]
-            joins[pair] = edge
+        if edge.solid or not (pair in edges or reverse in edges):
+            if reverse in edges and not edges[reverse].solid:
+                del edges[reverse]
+            edges[pair] = edge
 
 
 def _add_cross_edges(
     store: kvstore.Store,
-    found: dict[str, list[Neighbour]],
+    cache: dict[str, list[Neighbour]],
     names: dict[str, int],
-    joins: dict[tuple[str, str], Join],
+    edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
     """Add what joins the names that are there among each other: all that trees have, of the rest the strongest."""
     num_added: Counter[str] = Counter()
     for name in names:
-        for neighbour in _neighbours(store, found, name):
+        for neighbour in _get_neighbours(store, cache, name):
             if neighbour.name not in names:
                 continue
             for edge in build_edges(neighbour):
-                is_known = (edge.source, edge.target) in joins or (edge.target, edge.source) in joins
+                is_known = (edge.source, edge.target) in edges or (edge.target, edge.source) in edges
                 if edge.solid or (not is_known and num_added[name] < _MAX_CROSS_EDGES):
-                    _add(joins, [edge])
+                    _add_edges(edges, [edge])
                     num_added[name] += not edge.solid

@@ -47,7 +47,7 @@ class FrameworkEmbedder:
             vectors = self._embed_passages(list(texts))
         except Exception as error:
             raise EmbedderError(f"the embedding {self.name} failed: {error}") from error
-        return self._unit(vectors, len(texts))
+        return self._normalize(vectors, len(texts))
 
     def embed_query(self, text: str) -> UnitVectors:
         """The unit vector of a question, shape (dimension,); raises EmbedderError."""
@@ -55,17 +55,17 @@ class FrameworkEmbedder:
             vector = self._embed_question(text)
         except Exception as error:
             raise EmbedderError(f"the embedding {self.name} failed: {error}") from error
-        unit_vector: UnitVectors = self._unit([vector], 1)[0]
+        unit_vector: UnitVectors = self._normalize([vector], 1)[0]
         return unit_vector
 
-    def _unit(self, vectors: Sequence[Sequence[float]], number: int) -> UnitVectors:
+    def _normalize(self, vectors: Sequence[Sequence[float]], num_texts: int) -> UnitVectors:
         try:
             rows = np.asarray(vectors, np.float32)
         except (TypeError, ValueError):
             rows = np.empty(0, np.float32)
-        if rows.ndim != 2 or len(rows) != number or not np.isfinite(rows).all():
+        if rows.ndim != 2 or len(rows) != num_texts or not np.isfinite(rows).all():
             raise EmbedderError(
-                f"the embedding {self.name} gave no {number:,} vectors of finite numbers for as many texts"
+                f"the embedding {self.name} gave no {num_texts:,} vectors of finite numbers for as many texts"
             )
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         scaled: UnitVectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)

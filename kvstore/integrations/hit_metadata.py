@@ -8,13 +8,13 @@ from typing import Any
 from .. import Document, Hit, Snapshot
 
 
-def documents_of(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
+def load_hit_documents(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
     """The documents that hits of one state are of, by their keys."""
     keys = list(dict.fromkeys(hit.document for hit in hits))
     return {document.key: document for document in state.get_many(keys) if document is not None}
 
 
-def evidence_of(hit: Hit) -> dict[str, Any]:
+def build_evidence(hit: Hit) -> dict[str, Any]:
     """A hit without its text as plain data, such as metadata take; ``start`` and ``end`` are bytes of its document.
 
     ``chunk`` is the deprecated name of ``ordinal``.

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from ..errors import InputError, KvstoreError
-from ..extras import required
+from ..extras import import_extra
 
-required("mcp.server.lowlevel", "mcp", "a server of the Model Context Protocol", package="mcp")
+import_extra("mcp.server.lowlevel", "mcp", "a server of the Model Context Protocol", package="mcp")
 
 import anyio  # noqa: E402
 import mcp_types as types  # noqa: E402
@@ -32,7 +32,7 @@ from ..answering.prompt import to_one_line  # noqa: E402
 from .store_tools import SCHEME, StoreTool, StoreTools  # noqa: E402
 
 #: Documents on a page of the list of resources.
-_PAGE = 100
+_PAGE_SIZE = 100
 #: Bytes of the longest document that is given as a resource.
 _MAX_RESOURCE_BYTES = 1 << 20
 #: The status of a process that Ctrl-C ended.
@@ -48,18 +48,18 @@ def make_server(tools: StoreTools) -> Any:
     """The server of some tools, as the SDK has one: an ``mcp.server.lowlevel.Server``, for any of its transports."""
 
     async def list_tools(_: Any, __: Any) -> Any:
-        return types.ListToolsResult(tools=[_described(tool) for tool in tools.tools.values()])
+        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.tools.values()])
 
-    async def call_tool(_: Any, asked: Any) -> Any:
+    async def call_tool(_: Any, request: Any) -> Any:
         try:
-            text, failed = await _run_in_thread(lambda: tools.call(asked.name, asked.arguments)), False
+            text, failed = await _run_in_thread(lambda: tools.call(request.name, request.arguments)), False
         except KvstoreError as error:
             text, failed = tools.describe_error(error), True
         return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
 
-    async def list_resources(_: Any, asked: Any) -> Any:
-        after = unquote(asked.cursor) if asked is not None and asked.cursor else ""
-        documents = await _answer(tools, lambda: tools.listed(after, _PAGE))
+    async def list_resources(_: Any, request: Any) -> Any:
+        after = unquote(request.cursor) if request is not None and request.cursor else ""
+        documents = await _run_request(tools, lambda: tools.list_documents(after, _PAGE_SIZE))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -71,7 +71,7 @@ def make_server(tools: StoreTools) -> Any:
                 )
                 for key, title, size in documents
             ],
-            next_cursor=quote(documents[-1][0], safe="") if len(documents) == _PAGE else None,
+            next_cursor=quote(documents[-1][0], safe="") if len(documents) == _PAGE_SIZE else None,
         )
 
     async def list_resource_templates(_: Any, __: Any) -> Any:
@@ -80,19 +80,21 @@ def make_server(tools: StoreTools) -> Any:
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read_resource(_: Any, asked: Any) -> Any:
-        text = await _answer(tools, lambda: _read_resource(tools, asked.uri))
+    async def read_resource(_: Any, request: Any) -> Any:
+        text = await _run_request(tools, lambda: _read_resource(tools, request.uri))
         return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=asked.uri, text=text, mime_type="text/plain")]
+            contents=[types.TextResourceContents(uri=request.uri, text=text, mime_type="text/plain")]
         )
 
     async def list_prompts(_: Any, __: Any) -> Any:
         question = types.PromptArgument(name="question", description="What to answer", required=True)
-        about = "Answer a question from passages of the store, with citations"
-        return types.ListPromptsResult(prompts=[types.Prompt(name="answer", description=about, arguments=[question])])
+        description = "Answer a question from passages of the store, with citations"
+        return types.ListPromptsResult(
+            prompts=[types.Prompt(name="answer", description=description, arguments=[question])]
+        )
 
-    async def get_prompt(_: Any, asked: Any) -> Any:
-        text = await _answer(tools, lambda: _prompt(tools, asked.name, asked.arguments or {}))
+    async def get_prompt(_: Any, request: Any) -> Any:
+        text = await _run_request(tools, lambda: _build_prompt(tools, request.name, request.arguments or {}))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=types.TextContent(text=text))])
 
     return Server(
@@ -113,24 +115,24 @@ def make_server(tools: StoreTools) -> Any:
 def serve(tools: StoreTools) -> None:
     """Serve on standard input and output until the client closes them; Ctrl-C closes the store and ends the process."""
 
-    def leave(*_: object) -> None:
+    def exit_process(*_: object) -> None:
         # The thread that waits for standard input cannot be woken, and the SDK waits for it.
         with suppress(KvstoreError):
             tools.store.close()
         os._exit(_INTERRUPTED_STATUS)
 
-    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGINT, exit_process)
 
-    async def run() -> None:
+    async def run_server() -> None:
         server = make_server(tools)
         async with stdio_server() as (read_stream, write_stream):
             tools.warm()
             await server.run(read_stream, write_stream, server.create_initialization_options())
 
-    anyio.run(run)
+    anyio.run(run_server)
 
 
-def _described(tool: StoreTool) -> Any:
+def _describe_tool(tool: StoreTool) -> Any:
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -149,7 +151,7 @@ async def _run_in_thread(call: Callable[[], Any]) -> Any:
     return await to_thread.run_sync(call, abandon_on_cancel=True)
 
 
-async def _answer(tools: StoreTools, call: Callable[[], Any]) -> Any:
+async def _run_request(tools: StoreTools, call: Callable[[], Any]) -> Any:
     """The same where what is wrong with a request is an error of the protocol."""
     try:
         return await _run_in_thread(call)
@@ -160,7 +162,7 @@ async def _answer(tools: StoreTools, call: Callable[[], Any]) -> Any:
 def _read_resource(tools: StoreTools, uri: str) -> str:
     if not uri.startswith(SCHEME):
         raise InputError(f"the address of a document is {SCHEME}KEY, its key percent-encoded")
-    text = tools.text_of(unquote(uri.removeprefix(SCHEME)))
+    text = tools.read_text(unquote(uri.removeprefix(SCHEME)))
     if len(text.encode()) > _MAX_RESOURCE_BYTES:
         raise InputError(
             f"the document has more than {_MAX_RESOURCE_BYTES >> 20} MB; the tool document gives it in parts"
@@ -168,7 +170,7 @@ def _read_resource(tools: StoreTools, uri: str) -> str:
     return text
 
 
-def _prompt(tools: StoreTools, name: str, arguments: dict[str, str]) -> str:
+def _build_prompt(tools: StoreTools, name: str, arguments: dict[str, str]) -> str:
     if name != "answer" or set(arguments) != {"question"}:
         raise InputError("there is one prompt, answer, and it takes a question")
-    return tools.prompt(arguments["question"])
+    return tools.build_prompt(arguments["question"])

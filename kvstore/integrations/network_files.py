@@ -15,63 +15,68 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..drawing.network import MAX_DRAWN_NAMES, DrawnEdge, DrawnName, network, placed
-from ..drawing.svg import escaped
+from ..drawing.network import MAX_DRAWN_NAMES, DrawnEdge, DrawnName, draw_network, lay_out_names
+from ..drawing.svg import escape_text
 from ..errors import InputError
-from .entity_network import EntityNetwork, Join
-from .explore.guard import hash_of
+from .entity_network import EntityNetwork, NetworkEdge
+from .explore.guard import hash_source
 
 _CYTOSCAPE_PATH = Path(__file__).parent / "explore" / "static" / "vendor" / "cytoscape.min.js"
 
 
-def format_network(form: str, found: EntityNetwork, title: str) -> str:
+def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
     """The text of a file; raises InputError for a format that there is not, and for more names than a picture holds."""
-    render = FORMS.get(form)
+    render = FORMATS.get(file_format)
     if render is None:
-        raise InputError(f"a network is written as {', '.join(FORMS)}, not as {form!r}; name a file that ends in one")
-    return render(found, title)
-
-
-def _drawn(found: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
-    if len(found.names) > MAX_DRAWN_NAMES:
-        other_formats = ", ".join(form for form in FORMS if form not in ("svg", "html"))
         raise InputError(
-            f"a picture holds {MAX_DRAWN_NAMES:,} names, and there are {len(found.names):,}; give a lower limit, "
+            f"a network is written as {', '.join(FORMATS)}, not as {file_format!r}; name a file that ends in one"
+        )
+    return render(network, title)
+
+
+def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
+    if len(network.names) > MAX_DRAWN_NAMES:
+        other_formats = ", ".join(form for form in FORMATS if form not in ("svg", "html"))
+        raise InputError(
+            f"a picture holds {MAX_DRAWN_NAMES:,} names, and there are {len(network.names):,}; give a lower limit, "
             "or write "
             f"{other_formats}"
         )
-    numbers = {one.name: number for number, one in enumerate(found.names)}
-    edges = [DrawnEdge(numbers[edge.source], numbers[edge.target], edge.solid, _told(edge)) for edge in found.joins]
-    return [DrawnName(one.name, one.distance) for one in found.names], edges
+    numbers = {name.name: number for number, name in enumerate(network.names)}
+    edges = [
+        DrawnEdge(numbers[edge.source], numbers[edge.target], edge.solid, _describe_edge(edge))
+        for edge in network.edges
+    ]
+    return [DrawnName(name.name, name.distance) for name in network.names], edges
 
 
-def _told(join: Join) -> str:
+def _describe_edge(edge: NetworkEdge) -> str:
     """What a join says where somebody points at it."""
-    if join.solid:
-        return f"{join.source} under {join.target}: {', '.join(join.trees)}"
-    passages = [f"{join.passages:,} passage{'' if join.passages == 1 else 's'}"] if join.passages else []
-    return f"{join.source} – {join.target}: {', '.join([*join.links, *passages])}"
+    if edge.solid:
+        return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
+    passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
+    return f"{edge.source} – {edge.target}: {', '.join([*edge.links, *passages])}"
 
 
 def _render_svg(found: EntityNetwork, title: str) -> str:
-    names, edges = _drawn(found)
-    return network(title, names, edges, placed(names, edges), _build_remark(found)) + "\n"
+    names, edges = _to_drawing(found)
+    return draw_network(title, names, edges, lay_out_names(names, edges), _build_remark(found)) + "\n"
 
 
-def _build_remark(found: EntityNetwork) -> str:
-    return f"{found.left_out:,} more names are left out" if found.left_out else ""
+def _build_remark(network: EntityNetwork) -> str:
+    return f"{network.left_out:,} more names are left out" if network.left_out else ""
 
 
 def _render_html(found: EntityNetwork, title: str) -> str:
     """A page with the network as cytoscape draws it, where it stands in the picture."""
-    names, edges = _drawn(found)
-    positions = placed(names, edges)
+    names, edges = _to_drawing(found)
+    positions = lay_out_names(names, edges)
     elements: list[dict[str, Any]] = [
         {
-            "data": {"id": f"n{number}", "label": one.name, "middle": int(one.distance == 0)},
+            "data": {"id": f"n{number}", "label": name.name, "middle": int(name.distance == 0)},
             "position": {"x": x, "y": y},
         }
-        for number, (one, (x, y)) in enumerate(zip(names, positions.tolist(), strict=True))
+        for number, (name, (x, y)) in enumerate(zip(names, positions.tolist(), strict=True))
     ]
     elements += [
         {
@@ -83,20 +88,20 @@ def _render_html(found: EntityNetwork, title: str) -> str:
     # Inside a script "</" would end it.
     data = json.dumps(elements, ensure_ascii=False).replace("<", "\\u003c")
     scripts = [_CYTOSCAPE_PATH.read_text(encoding="utf-8"), f"const elements = {data};\n{_SCRIPT}"]
-    hashes = " ".join(map(hash_of, scripts))
+    hashes = " ".join(map(hash_source, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}"
-    picture = network(title, names, edges, positions, _build_remark(found))
+    picture = draw_network(title, names, edges, positions, _build_remark(found))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_PAGE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_PAGE_STYLE}</style></head>\n'
         f'<body><h1>{escape(title)}</h1><p id="told" role="status"></p><div id="network"></div>\n'
         f"<noscript>{picture}\n</noscript>\n"
         f"<script>{scripts[0]}</script>\n<script>{scripts[1]}</script></body></html>\n"
     )
 
 
-_PAGE = (
+_PAGE_STYLE = (
     ":root{color-scheme:light dark;--ink:#22262b;--quiet:#5d656e;--ground:#fff;--tree:#2f6f9f;--join:#8b929a}"
     "@media(prefers-color-scheme:dark){:root{--ink:#dfe2e4;--quiet:#a0a8af;--ground:#1d2125;--tree:#7db7e0;"
     "--join:#78818a}}body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,sans-serif}"
@@ -125,24 +130,24 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => grap
 """
 
 
-def _render_dot(found: EntityNetwork, title: str) -> str:
-    def lines() -> Iterator[str]:
+def _render_dot(network: EntityNetwork, title: str) -> str:
+    def iter_lines() -> Iterator[str]:
         yield f"digraph {_quote_dot(title)} {{"
         yield '  graph [overlap=false, splines=true]; node [shape=box, style=rounded, fontname="sans-serif"];'
-        for one in found.names:
-            yield f"  {_quote_dot(one.name)};"
-        for edge in found.joins:
-            drawn = "style=solid" if edge.solid else "style=dashed, dir=none"
+        for name in network.names:
+            yield f"  {_quote_dot(name.name)};"
+        for edge in network.edges:
+            style = "style=solid" if edge.solid else "style=dashed, dir=none"
             attributes = (
                 f"weight={1 + 2 * edge.solid}, trees={_quote_dot(', '.join(edge.trees))}, passages={edge.passages}"
             )
             yield (
-                f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{drawn}, {attributes}, "
+                f"  {_quote_dot(edge.source)} -> {_quote_dot(edge.target)} [{style}, {attributes}, "
                 f"score={edge.score:g}];"
             )
         yield "}"
 
-    return "\n".join(lines()) + "\n"
+    return "\n".join(iter_lines()) + "\n"
 
 
 def _quote_dot(text: str) -> str:
@@ -151,7 +156,7 @@ def _quote_dot(text: str) -> str:
 
 
 #: What is told of a join: its name, its type in GraphML and in GEXF, and how it is had.
-_TOLD: tuple[tuple[str, str, Callable[[Join], str]], ...] = (
+_EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
     ("tree", "boolean", lambda join: str(join.solid).lower()),
     ("trees", "string", lambda join: ", ".join(join.trees)),
     ("links", "string", lambda join: ", ".join(join.links)),
@@ -160,69 +165,72 @@ _TOLD: tuple[tuple[str, str, Callable[[Join], str]], ...] = (
 )
 
 
-def _render_graphml(found: EntityNetwork, title: str) -> str:
-    ids = {one.name: f"n{number}" for number, one in enumerate(found.names)}
+def _render_graphml(network: EntityNetwork, title: str) -> str:
+    ids = {one.name: f"n{number}" for number, one in enumerate(network.names)}
 
-    def lines() -> Iterator[str]:
+    def iter_lines() -> Iterator[str]:
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         yield '  <key id="label" for="node" attr.name="label" attr.type="string"/>'
         yield '  <key id="distance" for="node" attr.name="distance" attr.type="int"/>'
-        for name, kind, _ in _TOLD:
+        for name, kind, _ in _EDGE_ATTRIBUTES:
             yield f'  <key id="{name}" for="edge" attr.name="{name}" attr.type="{kind}"/>'
-        yield f'  <graph id="{escaped(title)}" edgedefault="directed">'
-        for one in found.names:
-            data = f'<data key="label">{escaped(one.name)}</data><data key="distance">{one.distance}</data>'
-            yield f'    <node id="{ids[one.name]}">{data}</node>'
-        for join in found.joins:
-            directed = "" if join.solid else ' directed="false"'
-            data = "".join(f'<data key="{name}">{escaped(get_value(join))}</data>' for name, _, get_value in _TOLD)
-            yield f'    <edge source="{ids[join.source]}" target="{ids[join.target]}"{directed}>{data}</edge>'
+        yield f'  <graph id="{escape_text(title)}" edgedefault="directed">'
+        for node in network.names:
+            data = f'<data key="label">{escape_text(node.name)}</data><data key="distance">{node.distance}</data>'
+            yield f'    <node id="{ids[node.name]}">{data}</node>'
+        for edge in network.edges:
+            directed = "" if edge.solid else ' directed="false"'
+            data = "".join(
+                f'<data key="{name}">{escape_text(get_value(edge))}</data>' for name, _, get_value in _EDGE_ATTRIBUTES
+            )
+            yield f'    <edge source="{ids[edge.source]}" target="{ids[edge.target]}"{directed}>{data}</edge>'
         yield "  </graph>"
         yield "</graphml>"
 
-    return "\n".join(lines()) + "\n"
+    return "\n".join(iter_lines()) + "\n"
 
 
-def _render_gexf(found: EntityNetwork, title: str) -> str:
-    ids = {one.name: str(number) for number, one in enumerate(found.names)}
+def _render_gexf(network: EntityNetwork, title: str) -> str:
+    ids = {one.name: str(number) for number, one in enumerate(network.names)}
 
-    def lines() -> Iterator[str]:
+    def iter_lines() -> Iterator[str]:
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<gexf xmlns="http://gexf.net/1.3" version="1.3">'
-        yield f"  <meta><creator>kvstore</creator><description>{escaped(title)}</description></meta>"
+        yield f"  <meta><creator>kvstore</creator><description>{escape_text(title)}</description></meta>"
         yield '  <graph defaultedgetype="directed">'
         yield '    <attributes class="node"><attribute id="distance" title="distance" type="integer"/></attributes>'
         columns = "".join(
             f'<attribute id="{name}" title="{name}" type="{"integer" if kind == "int" else kind}"/>'
-            for name, kind, _ in _TOLD
+            for name, kind, _ in _EDGE_ATTRIBUTES
         )
         yield f'    <attributes class="edge">{columns}</attributes>'
         yield "    <nodes>"
-        for one in found.names:
-            values = f'<attvalues><attvalue for="distance" value="{one.distance}"/></attvalues>'
-            yield f'      <node id="{ids[one.name]}" label="{escaped(one.name)}">{values}</node>'
+        for node in network.names:
+            values = f'<attvalues><attvalue for="distance" value="{node.distance}"/></attvalues>'
+            yield f'      <node id="{ids[node.name]}" label="{escape_text(node.name)}">{values}</node>'
         yield "    </nodes>"
         yield "    <edges>"
-        for number, join in enumerate(found.joins):
-            kind = "directed" if join.solid else "undirected"
-            endpoints = f'source="{ids[join.source]}" target="{ids[join.target]}" type="{kind}"'
+        for number, edge in enumerate(network.edges):
+            kind = "directed" if edge.solid else "undirected"
+            endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{kind}"'
             data = "".join(
-                f'<attvalue for="{name}" value="{escaped(get_value(join))}"/>' for name, _, get_value in _TOLD
+                f'<attvalue for="{name}" value="{escape_text(get_value(edge))}"/>'
+                for name, _, get_value in _EDGE_ATTRIBUTES
             )
-            weight = f"{max(join.score, 0.001):g}"
+            weight = f"{max(edge.score, 0.001):g}"
             yield f'      <edge id="{number}" {endpoints} weight="{weight}"><attvalues>{data}</attvalues></edge>'
         yield "    </edges>"
         yield "  </graph>"
         yield "</gexf>"
 
-    return "\n".join(lines()) + "\n"
+    return "\n".join(iter_lines()) + "\n"
 
 
-def _json(found: EntityNetwork, title: str) -> str:
+def _render_json(network: EntityNetwork, title: str) -> str:
     content = {
         "title": title,
-        "nodes": [{"name": one.name, "distance": one.distance} for one in found.names],
+        "nodes": [{"name": name.name, "distance": name.distance} for name in network.names],
         "links": [
             {
                 "source": edge.source,
@@ -233,19 +241,19 @@ def _json(found: EntityNetwork, title: str) -> str:
                 "passages": edge.passages,
                 "score": edge.score,
             }
-            for edge in found.joins
+            for edge in network.edges
         ],
-        "left_out": found.left_out,
+        "left_out": network.left_out,
     }
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
 #: Every format, by the ending of its files.
-FORMS: dict[str, Callable[[EntityNetwork, str], str]] = {
+FORMATS: dict[str, Callable[[EntityNetwork, str], str]] = {
     "svg": _render_svg,
     "html": _render_html,
     "dot": _render_dot,
     "graphml": _render_graphml,
     "gexf": _render_gexf,
-    "json": _json,
+    "json": _render_json,
 }

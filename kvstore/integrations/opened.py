@@ -22,12 +22,12 @@ class QuestionStore:
     """A store that questions are asked of, with what embeds them where the store itself does not.
 
     A store that was made without an embedder takes the framework's for its questions; any other has to have been made
-    with it. Raises what :func:`opened` raises.
+    with it. Raises what :func:`resolve_store` raises.
     """
 
     def __init__(
         self,
-        who: str,
+        adapter: str,
         path: str | os.PathLike[str] | None,
         store: Store | None,
         embedder: str | FrameworkEmbedder | None,
@@ -35,10 +35,12 @@ class QuestionStore:
         create: bool = False,
     ) -> None:
         embeds_questions = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
-        self.store, self._owns_store = opened(who, path, store, None if embeds_questions else embedder, create=create)
+        self.store, self._owns_store = resolve_store(
+            adapter, path, store, None if embeds_questions else embedder, create=create
+        )
         self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
 
-    def clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
+    def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """The vector of a question, and what fills up: nothing, where there is no vector to search by."""
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)
@@ -62,8 +64,8 @@ def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -
         return False
 
 
-def opened(
-    who: str,
+def resolve_store(
+    adapter: str,
     path: str | os.PathLike[str] | None,
     store: Store | None,
     embedder: str | FrameworkEmbedder | None,
@@ -77,19 +79,19 @@ def opened(
     own; and what opening raises.
     """
     if isinstance(path, Store):
-        raise InputError(f"{who}: the first argument is a path, not a Store; an open store is given as store=store")
+        raise InputError(f"{adapter}: the first argument is a path, not a Store; an open store is given as store=store")
     if (path is None) == (store is None):
-        raise InputError(f"{who} takes a path or a store, one of both: path='my-store', or store=kvstore.open(...)")
+        raise InputError(f"{adapter} takes a path or a store, one of both: path='my-store', or store=kvstore.open(...)")
     if store is None:
         assert path is not None
         return open_store(path, create=create, embedder=embedder, settings=settings), True
     if not isinstance(store, Store):
-        raise InputError(f"{who}: store is what kvstore.open() gives, not {type(store).__name__}; a path is path=")
+        raise InputError(f"{adapter}: store is what kvstore.open() gives, not {type(store).__name__}; a path is path=")
     if settings:
-        raise InputError(f"{who}: the settings of a store that is open are fixed; leave settings out")
+        raise InputError(f"{adapter}: the settings of a store that is open are fixed; leave settings out")
     if embedder is not None and getattr(embedder, "name", embedder) != store.settings.embedder:
         raise InputError(
-            f"{who}: the store embeds by {store.settings.embedder!r}; leave the embedding out, or make a store at a "
+            f"{adapter}: the store embeds by {store.settings.embedder!r}; leave the embedding out, or make a store at a "
             "path with it"
         )
     return store, False

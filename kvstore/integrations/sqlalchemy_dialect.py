@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InputError
-from ..extras import required
+from ..extras import import_extra
 
-required("sqlalchemy", "sqlalchemy", "the dialect of SQLAlchemy", package="SQLAlchemy")
+import_extra("sqlalchemy", "sqlalchemy", "the dialect of SQLAlchemy", package="SQLAlchemy")
 
 from sqlalchemy import exc, types  # noqa: E402
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect  # noqa: E402
@@ -65,7 +65,7 @@ class KvstoreDialect(SQLiteDialect):
         """The arguments of :func:`kvstore.dbapi.connect` for an address; raises InputError for one that says more."""
         if not url.database or url.host:
             raise InputError("the address of a store is kvstore:///relative/path or kvstore:////absolute/path")
-        return [url.database], {name: _option(name, value) for name, value in url.query.items()}
+        return [url.database], {name: _parse_option(name, value) for name, value in url.query.items()}
 
     def on_connect(self) -> None:
         return None
@@ -93,7 +93,7 @@ class KvstoreDialect(SQLiteDialect):
         return ["main"]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        return [table.name for table in _session(connection).tables()]
+        return [table.name for table in _get_session(connection).tables()]
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
         return table_name.lower() in self.get_table_names(connection)
@@ -108,13 +108,13 @@ class KvstoreDialect(SQLiteDialect):
                 "nullable": True,
                 "default": None,
             }
-            for column in _table(connection, table_name).columns
+            for column in _describe_table(connection, table_name).columns
         ]
 
     def get_table_comment(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, str]:
-        return {"text": _table(connection, table_name).description}
+        return {"text": _describe_table(connection, table_name).description}
 
     def get_table_options(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
@@ -126,28 +126,28 @@ class KvstoreDialect(SQLiteDialect):
     ) -> dict[str, Any]:
         return {"constrained_columns": [], "name": None}
 
-    def _nothing(self, connection: Any, *_: Any, **__: Any) -> list[Any]:
+    def _list_nothing(self, connection: Any, *_: Any, **__: Any) -> list[Any]:
         """What a store has not."""
         return []
 
-    get_temp_table_names = get_view_names = get_temp_view_names = _nothing
-    get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _nothing
+    get_temp_table_names = get_view_names = get_temp_view_names = _list_nothing
+    get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _list_nothing
 
 
-def _session(connection: Any) -> kvstore.Store:
+def _get_session(connection: Any) -> kvstore.Store:
     """The session under a connection of SQLAlchemy."""
     session: kvstore.Store = connection.connection.driver_connection.session
     return session
 
 
-def _table(connection: Any, name: str) -> kvstore.Table:
+def _describe_table(connection: Any, name: str) -> kvstore.Table:
     try:
-        return _session(connection).describe_table(name)
+        return _get_session(connection).describe_table(name)
     except InputError:
         raise exc.NoSuchTableError(name) from None
 
 
-def _option(name: str, value: Any) -> Any:
+def _parse_option(name: str, value: Any) -> Any:
     """An option of an address; raises InputError for one that is not known."""
     parse = _OPTION_PARSERS.get(name)
     if parse is None or not isinstance(value, str):

@@ -12,10 +12,10 @@ import kvstore
 
 
 class StoreCatalog:
-    """The catalog of the store that ``opened`` gives; what seldom changes is kept until :meth:`refresh`."""
+    """The catalog of the store that ``get_store`` gives; what seldom changes is kept until :meth:`refresh`."""
 
-    def __init__(self, opened: Callable[[], kvstore.Store]) -> None:
-        self._opened = opened
+    def __init__(self, get_store: Callable[[], kvstore.Store]) -> None:
+        self._get_store = get_store
         self.refresh()
 
     def refresh(self) -> None:
@@ -27,34 +27,36 @@ class StoreCatalog:
     def tables(self) -> Mapping[str, Sequence[str]]:
         """Tables and their columns."""
         if not self._tables:
-            self._tables = {table.name: [column.name for column in table.columns] for table in self._opened().tables()}
+            self._tables = {
+                table.name: [column.name for column in table.columns] for table in self._get_store().tables()
+            }
         return self._tables
 
     def strategies(self) -> Mapping[str, Sequence[str]]:
         """Strategies and their options."""
         if not self._strategies:
-            self._strategies = {info.name: list(info.options) for info in self._opened().strategies()}
+            self._strategies = {info.name: list(info.options) for info in self._get_store().strategies()}
         return self._strategies
 
     def settings(self) -> Sequence[str]:
         """Settings that SET may change."""
-        return [name for name, _, fixed in self._opened().settings_table() if not fixed]
+        return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
 
     def trees(self) -> Sequence[str]:
         """Names of the entity trees."""
         if self._trees is None:
-            self._trees = [name for (name,) in self._opened().execute("SELECT name FROM trees LIMIT 100")]
+            self._trees = [name for (name,) in self._get_store().execute("SELECT name FROM trees LIMIT 100")]
         return self._trees
 
-    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
+    def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
         """Entities whose names begin with a prefix."""
-        with self._opened().snapshot() as snapshot:
-            return snapshot.names(prefix, most)
+        with self._get_store().snapshot() as snapshot:
+            return snapshot.names(prefix, limit)
 
-    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
+    def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
         """Keys of documents that begin with a prefix."""
-        with self._opened().snapshot() as snapshot:
-            return snapshot.keys(prefix, most)
+        with self._get_store().snapshot() as snapshot:
+            return snapshot.keys(prefix, limit)
 
     def paths(self, prefix: str) -> Sequence[str]:
         """Files: none that are known here."""

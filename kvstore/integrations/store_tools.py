@@ -4,7 +4,7 @@ In: a store, and what its owner allows (changes, a condition on documents, token
 text of each call. What documents say is quoted there as in a prompt (:mod:`kvstore.answering.prompt`): between marks
 drawn for each result, keys and titles on one line, numbers in brackets rewritten, so that no document can pose as
 another passage or as kvstore. What is read goes through :meth:`kvstore.Store.query`, so that one reading statement
-runs, within :data:`SECONDS`. Every text is at most the tokens that a result may have, by
+runs, within :data:`TIMEOUT_SECONDS`. Every text is at most the tokens that a result may have, by
 :func:`kvstore.token_estimate`, and says what was left out and how to get it. What a client gets wrong is a
 KvstoreError, whose sentence is for the model.
 """
@@ -29,7 +29,7 @@ from .store_facts import get_default_strategy
 #: The beginning of the address of a document: its key follows, percent-encoded.
 SCHEME = "kvstore:///"
 #: How long a tool that asks no language model may take.
-SECONDS = 5.0
+TIMEOUT_SECONDS = 5.0
 #: How long an answer of a language model may take.
 MODEL_TIMEOUT_SECONDS = 120.0
 #: Characters of an argument, and of the text of a document.
@@ -41,10 +41,10 @@ MAX_RESULTS = 50
 #: The fewest tokens of a result that hold a passage.
 MIN_TOKENS = 500
 #: Documents that ``overview`` lists at most.
-_LISTED = 200
+_MAX_LISTED = 200
 _READING_KEYWORDS = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
 
-_KINDS: dict[str, tuple[type, str]] = {
+_ARGUMENT_TYPES: dict[str, tuple[type, str]] = {
     "string": (str, "a text"),
     "integer": (int, "a whole number"),
     "object": (dict, "an object"),
@@ -80,12 +80,12 @@ class StoreTool:
         }
 
 
-def _text(description: str) -> dict[str, Any]:
+def _build_text_schema(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
-def _number(description: str, least: int = 1, most: int = MAX_RESULTS) -> dict[str, Any]:
-    return {"type": "integer", "description": description, "minimum": least, "maximum": most}
+def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_RESULTS) -> dict[str, Any]:
+    return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
 
 
 class StoreTools:
@@ -116,19 +116,21 @@ class StoreTools:
         self._tokens = tokens
         self._strategy = None if strategy is None else store.describe_strategy(strategy).name
         self._where = where
-        self.tools = {tool.name: tool for tool in self._made() if write or not tool.changes}
+        self.tools = {tool.name: tool for tool in self._iter_tools() if write or not tool.changes}
 
-    def _made(self) -> Iterable[StoreTool]:
+    def _iter_tools(self) -> Iterable[StoreTool]:
         search_arguments: dict[str, Mapping[str, Any]] = {
-            "question": _text("The question, in words"),
-            "strategy": _text("How to find, such as hybrid or graph; overview lists them"),
+            "question": _build_text_schema("The question, in words"),
+            "strategy": _build_text_schema("How to find, such as hybrid or graph; overview lists them"),
         }
         if self._where is None:
-            search_arguments["where"] = _text("SQL condition on columns of documents, as meta ->> 'year' >= 2024")
+            search_arguments["where"] = _build_text_schema(
+                "SQL condition on columns of documents, as meta ->> 'year' >= 2024"
+            )
         yield StoreTool(
             "retrieve",
             "Find the passages of the stored documents that answer a question, best first, with their places.",
-            {**search_arguments, "top": _number("How many passages (8)")},
+            {**search_arguments, "top": _build_number_schema("How many passages (8)")},
             ("question",),
             StoreTools.retrieve,
         )
@@ -142,7 +144,7 @@ class StoreTools:
         yield StoreTool(
             "lookup",
             "Where a name (person, place, thing, term) occurs: places in hierarchies, headings and texts.",
-            {"name": _text("The name"), "limit": _number("How many places (10)")},
+            {"name": _build_text_schema("The name"), "limit": _build_number_schema("How many places (10)")},
             ("name",),
             StoreTools.lookup,
         )
@@ -151,10 +153,10 @@ class StoreTools:
                 "expand",
                 "What stands above and below a name in the stored hierarchies.",
                 {
-                    "name": _text("The name"),
+                    "name": _build_text_schema("The name"),
                     "direction": {"type": "string", "enum": ["up", "down", "both"]},
-                    "depth": _number("Levels (1)", 0, 64),
-                    "tree": _text("One tree only"),
+                    "depth": _build_number_schema("Levels (1)", 0, 64),
+                    "tree": _build_text_schema("One tree only"),
                 },
                 ("name",),
                 StoreTools.expand,
@@ -163,7 +165,7 @@ class StoreTools:
                 "select",
                 "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview names the tables.",
                 {
-                    "sql": _text("The statement"),
+                    "sql": _build_text_schema("The statement"),
                     "parameters": {"type": "array", "description": "Values of ?"},
                 },
                 ("sql",),
@@ -172,7 +174,7 @@ class StoreTools:
         yield StoreTool(
             "document",
             "The text of a stored document, from a byte on; citations name bytes.",
-            {"key": _text("Its key"), "start": _number("First byte (0)", 0, 2**53)},
+            {"key": _build_text_schema("Its key"), "start": _build_number_schema("First byte (0)", 0, 2**53)},
             ("key",),
             StoreTools.document,
         )
@@ -180,8 +182,8 @@ class StoreTools:
             "overview",
             "What the store holds: counts, documents, tables, strategies. Begin here.",
             {
-                "prefix": _text("Only keys that begin so"),
-                "after": _text("Only keys after this one"),
+                "prefix": _build_text_schema("Only keys that begin so"),
+                "after": _build_text_schema("Only keys after this one"),
             },
             (),
             StoreTools.overview,
@@ -190,9 +192,9 @@ class StoreTools:
             "put",
             "Store a document, in place of one of the same key.",
             {
-                "key": _text("Its key, such as notes/tea"),
-                "text": _text("Plain text"),
-                "title": _text("Its title"),
+                "key": _build_text_schema("Its key, such as notes/tea"),
+                "text": _build_text_schema("Plain text"),
+                "title": _build_text_schema("Its title"),
                 "meta": {"type": "object", "description": "Metadata"},
             },
             ("key", "text"),
@@ -203,7 +205,7 @@ class StoreTools:
         yield StoreTool(
             "delete",
             "Delete a document and all that was derived of it.",
-            {"key": _text("Its key")},
+            {"key": _build_text_schema("Its key")},
             ("key",),
             StoreTools.delete,
             changes=True,
@@ -213,7 +215,11 @@ class StoreTools:
             yield StoreTool(
                 "put_edge",
                 "State that one name stands under another in a hierarchy.",
-                {"child": _text("The lower"), "parent": _text("The upper"), "tree": _text("Its hierarchy (edges)")},
+                {
+                    "child": _build_text_schema("The lower"),
+                    "parent": _build_text_schema("The upper"),
+                    "tree": _build_text_schema("Its hierarchy (edges)"),
+                },
                 ("child", "parent"),
                 StoreTools.put_edge,
                 changes=True,
@@ -221,7 +227,7 @@ class StoreTools:
             yield StoreTool(
                 "alias",
                 "Let a new name stand for a known one.",
-                {"name": _text("The new name"), "entity": _text("The known name")},
+                {"name": _build_text_schema("The new name"), "entity": _build_text_schema("The known name")},
                 ("name", "entity"),
                 StoreTools.alias,
                 changes=True,
@@ -236,12 +242,12 @@ class StoreTools:
         """The text of one call; raises KvstoreError for what cannot be done, whose message is for whoever called."""
         tool = self.tools.get(name)
         if tool is None:
-            raise InputError(f"there is no tool {_shown(name)}; there are {', '.join(self.tools)}")
+            raise InputError(f"there is no tool {_shorten(name)}; there are {', '.join(self.tools)}")
         tool_arguments = (
             {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
         )
-        _check(tool, tool_arguments)
-        return self.within(tool.run(self, **tool_arguments))
+        _check_arguments(tool, tool_arguments)
+        return self.truncate_result(tool.run(self, **tool_arguments))
 
     def warm(self) -> None:
         """Load, in the background, what the first question needs."""
@@ -252,15 +258,15 @@ class StoreTools:
 
         threading.Thread(target=search, name="kvstore warm", daemon=True).start()
 
-    def within(self, text: str) -> str:
+    def truncate_result(self, text: str) -> str:
         """A text cut to what a result may have."""
-        return _cut(text, self._tokens)
+        return _truncate(text, self._tokens)
 
     def describe_error(self, error: KvstoreError) -> str:
         """Return an error as a client reads it: keys and names that it suggests are quoted as in a result."""
         # The place of a fault in a statement is shown below it.
         text = quote_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
-        return self.within(text)
+        return self.truncate_result(text)
 
     # What the tools do: their arguments are checked already
 
@@ -268,13 +274,13 @@ class StoreTools:
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
     ) -> str:
         """The passages that answer a question."""
-        rows = self._query(*self._statement("RETRIEVE", question, strategy, where, top))
-        titles = self._titles([row[2] for row in rows])
+        rows = self._query(*self._build_statement("RETRIEVE", question, strategy, where, top))
+        titles = self._load_titles([row[2] for row in rows])
         if not rows:
             return "Nothing was found."
         passages = [
             _ResultPart(
-                f"[{rank}] {_source(document, titles.get(document))}, {_places(spans)} (why: {to_one_line(path)})\n",
+                f"[{rank}] {_format_source(document, titles.get(document))}, {_format_spans(spans)} (why: {to_one_line(path)})\n",
                 quote_text(text),
             )
             for rank, _, document, _, text, path, _, spans, *_ in rows
@@ -286,12 +292,12 @@ class StoreTools:
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
         """An answer with its citations."""
         uses_model = self._store.language_model() is not None
-        statement = self._statement("ASK", question, strategy, where)
-        cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else SECONDS)
+        statement = self._build_statement("ASK", question, strategy, where)
+        cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
         ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
         origin = "abstained" if abstained else "extractive" if model is None else f"written by {model}"
         sources = [
-            f"[{citation['number']}] {_format_key(citation['document'])}, {_places(citation['spans'])}"
+            f"[{citation['number']}] {_format_key(citation['document'])}, {_format_spans(citation['spans'])}"
             for citation in citations
         ]
         parts = [f"(confidence {confidence:g}, {origin})", *(["Sources:"] if sources else []), *sources]
@@ -304,11 +310,11 @@ class StoreTools:
     def lookup(self, name: str, limit: int = 10) -> str:
         """Where a name occurs."""
         cursor = self._store.query(
-            "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=SECONDS
+            "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=TIMEOUT_SECONDS
         )
         rows = cursor.fetchall()
         if self._where is not None:
-            allowed = self._allowed([row[5] for row in rows])
+            allowed = self._select_allowed([row[5] for row in rows])
             rows = [row for row in rows if row[5] in allowed][:limit]
         if not rows:
             not_found = f"no document here names {name}"
@@ -340,9 +346,9 @@ class StoreTools:
         first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
         if first is not None and first.text.upper() not in _READING_KEYWORDS:
             raise StatementError(
-                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {_shown(first.text)}; other tools do the rest"
+                f"this tool runs {', '.join(_READING_KEYWORDS)}, not {_shorten(first.text)}; other tools do the rest"
             )
-        cursor = self._store.query(sql, parameters, timeout=SECONDS, max_rows=MAX_ROWS)
+        cursor = self._store.query(sql, parameters, timeout=TIMEOUT_SECONDS, max_rows=MAX_ROWS)
         rows = ([_quote_cell(cell) for cell in row] for row in (cursor.columns, *cursor))
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         more = f", of {cursor.message}" if cursor.message else ""
@@ -351,33 +357,35 @@ class StoreTools:
     def document(self, key: str, start: int = 0) -> str:
         """A document's text from a byte on."""
         key = _parse_key(key)
-        found = self._store.get(key) if self._where is None or self._allowed([key]) else None
+        found = self._store.get(key) if self._where is None or self._select_allowed([key]) else None
         if found is None:
             if self._where is None:
                 self._store.describe_document(key)  # raises the error that names near keys
-            raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
-        head = f"{_source(found.key, found.title)}, {found.bytes:,} bytes"
+            raise DocumentNotFoundError(f"there is no document {_shorten(key)} here; overview lists those there are")
+        head = f"{_format_source(found.key, found.title)}, {found.bytes:,} bytes"
         if found.meta and not start:
             head += f", meta {to_one_line(json.dumps(found.meta, ensure_ascii=False))}"
         data = found.text.encode()
         while start < len(data) and data[start] & 0xC0 == 0x80:  # within a character
             start += 1
         text = data[start:].decode()
-        head = _cut(head, self._tokens // 2)
+        head = _truncate(head, self._tokens // 2)
         quotation = Quotation([head, text])
         end = "\n(goes on; start at byte {})"
-        frame = "\n\n".join((quotation.rule, head, quotation.of("")))
+        frame = "\n\n".join((quotation.rule, head, quotation.quote("")))
         max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(end) - 10
-        excerpt = _cut(text, max(max_tokens, MIN_TOKENS // 4), "")
+        excerpt = _truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         continuation = "" if excerpt == text else end.format(start + len(excerpt.encode()))
-        return f"{quotation.rule}\n\n{head}\n{quotation.of(quote_slice(excerpt))}{continuation}"
+        return f"{quotation.rule}\n\n{head}\n{quotation.quote(quote_slice(excerpt))}{continuation}"
 
     def overview(self, prefix: str = "", after: str = "") -> str:
         """What there is."""
         condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._render_where()
         values = (prefix, prefix, after)
         ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
-        rows = self._query(f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_LISTED}", values)
+        rows = self._query(
+            f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_MAX_LISTED}", values
+        )
         lines = [f"{language.counted(documents, 'document')}, {language.counted(int(chunks), 'passage')}."]
         if not prefix and not after:
             names = ", ".join(strategy.name for strategy in self._store.strategies())
@@ -390,10 +398,10 @@ class StoreTools:
         lines.append("Documents:")
         num_unlisted = documents - len(rows)
         return self._render_lines(
-            [_source(key, title) for key, title in rows],
+            [_format_source(key, title) for key, title in rows],
             lambda left: f"({left + num_unlisted:,} more; ask on with after)",
             heading="\n".join(lines),
-            always=num_unlisted > 0,
+            always_note=num_unlisted > 0,
         )
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
@@ -407,7 +415,7 @@ class StoreTools:
             # have the condition, which may name documents. It undoes the transaction.
             if not is_free or not self._is_allowed(transaction, key):
                 raise InputError(
-                    f"document {_shown(key)} cannot be stored here: its key is taken, or this server does not give such"
+                    f"document {_shorten(key)} cannot be stored here: its key is taken, or this server does not give such"
                     " documents; choose another key"
                 )
         return f"{_format_key(key)}: {('changed' if exists else 'stored') if changed else 'unchanged'}"
@@ -431,22 +439,22 @@ class StoreTools:
 
     # Documents as resources, and the prompt
 
-    def listed(self, after: str, number: int) -> list[tuple[str, str | None, int]]:
+    def list_documents(self, after: str, limit: int) -> list[tuple[str, str | None, int]]:
         """Key, title and bytes of so many documents after a key, in order."""
         condition = "key > ?" + self._render_where()
         return self._query(
-            f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, number)
+            f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, limit)
         )
 
-    def text_of(self, key: str) -> str:
+    def read_text(self, key: str) -> str:
         """Return the whole text of a document, quoted; raises DocumentNotFoundError."""
-        found = self._store.get(key) if self._allowed([key]) else None
-        if found is None:
-            raise DocumentNotFoundError(f"there is no document {_shown(key)} here")
-        quotation = Quotation([found.text])
-        return f"{quotation.rule}\n\n{quotation.of(quote_slice(found.text))}"
+        document = self._store.get(key) if self._select_allowed([key]) else None
+        if document is None:
+            raise DocumentNotFoundError(f"there is no document {_shorten(key)} here")
+        quotation = Quotation([document.text])
+        return f"{quotation.rule}\n\n{quotation.quote(quote_slice(document.text))}"
 
-    def prompt(self, question: str) -> str:
+    def build_prompt(self, question: str) -> str:
         """What has a language model answer a question from the passages found for it, with citations."""
         _check_text("question", question)
         made = self._store.prompt(question, using=self._strategy, where=self._where)
@@ -455,9 +463,9 @@ class StoreTools:
     # The store
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._store.query(sql, values, timeout=SECONDS).fetchall()
+        return self._store.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
-    def _statement(
+    def _build_statement(
         self, verb: str, question: str, strategy: str | None, where: str | None, top: int | None = None
     ) -> tuple[str, list[Any]]:
         """A statement with its values; a condition is one, and adds no clause."""
@@ -470,7 +478,7 @@ class StoreTools:
             statement += f" WHERE (\n{condition}\n)"
         return statement, [question, *set_clauses.values()]
 
-    def _titles(self, keys: Sequence[str]) -> dict[str, str | None]:
+    def _load_titles(self, keys: Sequence[str]) -> dict[str, str | None]:
         rows = self._query(
             "SELECT key, title FROM documents WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(keys)]
         )
@@ -479,7 +487,7 @@ class StoreTools:
     def _render_where(self) -> str:
         return "" if self._where is None else f" AND (\n{self._where}\n)"
 
-    def _allowed(self, keys: Iterable[str | None]) -> set[str]:
+    def _select_allowed(self, keys: Iterable[str | None]) -> set[str]:
         """Those of some keys whose documents are there and may be given."""
         keys_json = json.dumps(sorted({key for key in keys if key is not None}))
         query = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._render_where()}"
@@ -490,30 +498,30 @@ class StoreTools:
 
     def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
         if key not in transaction or not self._is_allowed(transaction, key):
-            raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
+            raise DocumentNotFoundError(f"there is no document {_shorten(key)} here; overview lists those there are")
 
-    def _render_parts(self, pieces: Sequence[_ResultPart], between: str, note: Callable[[int], str]) -> str:
+    def _render_parts(self, parts: Sequence[_ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
         """Return as many pieces as a result has room for, the first at least in part, and a note on those left out."""
-        quotation = Quotation(text for piece in pieces for text in (piece.head, piece.quoted or ""))
-        max_tokens = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{note(10**9)}") - 2
-        texts = [piece.to_text(quotation) for piece in pieces]
-        count = _count_fitting(texts, between, max_tokens)
-        fitting = texts[:count] or [pieces[0].cut(quotation, max_tokens)]
-        num_left = len(pieces) - len(fitting)
-        return f"{quotation.rule}\n\n" + between.join([*fitting, note(num_left)] if num_left else fitting)
+        quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
+        max_tokens = self._tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(10**9)}") - 2
+        texts = [part.to_text(quotation) for part in parts]
+        count = _count_fitting(texts, separator, max_tokens)
+        fitting = texts[:count] or [parts[0].truncate(quotation, max_tokens)]
+        num_left = len(parts) - len(fitting)
+        return f"{quotation.rule}\n\n" + separator.join([*fitting, render_note(num_left)] if num_left else fitting)
 
     def _render_lines(
-        self, lines: Iterable[str], note: Callable[[int], str], *, heading: str = "", always: bool = False
+        self, lines: Iterable[str], render_note: Callable[[int], str], *, heading: str = "", always_note: bool = False
     ) -> str:
         """Return a heading, as many lines as a result has room for, quoted together, and a note on those left out."""
         all_lines = list(lines)
         quotation = Quotation([heading, *all_lines])
         header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-        max_tokens = self._tokens - kvstore.token_estimate(header + quotation.of("") + note(10**9)) - 2
-        fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [_cut(all_lines[0], max_tokens)]
+        max_tokens = self._tokens - kvstore.token_estimate(header + quotation.quote("") + render_note(10**9)) - 2
+        fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [_truncate(all_lines[0], max_tokens)]
         num_left = len(all_lines) - len(fitting)
-        footer = f"\n{note(num_left)}" if num_left or always else ""
-        return header + quotation.of("\n".join(fitting)) + footer
+        footer = f"\n{render_note(num_left)}" if num_left or always_note else ""
+        return header + quotation.quote("\n".join(fitting)) + footer
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,52 +533,56 @@ class _ResultPart:
 
     def to_text(self, quotation: Quotation) -> str:
         """Return both, the document's words between the marks."""
-        return self.head + ("" if self.quoted is None else quotation.of(self.quoted))
+        return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
 
-    def cut(self, quotation: Quotation, tokens: int) -> str:
+    def truncate(self, quotation: Quotation, tokens: int) -> str:
         """Return as much of it as so many tokens are; the marks stay whole."""
         if self.quoted is None:
-            return _cut(self.head, tokens)
-        head = self.head if kvstore.token_estimate(self.head) <= tokens // 2 else f"{_cut(self.head, tokens // 2)}\n"
-        return head + quotation.of(_cut(self.quoted, tokens - kvstore.token_estimate(head + quotation.of(""))))
+            return _truncate(self.head, tokens)
+        head = (
+            self.head if kvstore.token_estimate(self.head) <= tokens // 2 else f"{_truncate(self.head, tokens // 2)}\n"
+        )
+        return head + quotation.quote(
+            _truncate(self.quoted, tokens - kvstore.token_estimate(head + quotation.quote("")))
+        )
 
 
-def _count_fitting(texts: Sequence[str], between: str, tokens: int) -> int:
+def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
     """Return how many of the first texts are so many tokens together at most."""
     for count, text in enumerate(texts):
-        tokens -= kvstore.token_estimate(text + between) + 1
+        tokens -= kvstore.token_estimate(text + separator) + 1
         if tokens < 0:
             return count
     return len(texts)
 
 
-def _check(tool: StoreTool, given: Mapping[str, Any]) -> None:
+def _check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
     """Raise InputError unless these are arguments of a tool."""
-    for name in given:
+    for name in arguments:
         if name not in tool.arguments:
-            raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {_shown(name)}")
+            raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {_shorten(name)}")
     for name in tool.required:
-        if name not in given:
+        if name not in arguments:
             raise InputError(f"{tool.name} needs {name}")
-    for name, value in given.items():
+    for name, value in arguments.items():
         schema = tool.arguments[name]
-        kind, expected = _KINDS[schema["type"]]
+        kind, expected = _ARGUMENT_TYPES[schema["type"]]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise InputError(f"{name} is {expected}, not {_shown(json.dumps(value))}")
+            raise InputError(f"{name} is {expected}, not {_shorten(json.dumps(value))}")
         if isinstance(value, str):
             _check_text(name, value, MAX_DOCUMENT_CHARS if name == "text" else MAX_ARGUMENT_CHARS)
         if "enum" in schema and value not in schema["enum"]:
-            raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {_shown(str(value))}")
+            raise InputError(f"{name} is one of {', '.join(schema['enum'])}, not {_shorten(str(value))}")
         if kind is int and not schema["minimum"] <= value <= schema["maximum"]:
-            raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {_shown(str(value))}")
+            raise InputError(f"{name} is from {schema['minimum']} to {schema['maximum']:,}, not {_shorten(str(value))}")
 
 
-def _check_text(name: str, value: str, longest: int = MAX_ARGUMENT_CHARS) -> None:
-    if len(value) > longest:
-        raise InputError(f"{name} has {len(value):,} characters, and may have {longest:,}; give less")
+def _check_text(name: str, value: str, max_chars: int = MAX_ARGUMENT_CHARS) -> None:
+    if len(value) > max_chars:
+        raise InputError(f"{name} has {len(value):,} characters, and may have {max_chars:,}; give less")
 
 
-def _cut(text: str, tokens: int, mark: str = " ... (cut)") -> str:
+def _truncate(text: str, tokens: int, mark: str = " ... (cut)") -> str:
     """A text, or as much of its beginning as so many tokens are, and a mark."""
     size = kvstore.token_estimate(text)
     if size <= tokens:
@@ -581,12 +593,12 @@ def _cut(text: str, tokens: int, mark: str = " ... (cut)") -> str:
     return text + mark
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     """What somebody gave, short enough for a message."""
     return repr(text if len(text) <= 80 else f"{text[:80]}...")
 
 
-def _source(key: str, title: str | None) -> str:
+def _format_source(key: str, title: str | None) -> str:
     """Return the key and the title of a document, on one line."""
     return _format_key(key) if title is None or title == key else f"{_format_key(key)} ({to_one_line(title)})"
 
@@ -601,7 +613,7 @@ def _parse_key(text: str) -> str:
     return unquote(text.removeprefix(SCHEME)) if text.startswith(SCHEME) else text
 
 
-def _places(spans: Sequence[Mapping[str, Any]]) -> str:
+def _format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
     """The bytes that something is made of, each place of another document with its key."""
     first = spans[0]["document"]
     return "bytes " + ", ".join(

@@ -11,56 +11,56 @@ from ..errors import InputError
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import given
+from .query_handlers import collect_clauses
 from .statement_context import StatementContext
 
 
-def _done(kind: str, changed: bool, message: str) -> Cursor:
-    return Cursor(kind, rowcount=int(changed), message=message if changed else "nothing to change")
+def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
+    return Cursor(kind, rowcount=int(is_changed), message=message if is_changed else "nothing to change")
 
 
 def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
-    with context.writing() as transaction:
-        is_changed = transaction.put_edge(statement.child, statement.parent, **given(tree=statement.tree))
-    return _done("INSERT", is_changed, "1 edge inserted")
+    with context.open_transaction() as transaction:
+        is_changed = transaction.put_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree))
+    return _make_change_cursor("INSERT", is_changed, "1 edge inserted")
 
 
 def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
-    with context.writing() as transaction:
-        if not transaction.delete_edge(statement.child, statement.parent, **given(tree=statement.tree)):
+    with context.open_transaction() as transaction:
+        if not transaction.delete_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree)):
             edge = f"{literal(statement.child)} under {literal(statement.parent)}"
             where = "" if statement.tree is None else f" in tree {literal(statement.tree)}"
             raise InputError(
                 f"there is no edge of {edge}{where}; SELECT * FROM edges WHERE document IS NULL lists those"
             )
-    return _done("DELETE", True, "1 edge deleted")
+    return _make_change_cursor("DELETE", True, "1 edge deleted")
 
 
 def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
-    with context.writing() as transaction:
+    with context.open_transaction() as transaction:
         is_changed = transaction.alias(statement.name, statement.entity)
-    return _done("ALIAS", is_changed, f"{literal(statement.name)} stands for {literal(statement.entity)}")
+    return _make_change_cursor("ALIAS", is_changed, f"{literal(statement.name)} stands for {literal(statement.entity)}")
 
 
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
-    with context.writing() as transaction:
+    with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")
-    return _done("DROP", True, f"{literal(statement.name)} is an alias no longer")
+    return _make_change_cursor("DROP", True, f"{literal(statement.name)} is an alias no longer")
 
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
-    with context.writing() as transaction:
+    with context.open_transaction() as transaction:
         is_changed = transaction.merge(statement.name, statement.into)
-    return _done("MERGE", is_changed, f"{literal(statement.name)} is read as {literal(statement.into)}")
+    return _make_change_cursor("MERGE", is_changed, f"{literal(statement.name)} is read as {literal(statement.into)}")
 
 
 def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
-    with context.writing() as transaction:
+    with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")
-    return _done("UNMERGE", True, f"{literal(statement.name)} stands for itself again")
+    return _make_change_cursor("UNMERGE", True, f"{literal(statement.name)} stands for itself again")
 
 
-def _make_alias_error(name: str, what: str) -> InputError:
-    return InputError(f"{literal(name)} is not {what}; SELECT * FROM aliases lists what stands for what")
+def _make_alias_error(name: str, role: str) -> InputError:
+    return InputError(f"{literal(name)} is not {role}; SELECT * FROM aliases lists what stands for what")

@@ -17,25 +17,25 @@ from typing import Any, TypeVar, cast
 
 from ..database.database import Database
 from ..errors import InputError, KvstoreError, QueryInterruptedError, StatementError
-from ..sql.interruption import interruptible
+from ..sql.interruption import allow_interruption
 from ..systems.sql_table import Parameters
 from . import statements as s
 from .cursor import Cursor, Row
 from .executor import run
-from .parser import Parsed, parse
+from .parser import ParsedStatement, parse
 
 #: Bytes of all rows of a query.
-MOST_BYTES = 64 << 20
+MAX_RESULT_BYTES = 64 << 20
 #: Threads of queries that are over for those who asked them.
 MAX_ABANDONED = 4
 
 _Result = TypeVar("_Result")
 
-_READING = (
+_READ_STATEMENTS = (
     s.Lookup, s.Expand, s.ExpandIndex, s.Search, s.Retrieve, s.Ask, s.Select, s.Show, s.DescribeTable,
     s.DescribeDocument, s.DescribeEntity, s.DescribeStrategy, s.DescribeItem,
 )  # fmt: skip
-_EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW, DESCRIBE, or EXPLAIN of one of these"
+_READ_STATEMENT_NAMES = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW, DESCRIBE, or EXPLAIN of one of these"
 
 
 class BoundedQueries:
@@ -49,24 +49,24 @@ class BoundedQueries:
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
     ) -> Cursor:
         """The rows of the one reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
-        _check("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
-        _check("max_rows", max_rows, "a whole number above 0, or None")
+        _check_limit("the timeout", timeout, f"seconds above 0, at most {threading.TIMEOUT_MAX:,.0f}, or None")
+        _check_limit("max_rows", max_rows, "a whole number above 0, or None")
         parsed = _parse_read_statement(sql, parameters)
         if database.in_transaction:
             raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
-        return self.call(lambda: _read(run(database, sql, parsed), max_rows), timeout)
+        return self.call(lambda: _read_rows(run(database, sql, parsed), max_rows), timeout)
 
     def call(self, read: Callable[[], _Result], timeout: float | None) -> _Result:
-        """Return what ``read`` returns, run in a thread of its own.
+        """Return what ``read_cursor`` returns, run in a thread of its own.
 
-        Raises what ``read`` raises, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
+        Raises what ``read_cursor`` raises, and QueryInterruptedError after ``timeout`` seconds or :meth:`interrupt`.
         """
         until = None if timeout is None else time.monotonic() + timeout
         query = _RunningQuery(read)
         with self._lock:
             self._running.add(query)
         try:
-            return cast(_Result, query.result(until, timeout))
+            return cast(_Result, query.wait_for_cursor(until, timeout))
         finally:
             with self._lock:
                 self._running.discard(query)
@@ -80,43 +80,45 @@ class BoundedQueries:
 
 class _RunningQuery:
     #: How many go on that nobody waits for any more, and the lock of that.
-    _left = 0
+    _num_abandoned = 0
     _abandoned_condition = threading.Condition()
 
-    def __init__(self, read: Callable[[], Any]) -> None:
-        self._read = read
+    def __init__(self, read_cursor: Callable[[], Any]) -> None:
+        self._read_cursor = read_cursor
         self._stop = threading.Event()
-        self._over = threading.Condition()
-        self._found: Any = None
+        self._condition = threading.Condition()
+        self._cursor: Any = None
         self._error: BaseException | None = None
         self._reason: str | None = None
         self._ended = self._is_abandoned = False
 
     def interrupt(self, reason: str) -> None:
         """Have whoever waits go on."""
-        with self._over:
+        with self._condition:
             self._reason = self._reason or reason
-            self._over.notify_all()
+            self._condition.notify_all()
 
-    def result(self, until: float | None, timeout: float | None) -> Any:
+    def wait_for_cursor(self, deadline: float | None, timeout: float | None) -> Any:
         """What it gives; raises what it raises, or QueryInterruptedError."""
 
-        def wait() -> float | None:
-            return None if until is None else max(0.0, until - time.monotonic())
+        def get_seconds_left() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
 
         timeout_reason = f"it took longer than its limit of {timeout} seconds; ask for less"
         with self._abandoned_condition:
-            if not self._abandoned_condition.wait_for(lambda: _RunningQuery._left < MAX_ABANDONED, wait()):
+            if not self._abandoned_condition.wait_for(
+                lambda: _RunningQuery._num_abandoned < MAX_ABANDONED, get_seconds_left()
+            ):
                 raise QueryInterruptedError(
                     f"{MAX_ABANDONED} queries that were stopped are still ending; ask again later"
                 )
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
-            with self._over:
-                if not self._over.wait_for(lambda: self._ended or self._reason is not None, wait()):
+            with self._condition:
+                if not self._condition.wait_for(lambda: self._ended or self._reason is not None, get_seconds_left()):
                     self._reason = timeout_reason
         finally:  # Ctrl-C too leaves it
-            self._leave()
+            self._abandon()
         error, self._error = self._error, None
         try:
             if self._reason is not None:
@@ -125,60 +127,60 @@ class _RunningQuery:
                 raise error
         finally:
             del error  # it leads to this frame, which must not lead back to it
-        assert self._found is not None
-        return self._found
+        assert self._cursor is not None
+        return self._cursor
 
-    def _leave(self) -> None:
+    def _abandon(self) -> None:
         self._stop.set()
-        with self._over, self._abandoned_condition:
+        with self._condition, self._abandoned_condition:
             if not self._ended:
                 self._is_abandoned = True
-                _RunningQuery._left += 1
+                _RunningQuery._num_abandoned += 1
 
     def _run(self) -> None:
         try:
-            with interruptible(self._stop):
-                self._found = self._read()
+            with allow_interruption(self._stop):
+                self._cursor = self._read_cursor()
         except BaseException as error:
             self._error = error
-        del self._read  # the store that it reads may be dropped as soon as the caller goes on
-        with self._over, self._abandoned_condition:
+        del self._read_cursor  # the store that it reads may be dropped as soon as the caller goes on
+        with self._condition, self._abandoned_condition:
             self._ended = True
-            self._over.notify_all()
+            self._condition.notify_all()
             if self._is_abandoned:
                 self._error = None
-                _RunningQuery._left -= 1
+                _RunningQuery._num_abandoned -= 1
                 self._abandoned_condition.notify_all()
 
 
-def _parse_read_statement(sql: str, parameters: Parameters) -> Parsed:
+def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
     parsed = parse(sql, parameters)
     if len(parsed) != 1:
         raise StatementError(
             f"query() takes exactly one statement, and there are {len(parsed)}; execute() runs several"
         )
-    asked = parsed[0].statement
-    read_statement = asked.statement if isinstance(asked, s.Explain) else asked
-    if not isinstance(read_statement, _READING):
-        raise StatementError(f"query() takes a statement that reads: {_EXPLAINED}; execute() runs this one")
+    statement = parsed[0].statement
+    read_statement = statement.statement if isinstance(statement, s.Explain) else statement
+    if not isinstance(read_statement, _READ_STATEMENTS):
+        raise StatementError(f"query() takes a statement that reads: {_READ_STATEMENT_NAMES}; execute() runs this one")
     return parsed[0]
 
 
-def _read(cursor: Cursor, most: int | None) -> Cursor:
+def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
     """The rows of a cursor, at most so many."""
     rows: list[Row] = []
     size = 0
     has_more = False
     with cursor:
         for row in cursor:
-            if most is not None and len(rows) == most:
+            if max_rows is not None and len(rows) == max_rows:
                 has_more = True
                 break
             size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
-            if size > MOST_BYTES:
-                raise KvstoreError(f"the rows have more than {MOST_BYTES >> 20} MB; ask for fewer, or shorter")
+            if size > MAX_RESULT_BYTES:
+                raise KvstoreError(f"the rows have more than {MAX_RESULT_BYTES >> 20} MB; ask for fewer, or shorter")
             rows.append(row)
-    message = f"the first {most:,} rows; there are more" if has_more else cursor.message
+    message = f"the first {max_rows:,} rows; there are more" if has_more else cursor.message
     return Cursor(
         cursor.kind,
         cursor.columns,
@@ -190,9 +192,9 @@ def _read(cursor: Cursor, most: int | None) -> Cursor:
     )
 
 
-def _check(name: str, value: Any, wanted: str) -> None:
+def _check_limit(name: str, value: Any, requirement: str) -> None:
     is_integer = name == "max_rows"
     is_valid = isinstance(value, int) if is_integer else isinstance(value, (int, float))
     max_value = math.inf if is_integer else threading.TIMEOUT_MAX
     if value is not None and (not is_valid or isinstance(value, bool) or not 0 < value <= max_value):
-        raise InputError(f"{name} is {wanted}, not {value!r}")
+        raise InputError(f"{name} is {requirement}, not {value!r}")

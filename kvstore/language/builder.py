@@ -14,8 +14,8 @@ from typing import Any
 from lark import Token as Terminal
 from lark import Tree
 
-from ..arguments import shown
-from ..sql.diagnosis import failure
+from ..arguments import format_value
+from ..sql.diagnosis import make_statement_error
 from ..sql.literals import Value, parse_word
 from ..sql.tokens import unquote
 from ..systems.sql_table import SqlValue
@@ -63,9 +63,9 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
 }
 #: The description of a count, such as that of LIMIT, as a literal and as a parameter.
 _MAX_COUNT_DIGITS = 18
-_COUNT = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
+_COUNT_DESCRIPTION = f"a whole number from 0 to 10^{_MAX_COUNT_DIGITS} - 1"
 #: Clauses whose rule is not called what the field is.
-_FIELDS = {
+_FIELD_NAMES = {
     "other_format": "format",
     "in_tree": "tree",
     "of_table": "table",
@@ -92,14 +92,16 @@ class Builder:
         self._text = text
         self._parameters = parameters
 
-    def statement(self, tree: Tree[Terminal]) -> s.Statement:
+    def build_statement(self, tree: Tree[Terminal]) -> s.Statement:
         """The dataclass that ``tree``, the rule of a statement, stands for."""
         if tree.data == "select":
             return self._build_select(*tree.scan_values(lambda terminal: True))
         for child in tree.children:
             if isinstance(child, Tree) and child.data == "as_svg":
                 remedy = f"write EXPLAIN {str(tree.data).upper()} ... AS SVG"
-                raise failure(self._text, child.meta.start_pos, f"AS SVG draws how a statement was run; {remedy}")
+                raise make_statement_error(
+                    self._text, child.meta.start_pos, f"AS SVG draws how a statement was run; {remedy}"
+                )
         arguments: list[Any] = []
         clauses: dict[str, Any] = {}
         for child in tree.children:
@@ -112,83 +114,89 @@ class Builder:
                 for clause in svg_clauses:
                     self._add_clause(clauses, clause)
                 own_clauses = [clause for clause in child.children if clause not in svg_clauses]
-                arguments.append(self.statement(Tree(child.data, own_clauses, child.meta)))
+                arguments.append(self.build_statement(Tree(child.data, own_clauses, child.meta)))
             elif child.data in ("text", "name", "kind", "count", "value"):
-                arguments.append(self._value(child))
+                arguments.append(self._build_value(child))
             else:
                 self._add_clause(clauses, child)
         return _STATEMENTS[tree.data](*arguments, **clauses)
 
     def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
-        name = _FIELDS.get(tree.data, tree.data)
+        name = _FIELD_NAMES.get(tree.data, tree.data)
         if name in clauses:
             clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
-            raise failure(self._text, tree.meta.start_pos, f"{clause} stands here for the second time")
+            raise make_statement_error(self._text, tree.meta.start_pos, f"{clause} stands here for the second time")
         clauses[name] = self._build_clause(tree)
 
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
         if tree.data == "with_options":
-            return self._options(tree)
+            return self._build_options(tree)
         if not tree.children:
             return True  # a word that is there or not
         child = tree.children[0]
         if isinstance(child, Tree):
-            value = self._value(child)
+            value = self._build_value(child)
             return value.lower() if tree.data == "other_format" else value
         return str(child) if child.type == "CONDITION" else child.lower()
 
-    def _options(self, tree: Tree[Terminal]) -> dict[str, Value]:
+    def _build_options(self, tree: Tree[Terminal]) -> dict[str, Value]:
         options: dict[str, Value] = {}
         for option in tree.children:
             assert isinstance(option, Tree)
-            name, value = (self._value(child) for child in option.children if isinstance(child, Tree))
+            name, value = (self._build_value(child) for child in option.children if isinstance(child, Tree))
             if name in options:
-                raise failure(self._text, option.meta.start_pos, f"option {name} stands here for the second time")
+                raise make_statement_error(
+                    self._text, option.meta.start_pos, f"option {name} stands here for the second time"
+                )
             options[name] = value
         return options
 
-    def _value(self, tree: Tree[Terminal]) -> Any:
+    def _build_value(self, tree: Tree[Terminal]) -> Any:
         *sign, terminal = tree.children
         assert isinstance(terminal, Terminal)
         if terminal.type == "PARAMETER":
-            return self._parameter(tree.data, terminal)
+            return self._get_parameter_value(tree.data, terminal)
         if terminal.type == "NUMBER":
-            return self._count(terminal) if tree.data == "count" else _number(terminal, negative=bool(sign))
+            return self._parse_count(terminal) if tree.data == "count" else _parse_number(terminal, negative=bool(sign))
         if terminal.type == "NAME":
             return parse_word(str(terminal)) if tree.data == "value" else str(terminal)
         return unquote(terminal)
 
-    def _count(self, terminal: Terminal) -> int:
+    def _parse_count(self, terminal: Terminal) -> int:
         if not (terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS):
-            raise failure(self._text, _place(terminal), f"expected {_COUNT}, met {terminal:.40}")
+            raise make_statement_error(
+                self._text, _get_offset(terminal), f"expected {_COUNT_DESCRIPTION}, met {terminal:.40}"
+            )
         return int(terminal)
 
-    def _parameter(self, rule: str, terminal: Terminal) -> SqlValue:
-        value = self._parameters[_place(terminal)].value
+    def _get_parameter_value(self, rule: str, terminal: Terminal) -> SqlValue:
+        value = self._parameters[_get_offset(terminal)].value
         if rule == "count":
-            expectation = _COUNT
+            expectation = _COUNT_DESCRIPTION
             is_valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_MAX_COUNT_DIGITS
         elif rule == "value":
             expectation, is_valid = "text, a number, true, false or NULL", not isinstance(value, bytes)
         else:
             expectation, is_valid = "text", isinstance(value, str)
         if not is_valid:
-            raise failure(self._text, _place(terminal), f"expected {expectation}, the value given is {shown(value)}")
+            raise make_statement_error(
+                self._text, _get_offset(terminal), f"expected {expectation}, the value given is {format_value(value)}"
+            )
         return value
 
     def _build_select(self, query: Terminal) -> s.Select:
         query_parameters = [
-            p for offset, p in self._parameters.items() if _place(query) <= offset < (query.end_pos or 0)
+            p for offset, p in self._parameters.items() if _get_offset(query) <= offset < (query.end_pos or 0)
         ]
         values_by_name = {parameter.name: parameter.value for parameter in query_parameters if parameter.name}
         return s.Select(str(query), values_by_name or tuple(parameter.value for parameter in query_parameters))
 
 
-def _place(terminal: Terminal) -> int:
+def _get_offset(terminal: Terminal) -> int:
     assert terminal.start_pos is not None  # parser.py gives every terminal its place
     return terminal.start_pos
 
 
-def _number(terminal: Terminal, *, negative: bool) -> int | float:
+def _parse_number(terminal: Terminal, *, negative: bool) -> int | float:
     value = int(terminal) if terminal.isdigit() and len(terminal) <= _MAX_COUNT_DIGITS else float(terminal)
     return -value if negative else value

@@ -128,18 +128,20 @@ class Cursor(Columnar):
         """What a notebook shows: the first of the rows that are left, which stay to be read."""
         from .. import markup
 
-        shown = self._read_ahead(markup.MAX_TABLE_ROWS + 1)
+        rows = self._read_ahead(markup.MAX_TABLE_ROWS + 1)
         if self.kind == "EXPLAIN" and self.columns == ("svg",):
-            return f"<div>{''.join(picture for (picture,) in shown)}</div>"
-        if self.kind == "EXPAND" and len(shown) <= markup.MAX_TABLE_ROWS:
+            return f"<div>{''.join(picture for (picture,) in rows)}</div>"
+        if self.kind == "EXPAND" and len(rows) <= markup.MAX_TABLE_ROWS:
             if "via" in self.columns:
-                return markup.relatives(shown)
-            return markup.levels((level, f"{title} ({count:,})", detail) for level, title, count, detail in shown)
-        return markup.table(self.columns, shown, remarks=[*filter(None, [self.message]), *self.problems])
+                return markup.render_relatives(rows)
+            return markup.render_outline(
+                (level, f"{title} ({count:,})", detail) for level, title, count, detail in rows
+            )
+        return markup.render_table(self.columns, rows, remarks=[*filter(None, [self.message]), *self.problems])
 
-    def _read_ahead(self, most: int) -> list[Row]:
+    def _read_ahead(self, max_rows: int) -> list[Row]:
         """The next rows, which are given again."""
-        rows = self.fetchmany(most)
+        rows = self.fetchmany(max_rows)
         self._rows = chain(rows, self._rows)
         return rows
 

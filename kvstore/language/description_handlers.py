@@ -14,7 +14,7 @@ from typing import Any
 from ..arguments import Choice
 from ..errors import InputError
 from ..sql import descriptions
-from ..systems import SYSTEMS, get_strategy, strategies
+from ..systems import SYSTEMS, get_strategy, list_strategies
 from . import statements as s
 from .cursor import Cursor, Row
 from .query_handlers import select
@@ -26,36 +26,36 @@ _PROPERTIES = ("property", "value")
 def show(context: StatementContext, statement: s.Show) -> Cursor:
     match statement.subject:
         case "tables":
-            return _listed(
+            return _make_list_cursor(
                 ("name", "columns", "description"),
                 (
                     (table.name, ", ".join(column.name for column in table.columns), table.description)
-                    for table in descriptions.tables()
+                    for table in descriptions.list_tables()
                 ),
             )
         case "indexes":
             return select(context, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
         case "strategies":
-            return _listed(
-                ("name", "description"), ((strategy.name, strategy.description) for strategy in strategies())
+            return _make_list_cursor(
+                ("name", "description"), ((strategy.name, strategy.description) for strategy in list_strategies())
             )
         case "settings":
-            return _listed(("name", "value", "fixed"), context.database.settings_table())
+            return _make_list_cursor(("name", "value", "fixed"), context.database.settings_table())
         case "stats":
-            return _listed(("name", "value"), context.database.statistics().items())
+            return _make_list_cursor(("name", "value"), context.database.statistics().items())
 
 
-def _listed(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
+def _make_list_cursor(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
     row_list = list(rows)
     return Cursor(kind, columns, row_list, rowcount=len(row_list))
 
 
 def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cursor:
     try:
-        columns = descriptions.table(statement.table).columns
+        columns = descriptions.get_table(statement.table).columns
     except InputError as error:
-        raise context.failure(str(error), at=statement.table) from None
-    return _listed(("column", "type", "index"), map(astuple, columns), "DESCRIBE")
+        raise context.make_error(str(error), excerpt=statement.table) from None
+    return _make_list_cursor(("column", "type", "index"), map(astuple, columns), "DESCRIBE")
 
 
 def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
@@ -68,7 +68,7 @@ def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> C
 
 def strategy_names() -> list[str]:
     """The names that USING takes, those of installed packages among them."""
-    return [strategy.name for strategy in strategies()]
+    return [strategy.name for strategy in list_strategies()]
 
 
 def described_kinds() -> list[str]:
@@ -80,11 +80,11 @@ def describe_item(context: StatementContext, statement: s.DescribeItem) -> Curso
     return _make_property_cursor(context.target.describe(statement.kind, statement.key))
 
 
-def _make_property_cursor(found: Mapping[str, Any]) -> Cursor:
+def _make_property_cursor(properties: Mapping[str, Any]) -> Cursor:
     """A row for each property; several values are parted by semicolons."""
-    rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in found.items())
+    rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in properties.items())
     rows = ((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value) for name, value in rows)
-    return _listed(_PROPERTIES, rows, "DESCRIBE")
+    return _make_list_cursor(_PROPERTIES, rows, "DESCRIBE")
 
 
 def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) -> Cursor:
@@ -96,4 +96,4 @@ def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) 
         else:
             limits = f"{option.low:g} to {option.high:g}, by default {option.default:g}"
         rows.append((f"option {name}", f"{option.description} ({limits})"))
-    return _listed(_PROPERTIES, rows, "DESCRIBE")
+    return _make_list_cursor(_PROPERTIES, rows, "DESCRIBE")

@@ -19,7 +19,7 @@ from ..sql.literals import literal
 from ..sql.nearby import make_document_error
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import given
+from .query_handlers import collect_clauses
 from .statement_context import StatementContext
 
 #: Options of INGEST itself, besides those of readers.
@@ -36,34 +36,34 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
+def select_reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
     """The options of INGEST that are for the reader; a name that is near one of its own is a StatementError."""
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
     reader_option_names = [field.name for field in fields(ReadOptions)]
     for name in options.keys() - reader_option_names:
         suggestions = get_close_matches(name, [*INGEST_OPTIONS, *reader_option_names], 1)
         if suggestions and suggestions[0] in INGEST_OPTIONS:
-            raise context.failure(f"INGEST has no option {name}; did you mean {suggestions[0]}?")
+            raise context.make_error(f"INGEST has no option {name}; did you mean {suggestions[0]}?")
     return options
 
 
-def included(context: StatementContext, statement: s.Ingest) -> list[str]:
+def get_include_patterns(context: StatementContext, statement: s.Ingest) -> list[str]:
     """The pattern of the option ``include``, where there is one."""
     pattern = statement.options.get("include")
     if pattern is not None and not (isinstance(pattern, str) and pattern):
-        raise context.failure("the option include is a pattern of file names, such as '*.adoc'")
+        raise context.make_error("the option include is a pattern of file names, such as '*.adoc'")
     return [] if pattern is None else [pattern]
 
 
 def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
     context.require_no_transaction("INGEST commits batch by batch")
-    options = reader_options(context, statement)
+    options = select_reader_options(context, statement)
     ingest_options: dict[str, Any] = {
         name: value for name, value in statement.options.items() if name in INGEST_OPTIONS
     }
     if not isinstance(ingest_options.get("prune", False), bool):
-        raise context.failure("the option prune is true or false")
-    ingest_options["include"] = included(context, statement)
+        raise context.make_error("the option prune is true or false")
+    ingest_options["include"] = get_include_patterns(context, statement)
     report = context.database.ingest(
         statement.path, format=statement.format, options=options, progress=context.progress, **ingest_options
     )
@@ -86,62 +86,62 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
 
 
 def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
-    meta = _meta(context, statement.meta)
-    with context.writing(models=True) as transaction:
-        if statement.key and transaction._document(statement.key) is not None:
+    meta = _parse_meta(context, statement.meta)
+    with context.open_transaction(models=True) as transaction:
+        if statement.key and transaction._find_document(statement.key) is not None:
             raise DocumentExistsError(
                 f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it"
             )
-        properties = given(title=statement.title, source=statement.source, format=statement.format)
+        properties = collect_clauses(title=statement.title, source=statement.source, format=statement.format)
         chunks = "whole" if statement.whole else None
         transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **properties)
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 
 def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
-    meta = _meta(context, statement.meta)
-    with context.writing(models=True) as transaction:
+    meta = _parse_meta(context, statement.meta)
+    with context.open_transaction(models=True) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor(
         "UPDATE", rowcount=int(is_changed), message="1 document updated" if is_changed else "nothing to change"
     )
 
 
-def _meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
+def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
         meta = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise context.failure(f"META is not JSON: {error}") from None
+        raise context.make_error(f"META is not JSON: {error}") from None
     if not isinstance(meta, dict):
-        raise context.failure("META is a JSON object, such as '{\"year\": 2024}'")
+        raise context.make_error("META is a JSON object, such as '{\"year\": 2024}'")
     return meta
 
 
 def delete_document(context: StatementContext, statement: s.DeleteDocument) -> Cursor:
-    with context.writing() as transaction:
+    with context.open_transaction() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
-            with transaction.state() as view:
-                raise make_document_error(view, statement.key)
+            with transaction.state() as state:
+                raise make_document_error(state, statement.key)
     return Cursor("DELETE", rowcount=1, message="1 document deleted")
 
 
 def delete_documents(context: StatementContext, statement: s.DeleteDocuments) -> Cursor:
-    with context.writing() as transaction:
+    with context.open_transaction() as transaction:
         number = transaction.delete_where(statement.where)
     return Cursor("DELETE", rowcount=number, message=f"{counted(number, 'document')} deleted")
 
 
 def begin(context: StatementContext, statement: s.Begin) -> Cursor:
-    if context.database._begun is not None:
+    if context.database._open_transaction is not None:
         raise TransactionError("a transaction is open already; COMMIT or ROLLBACK ends it")
-    context.database._begun = context.database.transaction()
+    context.database._open_transaction = context.database.transaction()
     return Cursor("BEGIN", message="transaction begun")
 
 
 def commit(context: StatementContext, statement: s.Commit) -> Cursor:
-    transaction = _ending(context)
+    transaction = _pop_transaction(context)
     if not transaction.open:
         raise TransactionError("an error had ended the transaction; nothing of it was committed")
     transaction.commit()
@@ -149,13 +149,13 @@ def commit(context: StatementContext, statement: s.Commit) -> Cursor:
 
 
 def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
-    _ending(context).rollback()
+    _pop_transaction(context).rollback()
     return Cursor("ROLLBACK", message="transaction rolled back")
 
 
-def _ending(context: StatementContext) -> Transaction:
+def _pop_transaction(context: StatementContext) -> Transaction:
     """The transaction that BEGIN opened in this thread, which is over now."""
-    transaction, context.database._begun = context.database._begun, None
+    transaction, context.database._open_transaction = context.database._open_transaction, None
     if transaction is not None:
         return transaction
     other_thread = context.database._other_transaction_thread

@@ -28,7 +28,7 @@ from . import (
 )
 from . import statements as s
 from .cursor import Cursor
-from .parser import Parsed, parse
+from .parser import ParsedStatement, parse
 from .statement_context import Progress, StatementContext
 
 _HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
@@ -99,23 +99,26 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
     """The steps of the one statement of ``sql``; raises StatementError where it is not one, and what it raises."""
     parsed = parse(sql, parameters)
     if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
-        raise StatementError(f"what is explained is one statement, {explain_handlers.EXPLAINED}")
-    context = StatementContext(database, sql, parsed[0].start, parsed[0].places)
-    with context.placing():
-        return explain_handlers.steps(context, parsed[0].statement, analyze=analyze)
+        raise StatementError(f"what is explained is one statement, {explain_handlers.EXPLAINABLE}")
+    context = StatementContext(database, sql, parsed[0].start, parsed[0].offset_map)
+    with context.locate_errors():
+        return explain_handlers.list_steps(context, parsed[0].statement, analyze=analyze)
 
 
 def run(
     database: Database,
     sql: str,
-    one: Parsed,
+    parsed: ParsedStatement,
     progress: Progress | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
     """Run one statement of ``sql``, which is parsed already; raises what it raises."""
-    context, statement = StatementContext(database, sql, one.start, one.places, progress, on_text), one.statement
-    begun = context.database._begun
-    if begun is not None and not begun.open and not isinstance(statement, (s.Commit, s.Rollback)):
+    context, statement = (
+        StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text),
+        parsed.statement,
+    )
+    transaction = context.database._open_transaction
+    if transaction is not None and not transaction.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
-    with context.placing():
+    with context.locate_errors():
         return _HANDLERS[type(statement)](context, statement)

@@ -23,14 +23,14 @@ from ..systems.reader import Reader
 from ..text.normalize import to_entity_key
 from . import statements as s
 from .cursor import Cursor
-from .document_handlers import included, reader_options
+from .document_handlers import get_include_patterns, select_reader_options
 from .extraction_handlers import list_extraction_steps
 from .index_handlers import list_refresh_steps
-from .query_handlers import answer, build_retrieval_clauses, evidence, expand, selected
+from .query_handlers import ask_question, build_retrieval_clauses, expand, retrieve_evidence, run_query
 from .statement_context import StatementContext
 
 #: What EXPLAIN takes.
-EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH"
+EXPLAINABLE = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH"
 #: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
 MAX_LEFT_OUT = 20
 
@@ -39,25 +39,27 @@ def explain(context: StatementContext, statement: s.Explain) -> Cursor:
     if statement.as_svg:
         return Cursor("EXPLAIN", ("svg",), [(_draw_steps(context, statement),)], rowcount=1)
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
-    rows = [astuple(step)[: len(columns)] for step in steps(context, statement.statement, analyze=statement.analyze)]
+    rows = [
+        astuple(step)[: len(columns)] for step in list_steps(context, statement.statement, analyze=statement.analyze)
+    ]
     return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
 
 
 def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
     """The steps as SVG, and what they found."""
-    from ..drawing.explained import DrawnHit, DrawnStep, way
+    from ..drawing.explained import DrawnHit, DrawnStep, draw_explanation
 
-    way_taken = _explain_statement(context, statement.statement, analyze=statement.analyze)
+    explained = _explain_statement(context, statement.statement, analyze=statement.analyze)
     steps = [
         DrawnStep(step.name, step.detail, step.count, step.milliseconds if statement.analyze else None)
-        for step in way_taken.steps
+        for step in explained.steps
     ]
     total_milliseconds = steps.pop().milliseconds if statement.analyze else None
     hits = [
         DrawnHit(hit.document if hit.title is None else f"{hit.title} ({hit.document})", hit.path, hit.score)
-        for hit in way_taken.hits
+        for hit in explained.hits
     ]
-    return way(str(statement.statement), steps, hits, whole=total_milliseconds)
+    return draw_explanation(str(statement.statement), steps, hits, total_milliseconds=total_milliseconds)
 
 
 class _ExplainedSteps(NamedTuple):
@@ -67,7 +69,7 @@ class _ExplainedSteps(NamedTuple):
     hits: Sequence[Hit] = ()
 
 
-def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
+def list_steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
     """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
     return _explain_statement(context, statement, analyze=analyze).steps
 
@@ -75,20 +77,24 @@ def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bo
 def _explain_statement(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> _ExplainedSteps:
     # Only ANALYZE runs the statement; without it a statement that is explained leaves nothing behind.
     recording = nullcontext() if analyze else context.database._context.pause_recording()
-    with recording, _measured(context) as (measured_context, measured_view):
+    with recording, _measure_pages(context) as (measured_context, measured_view):
         if isinstance(statement, s.Select):
             return _ExplainedSteps(_list_select_steps(measured_context, statement, analyze))
         start = time.perf_counter()
-        found = _steps(measured_context, statement, analyze)
+        explained = _collect_steps(measured_context, statement, analyze)
         milliseconds = round(1000 * (time.perf_counter() - start), 3)
-    return _ExplainedSteps([*found.steps, _whole(None, milliseconds, measured_view)], found.hits) if analyze else found
+    return (
+        _ExplainedSteps([*explained.steps, _make_total_step(None, milliseconds, measured_view)], explained.hits)
+        if analyze
+        else explained
+    )
 
 
-def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
+def _make_total_step(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
     return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
 
 
-def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
+def _collect_steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> _ExplainedSteps:
     match statement:
         case s.Lookup():
             return _ExplainedSteps(_list_lookup_steps(context, statement))
@@ -96,7 +102,7 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
             return _ExplainedSteps(_list_expand_steps(context, statement))
         case s.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
-            retrieved = evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
+            retrieved = retrieve_evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
             return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case s.Retrieve():
             retrieved = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))[0]
@@ -109,15 +115,15 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
             return _ExplainedSteps(list_extraction_steps(context, statement))
         case s.Refresh() if not analyze:
             return _ExplainedSteps(list_refresh_steps(context, statement))
-    raise context.failure(f"EXPLAIN takes {EXPLAINED}; ANALYZE cannot run the last three")
+    raise context.make_error(f"EXPLAIN takes {EXPLAINABLE}; ANALYZE cannot run the last three")
 
 
 def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     """Return what would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     context.require_writable("files are not looked at then")
-    options = reader_options(context, statement)
+    options = select_reader_options(context, statement)
     forecast = context.database.forecast_ingest(
-        statement.path, format=statement.format, include=included(context, statement), options=options
+        statement.path, format=statement.format, include=get_include_patterns(context, statement), options=options
     )
     sample = f"about, from {forecast.sampled:,} of the files; nothing is ingested"
     embedder = f"{forecast.embedder}: about {forecast.tokens:,} tokens"
@@ -142,8 +148,8 @@ def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) 
     """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:
-        found = answer(context, statement).evidence
-        return _ExplainedSteps(found.steps, found.hits)
+        evidence = ask_question(context, statement).evidence
+        return _ExplainedSteps(evidence.steps, evidence.hits)
     prompt = context.target.prompt(statement.question, **build_retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
     request_detail = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
@@ -153,35 +159,37 @@ def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) 
 
 
 @contextmanager
-def _measured(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
+def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
     """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
     yet."""
-    if context.database._begun is not None:
+    if context.database._open_transaction is not None:
         yield replace(context, on_text=None), None
         return
     with context.database.snapshot() as snapshot:
-        yield replace(context, state=snapshot, on_text=None), snapshot._measured()
+        yield replace(context, state=snapshot, on_text=None), snapshot._measure_pages()
 
 
 def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
-    with context.target.state() as view:
-        trace = Trace(view.lmdb)
+    with context.target.state() as state:
+        trace = Trace(state.lmdb)
         for name in statement.entities:
             with trace.step("normalise") as step:
                 key = to_entity_key(name)
                 step.detail, step.count = f"{name} as {key}", 1
             with trace.step("probe filter") as step:
-                entry = view.filter.find(key) if key else None
+                entry = state.filter.find(key) if key else None
                 step.count = int(entry is not None)
                 entry_detail = entry and f"known, temperature {entry.temperature}"
                 step.detail = entry_detail or "not known: its fingerprint, or its key behind it, is not there"
-            identity = view.resolve(key) if entry else None
+            identity = state.resolve(key) if entry else None
             if identity is not None and len(identity.names) > 1:
                 with trace.step("follow aliases") as step:
                     step.detail, step.count = "; ".join(form for form, _ in identity.names), len(identity.names)
             with trace.step("read block list") as step:
-                entity_addresses = [] if identity is None else view.addresses_of(identity).tolist()
-                nodes = sum(1 for address in entity_addresses if addresses.split(address)[0] == addresses.NODE)
+                entity_addresses = [] if identity is None else state.find_addresses(identity).tolist()
+                nodes = sum(
+                    1 for address in entity_addresses if addresses.split_address(address)[0] == addresses.NODE_RANK
+                )
                 step.detail, step.count = (
                     f"{nodes} tree nodes, {len(entity_addresses) - nodes} abstracts",
                     len(entity_addresses),
@@ -193,8 +201,8 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
 
 
 def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
-    with context.target.state() as view:
-        trace = Trace(view.lmdb)
+    with context.target.state() as state:
+        trace = Trace(state.lmdb)
         with trace.step("walk trees") as step:
             rows = expand(context, statement).fetchall()
             trees = sorted({str(row[1]) for row in rows})
@@ -206,25 +214,27 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
     """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
     steps: list[Step] = []
     depth = {0: -1}
-    with context.target.state() as view:
-        plan_reader = Reader(view, context.database.settings_table)
-        for row in selected(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
+    with context.target.state() as state:
+        plan_reader = Reader(state, context.database.settings_table)
+        for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
             depth[number] = depth.get(parent, -1) + 1
-            steps.append(Step("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
+            steps.append(Step("plan", "  " * depth[number] + _format_plan(str(row[3])), None, None))
         if analyze:
-            reader = Reader(view, context.database.settings_table)
+            reader = Reader(state, context.database.settings_table)
             start = time.perf_counter()
-            count = sum(1 for _ in selected(context, statement, reader))
+            count = sum(1 for _ in run_query(context, statement, reader))
             milliseconds = round(1000 * (time.perf_counter() - start), 3)
             for table, cost in sorted(reader.costs.items()):
-                table_cost = (None, None) if reader.measured is None else (round(1000 * cost.seconds, 3), cost.pages)
+                table_cost = (
+                    (None, None) if reader.measured_view is None else (round(1000 * cost.seconds, 3), cost.pages)
+                )
                 steps.append(Step("read", table, cost.rows, *table_cost))
-            steps.append(_whole(count, milliseconds, reader.measured))
+            steps.append(_make_total_step(count, milliseconds, reader.measured_view))
     return steps
 
 
-def _plan(detail: str) -> str:
+def _format_plan(detail: str) -> str:
     """SQLite's words for a step, with the way into a table named: what went straight to LMDB's keys."""
     table, virtual, constraints = detail.partition(" VIRTUAL TABLE INDEX 0:")
     if not virtual:

@@ -23,7 +23,7 @@ def extraction_kinds() -> list[str]:
 def extract(context: StatementContext, statement: s.Extract) -> Cursor:
     context.require_no_transaction("EXTRACT commits every answer by itself")
     report = context.database.extract(
-        statement.kind, model=statement.model, progress=context.progress, **_limits(statement)
+        statement.kind, model=statement.model, progress=context.progress, **_collect_limits(statement)
     )
     columns = ("kind", "model", "passages", "copied", "calls", "sent", "received", "left")
     row = (
@@ -41,7 +41,7 @@ def extract(context: StatementContext, statement: s.Extract) -> Cursor:
 
 def list_extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
     """What would be written and sent; nothing is."""
-    forecast = context.database.forecast_extract(statement.kind, **_limits(statement))
+    forecast = context.database.forecast_extract(statement.kind, **_collect_limits(statement))
     model = context.database.language_model(statement.model)
     written_detail = (
         f"{forecast.written:,} are written already, {forecast.copied:,} for another document that has the same"
@@ -70,7 +70,7 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
     ]
 
 
-def _limits(statement: s.Extract) -> dict[str, Any]:
+def _collect_limits(statement: s.Extract) -> dict[str, Any]:
     clauses = {
         "share": statement.share,
         "within": statement.within,

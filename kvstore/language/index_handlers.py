@@ -15,7 +15,7 @@ from ..sql.literals import literal
 from ..systems import INDEXES, list_generation_kinds
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import given
+from .query_handlers import collect_clauses
 from .statement_context import StatementContext
 
 OUTLINE_COLUMNS = ("level", "title", "count", "detail")
@@ -30,7 +30,7 @@ def index_kinds() -> Mapping[str, Sequence[str]]:
 
 def outlined_kinds() -> list[str]:
     """The kinds of index that EXPAND draws."""
-    return [kind.name for kind in list_generation_kinds() if kind.outlined]
+    return [kind.name for kind in list_generation_kinds() if kind.has_outline]
 
 
 def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
@@ -47,7 +47,7 @@ def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
 
 def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
     context.require_no_transaction("REFRESH commits by itself")
-    model_clauses = given(model=statement.model, within=statement.within)
+    model_clauses = collect_clauses(model=statement.model, within=statement.within)
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
     message = None if kinds else "nothing to refresh"
     if model_clauses:
@@ -61,10 +61,10 @@ def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
     if statement.kind.lower() not in outlined_kinds():
         kinds = " or ".join(kind.upper() for kind in outlined_kinds())
         problem = f"expected {kinds}" if kinds else "there is no index that EXPAND draws"
-        raise context.failure(
+        raise context.make_error(
             f"{problem}, met {statement.kind}; text stands in single quotes: {literal(statement.kind)}"
         )
-    rows = context.target.outline(statement.kind, **given(depth=statement.depth))
+    rows = context.target.outline(statement.kind, **collect_clauses(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..changes.facts import all_facts
+from ..changes.facts import list_fact_kinds
 from ..database.exchange import TABLE_SUFFIXES
 from ..sql.literals import literal
 from . import statements as s
@@ -72,7 +72,7 @@ def export(context: StatementContext, statement: s.Export) -> Cursor:
         rows = context.database.export_table(statement.path, table)
         return Cursor("EXPORT", rowcount=rows, message=f"{counted(rows, 'row')} of {table} written to {statement.path}")
     report = context.database.export(statement.path)
-    return Cursor("EXPORT", rowcount=report.documents, message=f"{_counts(report)} written to {statement.path}")
+    return Cursor("EXPORT", rowcount=report.documents, message=f"{_format_counts(report)} written to {statement.path}")
 
 
 def compact(context: StatementContext, statement: s.Compact) -> Cursor:
@@ -85,10 +85,10 @@ def compact(context: StatementContext, statement: s.Compact) -> Cursor:
 def import_file(context: StatementContext, statement: s.Import) -> Cursor:
     context.require_no_transaction("IMPORT commits batch by batch")
     report = context.database.import_(statement.path)
-    message = f"{_counts(report)} imported, {report.unchanged:,} unchanged"
+    message = f"{_format_counts(report)} imported, {report.unchanged:,} unchanged"
     return Cursor("IMPORT", rowcount=report.documents, message=message)
 
 
-def _counts(report: ExportReport) -> str:
-    *first, last = filter(None, (fact.counted(getattr(report, fact.plural)) for fact in all_facts()))
+def _format_counts(report: ExportReport) -> str:
+    *first, last = filter(None, (fact.format_count(getattr(report, fact.plural)) for fact in list_fact_kinds()))
     return f"{', '.join(first)} and {last}" if first else last

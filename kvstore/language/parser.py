@@ -22,9 +22,9 @@ from lark.lexer import Lexer
 from ..arguments import MAX_DIGITS, is_representable
 from ..errors import StatementError
 from ..sql import condition as conditions
-from ..sql.diagnosis import failure, nearest
+from ..sql.diagnosis import make_statement_error, suggest
 from ..sql.literals import literal
-from ..sql.tokens import Token, split, unquote
+from ..sql.tokens import Token, split_statements, unquote
 from ..systems.sql_table import Parameters
 from . import statements as s
 from .builder import Builder, Parameter
@@ -45,7 +45,7 @@ _DESCRIPTIONS = {
 }
 #: Terminals that an error need not mention: they stand where another of the list does.
 _UNMENTIONED_TERMINALS = frozenset({"PARAMETER", "QUOTED", "MINUS"})
-_MARKS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
+_OPERATOR_TERMINALS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
 _QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES"})
 #: Statements that can store something in an empty store, or prepare for it.
 _FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.CreateIndex, s.Begin, s.SetSetting)
@@ -144,17 +144,17 @@ def _make_unexpected_error(
     names.sort(key=lambda name: (not name.isupper(), name))
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     if token is None:
-        return failure(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
+        return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
     other_remedy = _find_other_database(script, token)
     if "QUERY" in expected:
-        suggestion = nearest(token.text, _words(expected))
+        suggestion = suggest(token.text, _list_words(expected))
         remedy = other_remedy or (
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
         )
-        return failure(text, token.start, f"no statement begins with {_shown(token)}; {remedy}")
-    reason = f"expected {expectation}, met {_shown(token)}"
+        return make_statement_error(text, token.start, f"no statement begins with {_truncate_token(token)}; {remedy}")
+    reason = f"expected {expectation}, met {_truncate_token(token)}"
     if other_remedy is not None:
-        return failure(text, token.start, f"{reason}; {other_remedy}")
+        return make_statement_error(text, token.start, f"{reason}; {other_remedy}")
     statement = _STATEMENT_WORD_PATTERN.search(text, 0, token.start)
     question = None if statement is None else find_unquoted_question(text[statement.start() :])
     if "STRING" in expected and statement is not None and question is not None:
@@ -163,9 +163,9 @@ def _make_unexpected_error(
     elif "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
         reason += f"; text stands in single quotes: {literal(unquoted)}"
-    elif token.kind == "word" and (suggestion := nearest(token.text, _words(expected))):
+    elif token.kind == "word" and (suggestion := suggest(token.text, _list_words(expected))):
         reason += f"; did you mean {suggestion}?"
-    return failure(text, token.start, reason)
+    return make_statement_error(text, token.start, reason)
 
 
 def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
@@ -181,25 +181,25 @@ def _find_other_database(script: Sequence[Token], token: Token) -> str | None:
     return None
 
 
-def _words(terminals: Iterable[str]) -> list[str]:
+def _list_words(terminals: Iterable[str]) -> list[str]:
     words = [terminal for terminal in terminals if terminal in keywords()]
     return words + sorted(_QUERY_STARTS) if "QUERY" in terminals else words
 
 
-def _shown(token: Token) -> str:
+def _truncate_token(token: Token) -> str:
     return token.text if len(token.text) <= 40 else token.text[:40] + "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedStatement:
     """A statement, the character of the text at which it begins, and where the parts of its condition stand there."""
 
     statement: s.Statement
     start: int
-    places: conditions.Places
+    offset_map: conditions.OffsetMap
 
 
-def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
+def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
     """Parse a script: statements separated by ``;``.
 
     ``parameters`` are the values of ``?`` (a sequence, in order over the whole script) or of ``:name`` (a mapping).
@@ -208,11 +208,13 @@ def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise failure(text.encode(errors="replace").decode(), error.start, "this character is not Unicode") from None
+        raise make_statement_error(
+            text.encode(errors="replace").decode(), error.start, "this character is not Unicode"
+        ) from None
     if (question := plain_question(text)) is not None:
         start = len(text) - len(text.lstrip())
-        raise failure(text, start, f"a question is asked by a statement: ASK {literal(question)}")
-    scripts = list(split(text))
+        raise make_statement_error(text, start, f"a question is asked by a statement: ASK {literal(question)}")
+    scripts = list(split_statements(text))
     values = _bind_parameters(
         text, [token for script in scripts for token in script if token.kind == "parameter"], parameters
     )
@@ -224,36 +226,38 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
     return any(isinstance(parsed.statement, _FILLING_STATEMENTS) for parsed in parse(text, parameters))
 
 
-def _bind_parameters(text: str, found: list[Token], parameters: Parameters) -> dict[int, Parameter]:
+def _bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parameters) -> dict[int, Parameter]:
     """The parameters by the place where each stands."""
     if isinstance(parameters, (str, bytes)):
         raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
     is_named = isinstance(parameters, Mapping)
     bound: dict[int, Parameter] = {}
-    for position, token in enumerate(found):
+    for position, token in enumerate(parameter_tokens):
         name = token.text[1:]
         if is_named != (token.text[0] == ":") or (name and not is_named):
             remedy = (
                 "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
             )
-            raise failure(text, token.start, f"{token.text} does not fit the values given; {remedy}")
+            raise make_statement_error(text, token.start, f"{token.text} does not fit the values given; {remedy}")
         if isinstance(parameters, Mapping):
             if name not in parameters:
-                raise failure(text, token.start, f"no value was given for {token.text}")
+                raise make_statement_error(text, token.start, f"no value was given for {token.text}")
             value = parameters[name]
         else:
             value = parameters[position] if position < len(parameters) else None
         if value is not None and not isinstance(value, (str, int, float, bytes)):
-            raise failure(text, token.start, f"a {type(value).__name__} cannot be the value of a parameter")
+            raise make_statement_error(
+                text, token.start, f"a {type(value).__name__} cannot be the value of a parameter"
+            )
         if isinstance(value, int) and not is_representable(value):
-            raise failure(
+            raise make_statement_error(
                 text, token.start, f"the value given is a number of more than {MAX_DIGITS} digits; give it as text"
             )
         if isinstance(value, str) and not _is_unicode(value):
-            raise failure(text, token.start, "the value given holds a character that is not Unicode")
+            raise make_statement_error(text, token.start, "the value given holds a character that is not Unicode")
         bound[token.start] = Parameter(name, value)
-    if not is_named and len(found) != len(parameters):
-        raise StatementError(f"as many values as parameters are needed: {len(found)}, not {len(parameters)}")
+    if not is_named and len(parameter_tokens) != len(parameters):
+        raise StatementError(f"as many values as parameters are needed: {len(parameter_tokens)}, not {len(parameters)}")
     return bound
 
 
@@ -265,18 +269,18 @@ def _is_unicode(value: str) -> bool:
     return True
 
 
-def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> Parsed:
+def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> ParsedStatement:
     parser: Any = _load_grammar().parse_interactive()
     position = 0
-    offset_map: conditions.Places = ()
+    offset_map: conditions.OffsetMap = ()
     while position < len(script):
         position, condition_offsets = _feed_token(parser, text, script, position, values)
         offset_map = offset_map or condition_offsets
     try:
-        tree = parser.feed_eof(_terminal("$END", script[-1]))
+        tree = parser.feed_eof(_make_terminal("$END", script[-1]))
     except UnexpectedToken:
         raise _make_unexpected_error(text[: script[-1].end], None, parser.accepts()) from None
-    return Parsed(Builder(text, values).statement(tree), script[0].start, offset_map)
+    return ParsedStatement(Builder(text, values).build_statement(tree), script[0].start, offset_map)
 
 
 def expected(text: str) -> frozenset[str]:
@@ -286,7 +290,7 @@ def expected(text: str) -> frozenset[str]:
     the latter with the keywords of the clauses that may follow it. Nothing may follow what is wrong.
     """
     parser: Any = _load_grammar().parse_interactive()
-    script = next(split(text), [])
+    script = next(split_statements(text), [])
     values = {token.start: Parameter("", None) for token in script}
     position = 0
     condition_terminals: frozenset[str] = frozenset()
@@ -304,7 +308,7 @@ def expected(text: str) -> frozenset[str]:
     return (condition_terminals | frozenset(parser.accepts())) - (frozenset() if is_explain else {"SVG"})
 
 
-def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
+def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
     return Terminal(
         kind, token.text if text is None else text, start_pos=token.start, end_pos=token.end if end is None else end
     )
@@ -312,27 +316,27 @@ def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | No
 
 def _feed_token(
     parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
-) -> tuple[int, conditions.Places]:
+) -> tuple[int, conditions.OffsetMap]:
     """Give the parser what stands at ``position``; returns the position after it and, of a condition, its places."""
     token = script[position]
     conditions.check_token(text, token)
     choices = parser.choices()
     next_position = position + 1
-    offset_map: conditions.Places = ()
+    offset_map: conditions.OffsetMap = ()
     if _is_query_start(token, choices):
         next_position = len(script)
         for part in script[position:]:
             conditions.check_token(text, part)
-        terminal = _terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
+        terminal = _make_terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
     elif "CONDITION" in choices:
-        next_position = conditions.end(text, script, position)
+        next_position = conditions.find_condition_end(text, script, position)
         if next_position == position:
             raise _make_unexpected_error(text, token, {"CONDITION"})
         parameter_values = {offset: parameter.value for offset, parameter in values.items()}
-        source, offset_map = conditions.inlined(script[position:next_position], parameter_values)
-        terminal = _terminal("CONDITION", token, text=source, end=script[next_position - 1].end)
+        source, offset_map = conditions.inline_parameters(script[position:next_position], parameter_values)
+        terminal = _make_terminal("CONDITION", token, text=source, end=script[next_position - 1].end)
     else:
-        terminal = _terminal(_kind(token, choices), token)
+        terminal = _make_terminal(_get_terminal_name(token, choices), token)
     try:
         parser.feed_token(terminal)
     except UnexpectedToken:
@@ -344,11 +348,11 @@ def _is_query_start(token: Token, choices: Mapping[str, Any]) -> bool:
     return "QUERY" in choices and token.kind == "word" and token.text.upper() in _QUERY_STARTS
 
 
-def _kind(token: Token, choices: Mapping[str, Any]) -> str:
+def _get_terminal_name(token: Token, choices: Mapping[str, Any]) -> str:
     """The grammar's name for ``token`` where the terminals ``choices`` may stand."""
     if token.kind == "word":
         word = token.text.upper()
         return word if word in choices and word in keywords() else "NAME"
     if token.kind == "operator":
-        return _MARKS.get(token.text, "OPERATOR")
+        return _OPERATOR_TERMINALS.get(token.text, "OPERATOR")
     return token.kind.upper()

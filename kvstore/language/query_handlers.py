@@ -14,7 +14,7 @@ from ..answering.answer import Answer
 from ..errors import InputError, StatementError
 from ..retrieval.evidence import Evidence, Hit, TextSpan
 from ..retrieval.query import get_reranker
-from ..sql.diagnosis import failure
+from ..sql.diagnosis import make_statement_error
 from ..sql.nearby import make_entity_error
 from ..sql.relational import Selection
 from ..systems.reader import Reader
@@ -60,7 +60,7 @@ ANSWER_COLUMNS = {
 _MAX_BUFFERED_ROWS = 1000
 
 
-def given(**clauses: Any) -> dict[str, Any]:
+def collect_clauses(**clauses: Any) -> dict[str, Any]:
     """The clauses that were written."""
     return {name: value for name, value in clauses.items() if value is not None}
 
@@ -73,43 +73,43 @@ def _make_typed_cursor(
 
 
 def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
-    locations = context.target.lookup(*statement.entities, **given(limit=statement.limit))
+    locations = context.target.lookup(*statement.entities, **collect_clauses(limit=statement.limit))
     message = None
     if not locations:
-        with context.target.state() as view:
-            message = "\n".join(str(make_entity_error(view, name)) for name in statement.entities)
+        with context.target.state() as state:
+            message = "\n".join(str(make_entity_error(state, name)) for name in statement.entities)
     return _make_typed_cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)
 
 
 def expand(context: StatementContext, statement: s.Expand) -> Cursor:
-    clauses = given(depth=statement.depth, tree=statement.tree, limit=statement.limit)
+    clauses = collect_clauses(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
     return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
 
 
 def search(context: StatementContext, statement: s.Search) -> Cursor:
     hits = context.target.search(
-        statement.text, **given(using=statement.using, where=statement.where, top=statement.top)
+        statement.text, **collect_clauses(using=statement.using, where=statement.where, top=statement.top)
     )
-    return _make_typed_cursor("SEARCH", SEARCH_COLUMNS, ((*_hit(hit), hit.ordinal) for hit in hits), len(hits))
+    return _make_typed_cursor("SEARCH", SEARCH_COLUMNS, ((*_to_hit_row(hit), hit.ordinal) for hit in hits), len(hits))
 
 
-def _hit(hit: Hit) -> Row:
+def _to_hit_row(hit: Hit) -> Row:
     return hit.rank, hit.score, hit.document, hit.ordinal, hit.text
 
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
-    found = evidence(context, statement)
-    rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans), hit.ordinal) for hit in found.hits)
+    found = retrieve_evidence(context, statement)
+    rows = ((*_to_hit_row(hit), hit.path, hit.kind, _to_span_mappings(hit.spans), hit.ordinal) for hit in found.hits)
     return _make_typed_cursor("RETRIEVE", EVIDENCE_COLUMNS, rows, len(found.hits), found.hint)
 
 
-def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
+def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
     """Return places as rows and citations have them; ``chunk`` is the deprecated name of ``ordinal``."""
     return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
-def evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
+def retrieve_evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
     """What a RETRIEVE finds, and how."""
     return context.target.retrieve(statement.question, **build_retrieval_clauses(context, statement))
 
@@ -119,8 +119,8 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
     try:
         get_reranker(statement.options)
     except InputError as error:
-        raise context.failure(str(error)) from error
-    return given(
+        raise context.make_error(str(error)) from error
+    return collect_clauses(
         using=statement.using,
         depth=statement.depth,
         top=statement.top,
@@ -132,9 +132,9 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
 
 
 def ask(context: StatementContext, statement: s.Ask) -> Cursor:
-    found = answer(context, statement)
-    with context.target.state() as view:
-        records = {c.document: view.documents.find(c.document) for c in found.citations}
+    found = ask_question(context, statement)
+    with context.target.state() as state:
+        records = {c.document: state.documents.find_by_key(c.document) for c in found.citations}
     # Another may have deleted a document while a model wrote.
     sources = {key: None if record is None else record.source for key, record in records.items()}
     citations = [
@@ -146,7 +146,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
             "start": c.start,
             "end": c.end,
             "kind": c.kind,
-            "spans": _spans(c.spans),
+            "spans": _to_span_mappings(c.spans),
             "chunk": c.ordinal,
         }
         for c in found.citations
@@ -163,22 +163,24 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
     return _make_typed_cursor("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(found.remarks) or None)
 
 
-def answer(context: StatementContext, statement: s.Ask) -> Answer:
+def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
     """What an ASK answers, and how."""
     clauses = build_retrieval_clauses(context, statement)
-    return context.target.ask(statement.question, **clauses, **given(model=statement.model, on_text=context.on_text))
+    return context.target.ask(
+        statement.question, **clauses, **collect_clauses(model=statement.model, on_text=context.on_text)
+    )
 
 
 def select(context: StatementContext, statement: s.Select) -> Cursor:
-    transaction = context.database._begun
+    transaction = context.database._open_transaction
     if transaction is not None:  # its state changes with the next statement, so nothing may be read later
-        with transaction.state() as view:
-            selection = selected(context, statement, Reader(view, context.database.settings_table))
+        with transaction.state() as state:
+            selection = run_query(context, statement, Reader(state, context.database.settings_table))
             rows = list(selection)
         return Cursor("SELECT", selection.columns, rows, types=infer_types(rows, selection.types), rowcount=len(rows))
     snapshot = context.database.snapshot()
     try:
-        selection = selected(context, statement, Reader(snapshot._view, context.database.settings_table))
+        selection = run_query(context, statement, Reader(snapshot._state, context.database.settings_table))
         first_rows = list(islice(selection, _MAX_BUFFERED_ROWS))
     except BaseException:
         snapshot.close()
@@ -195,13 +197,13 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
     return Cursor("SELECT", selection.columns, chain(first_rows, selection), types=types, release=release)
 
 
-def selected(context: StatementContext, statement: s.Select, reader: Reader, before: str = "") -> Selection:
-    """The rows of a query on one state, ``before`` put in front of it; its errors show the place in the user's text."""
+def run_query(context: StatementContext, statement: s.Select, reader: Reader, prefix: str = "") -> Selection:
+    """The rows of a query on one state, ``prefix`` put in front of it; its errors show the place in the user's text."""
     start = context.text.find(statement.text, context.start)
 
-    def failed(place: int | None, reason: str) -> StatementError:
-        if place is None:
-            return context.failure(reason)
-        return failure(context.text, start + max(0, place - len(before)), reason)
+    def make_error(position: int | None, reason: str) -> StatementError:
+        if position is None:
+            return context.make_error(reason)
+        return make_statement_error(context.text, start + max(0, position - len(prefix)), reason)
 
-    return Selection(before + statement.text, statement.parameters, reader, failed)
+    return Selection(prefix + statement.text, statement.parameters, reader, make_error)

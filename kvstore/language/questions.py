@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 #: Words that begin questions and no statement, and how long a line is that may be one.
-_QUESTION = re.compile(
+_QUESTION_PATTERN = re.compile(
     r"(?:what|who|whom|whose|when|where|which|why|how|is|are|was|were|does|do|did|can|could|should|may|will|would|has"
     r"|have)(?:['’]\w+)? (?=\S)",
     re.IGNORECASE,
@@ -17,7 +17,7 @@ _MAX_QUESTION_CHARACTERS = 500
 #: A statement whose text is not in quotes: after these words only a string or a parameter is valid.
 _UNQUOTED_PATTERN = re.compile(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
 #: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
-_END = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
+_QUESTION_END_PATTERN = re.compile(r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|AS SEGMENTS|AS SVG)\b)")
 
 
 def plain_question(text: str) -> str | None:
@@ -26,8 +26,8 @@ def plain_question(text: str) -> str | None:
     >>> plain_question(" who signs it? "), plain_question("SELECT 1"), plain_question("what")
     ('who signs it?', None, None)
     """
-    asked = " ".join(text.rstrip().rstrip(";").split())
-    return asked if _QUESTION.match(asked) and len(asked) <= _MAX_QUESTION_CHARACTERS else None
+    question = " ".join(text.rstrip().rstrip(";").split())
+    return question if _QUESTION_PATTERN.match(question) and len(question) <= _MAX_QUESTION_CHARACTERS else None
 
 
 def find_unquoted_question(text: str) -> str | None:
@@ -39,5 +39,5 @@ def find_unquoted_question(text: str) -> str | None:
     opening = _UNQUOTED_PATTERN.match(text)
     if opening is None:
         return None
-    end = _END.search(text, opening.end())
+    end = _QUESTION_END_PATTERN.search(text, opening.end())
     return text[opening.end() : end.start() if end else len(text)]

@@ -31,7 +31,7 @@ _CLAUSES = _DIRECTIONS | {
     "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TABLE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH",
     "WITHIN",
 }  # fmt: skip
-_MOST = 50
+_MAX_COMPLETIONS = 50
 
 
 class StatementCatalog(Protocol):
@@ -53,11 +53,11 @@ class StatementCatalog(Protocol):
         """Names of the entity trees."""
         ...
 
-    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
+    def entity_names(self, prefix: str, limit: int) -> Sequence[str]:
         """Entities whose names begin with ``prefix``, in any case."""
         ...
 
-    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
+    def document_keys(self, prefix: str, limit: int) -> Sequence[str]:
         """Keys of documents that begin with ``prefix``."""
         ...
 
@@ -77,14 +77,14 @@ class Completion:
 
 def complete_statement(before: str, catalog: StatementCatalog) -> list[Completion]:
     """Completions for the text before the cursor, the likeliest kinds first."""
-    statement_start, partial = _place(before)
+    statement_start, partial = _find_partial_token(before)
     start = len(before) if partial is None else partial.start
     typed = before[start:]
     statement = before[statement_start:start]
     return [Completion(text, start, kind) for text, kind in _iter_completions(statement, typed, catalog)]
 
 
-def _place(before: str) -> tuple[int, Token | None]:
+def _find_partial_token(before: str) -> tuple[int, Token | None]:
     """Where the statement begins, and the token that the cursor is in the middle of."""
     statement_start, last_token = 0, None
     for token in tokens(before):
@@ -104,9 +104,9 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
-    allowed = language.expected(statement) - _used(words)
+    allowed = language.expected(statement) - _find_used_clauses(words)
     if typed.startswith("'"):
-        yield from _strings(words, allowed, typed[1:].replace("''", "'"), catalog)
+        yield from _iter_strings(words, allowed, typed[1:].replace("''", "'"), catalog)
         return
     if typed.startswith('"') and allowed & {"QUERY_TEXT", "CONDITION", "CONDITION_TEXT"}:
         columns = dict.fromkeys(column for names in catalog.tables().values() for column in names)
@@ -114,34 +114,34 @@ def _iter_completions(statement: str, typed: str, catalog: StatementCatalog) -> 
         return
     name_prefix = typed.lstrip('"')
     if "QUERY_TEXT" in allowed:
-        yield from _matching(_iter_query_words(words, catalog), name_prefix)
+        yield from _filter_matching(_iter_query_words(words, catalog), name_prefix)
         return
     if allowed & {"CONDITION", "CONDITION_TEXT"}:
-        yield from _matching(((column, "column") for column in catalog.tables()["documents"]), name_prefix)
-        yield from _matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
-    yield from _matching(((word, "keyword") for word in sorted(allowed & language.keywords())), name_prefix)
+        yield from _filter_matching(((column, "column") for column in catalog.tables()["documents"]), name_prefix)
+        yield from _filter_matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), name_prefix)
+    yield from _filter_matching(((word, "keyword") for word in sorted(allowed & language.keywords())), name_prefix)
     if "QUERY" in allowed:
-        yield from _matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), name_prefix)
+        yield from _filter_matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), name_prefix)
     if "NAME" in allowed:
-        yield from _matching(_names(words, catalog), name_prefix)
+        yield from _filter_matching(_iter_names(words, catalog), name_prefix)
     if "STRING" in allowed and "NAME" not in allowed:
-        yield from _strings(words, allowed, name_prefix, catalog)
+        yield from _iter_strings(words, allowed, name_prefix, catalog)
 
 
-def _used(words: Sequence[str]) -> frozenset[str]:
+def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
     """Keywords of clauses that stand in the statement already; each may stand once."""
     used_clauses = _CLAUSES.intersection(words)
     return used_clauses | _DIRECTIONS if used_clauses & _DIRECTIONS else used_clauses
 
 
-def _matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
+def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
     return (pair for pair in candidates if pair[0].lower().startswith(typed.lower()))
 
 
-def _strings(
-    words: Sequence[str], may: frozenset[str], prefix: str, catalog: StatementCatalog
+def _iter_strings(
+    words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[tuple[str, str]]:
-    if "STRING" not in may or not words:
+    if "STRING" not in allowed or not words:
         return
     values: Sequence[str]
     if words[-1] == "TREE":
@@ -149,16 +149,16 @@ def _strings(
     elif words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2:
         kind, values = "path", catalog.paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
-        kind, values = "document", catalog.document_keys(prefix, _MOST)
+        kind, values = "document", catalog.document_keys(prefix, _MAX_COMPLETIONS)
     elif words[-1] in ("LOOKUP", "EXPAND", "ENTITY", "UNDER", "INTO", "FOR", ",", "EDGE", "ALIAS"):
-        kind, values = "entity", catalog.entity_names(prefix, _MOST)
+        kind, values = "entity", catalog.entity_names(prefix, _MAX_COMPLETIONS)
     else:
         return
     for value in values:
         yield literal(value), kind
 
 
-def _names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
+def _iter_names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[str, str]]:
     """Names that may stand after ``words``, a statement so far."""
     last = words[-1] if words else ""
     if last in ("USING", "STRATEGY") or (words[:1] == ["SET"] and words[-2:] == ["STRATEGY", "="]):
@@ -182,10 +182,10 @@ def _names(words: Sequence[str], catalog: StatementCatalog) -> Iterator[tuple[st
     elif last in ("(", ",") and words[0] == "INGEST":
         yield from ((option, "option") for option in _INGEST_OPTIONS)
     elif last in ("(", ","):
-        yield from ((name(option), "option") for option in _options(words, catalog))
+        yield from ((name(option), "option") for option in _list_options(words, catalog))
 
 
-def _options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
+def _list_options(words: Sequence[str], catalog: StatementCatalog) -> Sequence[str]:
     """Options of the index or the strategy that a statement names, of all strategies where it names none; and the one
     that goes with any."""
     if words[:2] == ["CREATE", "INDEX"]:
@@ -204,12 +204,12 @@ def _iter_query_words(words: Sequence[str], catalog: StatementCatalog) -> Iterat
         return
     named_tables = [table for table in tables if table.upper() in words] or list(tables)
     columns = dict.fromkeys(column for table in named_tables for column in tables[table])
-    yield from ((_column(column), "column") for column in columns)
+    yield from ((_quote_column(column), "column") for column in columns)
     yield from ((word, "keyword") for word in SQL_WORDS)
     yield from ((table, "table") for table in tables)
 
 
-def _column(column: str) -> str:
+def _quote_column(column: str) -> str:
     return f'"{column}"' if column.upper() in SQL_WORDS else column
 
 

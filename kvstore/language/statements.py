@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..sql.literals import Value, literal, name, quoted
+from ..sql.literals import Value, literal, name, quote_name
 from ..systems.sql_table import SqlValue
 
 Direction = Literal["up", "down", "both"]
 Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
 
 
-def _clauses(*pairs: tuple[str, SqlValue]) -> str:
+def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
     return "".join(f" {keyword} {literal(value)}" for keyword, value in pairs if value is not None)
 
 
@@ -33,7 +33,7 @@ class Lookup:
     limit: int | None = None
 
     def __str__(self) -> str:
-        return "LOOKUP " + ", ".join(map(literal, self.entities)) + _clauses(("LIMIT", self.limit))
+        return "LOOKUP " + ", ".join(map(literal, self.entities)) + _format_clauses(("LIMIT", self.limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Expand:
 
     def __str__(self) -> str:
         entity = "" if self.entity is None else " " + literal(self.entity)
-        clauses = _clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
+        clauses = _format_clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
         return f"EXPAND{entity} {self.direction.upper()}{clauses}"
 
 
@@ -62,7 +62,9 @@ class ExpandIndex:
     def __str__(self) -> str:
         # These words go on with the EXPAND of an entity.
         is_bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
-        return f"EXPAND {name(self.kind) if is_bare else quoted(self.kind)}" + _clauses(("DEPTH", self.depth))
+        return f"EXPAND {name(self.kind) if is_bare else quote_name(self.kind)}" + _format_clauses(
+            ("DEPTH", self.depth)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Ask:
         clauses = _format_retrieval_clauses(
             self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
-        return f"ASK {literal(self.question)}{clauses}" + _clauses(("MODEL", self.model))
+        return f"ASK {literal(self.question)}{clauses}" + _format_clauses(("MODEL", self.model))
 
 
 def _format_retrieval_clauses(
@@ -128,7 +130,7 @@ def _format_retrieval_clauses(
     as_segments: bool = False,
 ) -> str:
     text = "" if using is None else f" USING {name(using)}"
-    text += _clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
+    text += _format_clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"
     text += "" if where is None else f" WHERE {where}"
     return text + _format_options(options or {})
@@ -157,11 +159,11 @@ class Extract:
     model: str | None = None
 
     def __str__(self) -> str:
-        text = f"EXTRACT {name(self.kind)}{_clauses(('SHARE', self.share))}"
+        text = f"EXTRACT {name(self.kind)}{_format_clauses(('SHARE', self.share))}"
         text += "" if self.within is None else f" WITHIN {self.within} TOKENS"
         text += "" if self.by is None else f" BY {name(self.by)}"
         text += "" if self.where is None else f" WHERE {self.where}"
-        return text + _clauses(("MODEL", self.model))
+        return text + _format_clauses(("MODEL", self.model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,10 @@ class InsertDocument:
 
     def __str__(self) -> str:
         form = "" if self.format is None else f" AS {self.format}"
-        source_and_title, meta = _clauses(("SOURCE", self.source), ("TITLE", self.title)), _clauses(("META", self.meta))
+        source_and_title, meta = (
+            _format_clauses(("SOURCE", self.source), ("TITLE", self.title)),
+            _format_clauses(("META", self.meta)),
+        )
         whole = " WHOLE" if self.whole else ""
         return f"INSERT DOCUMENT {literal(self.key)}{form}{source_and_title} TEXT {literal(self.text)}{meta}{whole}"
 
@@ -221,7 +226,9 @@ class InsertEdge:
     tree: str | None = None
 
     def __str__(self) -> str:
-        return f"INSERT EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _clauses(("IN TREE", self.tree))
+        return f"INSERT EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _format_clauses(
+            ("IN TREE", self.tree)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +238,9 @@ class DeleteEdge:
     tree: str | None = None
 
     def __str__(self) -> str:
-        return f"DELETE EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _clauses(("IN TREE", self.tree))
+        return f"DELETE EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _format_clauses(
+            ("IN TREE", self.tree)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +305,7 @@ class Refresh:
     def __str__(self) -> str:
         index = "" if self.index is None else f" INDEX {name(self.index)}"
         tokens = "" if self.within is None else f" WITHIN {self.within} TOKENS"
-        return f"REFRESH{index}{_clauses(('MODEL', self.model))}{tokens}"
+        return f"REFRESH{index}{_format_clauses(('MODEL', self.model))}{tokens}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +352,7 @@ class DescribeTable:
     def __str__(self) -> str:
         # These three words begin another statement.
         is_bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
-        return f"DESCRIBE {name(self.table) if is_bare else quoted(self.table)}"
+        return f"DESCRIBE {name(self.table) if is_bare else quote_name(self.table)}"
 
 
 @dataclass(frozen=True, slots=True)

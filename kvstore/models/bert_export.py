@@ -21,13 +21,18 @@ import numpy.typing as npt
 
 from ..errors import EmbedderError
 from .onnx_export import save_description, save_tokenizer
-from .onnx_runtime import MODEL
+from .onnx_runtime import MODEL_FILE
 
 #: What a configuration must say, where it says anything of it.
-_KNOWN = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
+_REQUIRED_CONFIG = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+}
 
 #: The modules of sentence-transformers that are known; vectors are scaled to length 1 in any case.
-_MODULES = ("Transformer", "Pooling", "Normalize")
+_KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 _OPSET, _IR_VERSION = 17, 8
 
@@ -37,33 +42,35 @@ Tensors = dict[str, npt.NDArray[np.float32]]
 def write_bert(model: Path, folder: Path) -> None:
     """Write the model in the folder ``model`` to ``folder``; raises EmbedderError, or OSError."""
     try:
-        parts = {str(part["type"]).rpartition(".")[2]: model / part["path"] for part in _json(model / "modules.json")}
-        if unknown := [name for name in parts if name not in _MODULES]:
+        parts = {
+            str(part["type"]).rpartition(".")[2]: model / part["path"] for part in _read_json(model / "modules.json")
+        }
+        if unknown := [name for name in parts if name not in _KNOWN_MODULES]:
             raise EmbedderError(f"it has a module of a kind that is not known here: {unknown[0]}")
         network = parts["Transformer"]
-        config = _json(network / "config.json")
-        for name, expected in _KNOWN.items():
+        config = _read_json(network / "config.json")
+        for name, expected in _REQUIRED_CONFIG.items():
             if config.get(name, expected) != expected:
                 raise EmbedderError(f"its {name} is {config[name]!r}, and only {expected!r} is known here")
         graph = _BertGraph(_read_safetensors(network / "model.safetensors"))
-        graph.add_bert(config, mean=_is_mean_pooling(_json(parts["Pooling"] / "config.json")))
-        tokenizer = _tokenizer(network)
-        limits = _json(network / "sentence_bert_config.json")
+        graph.add_bert(config, mean=_is_mean_pooling(_read_json(parts["Pooling"] / "config.json")))
+        tokenizer = _read_tokenizer(network)
+        limits = _read_json(network / "sentence_bert_config.json")
         if limits.get("do_lower_case"):
             raise EmbedderError("its letters are made small before its tokenizer sees them")
-        max_tokens = limits.get("max_seq_length") or _json(network / "tokenizer_config.json")["model_max_length"]
+        max_tokens = limits.get("max_seq_length") or _read_json(network / "tokenizer_config.json")["model_max_length"]
         max_tokens = min(int(max_tokens), int(config["max_position_embeddings"]))
-        description = _json(model / "config_sentence_transformers.json")
+        description = _read_json(model / "config_sentence_transformers.json")
         width = int(config["hidden_size"])
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise EmbedderError(f"{model} is no BERT that can be read: {error!r}") from error
-    graph.save(folder / MODEL, width)
+    graph.save(folder / MODEL_FILE, width)
     save_tokenizer(folder, tokenizer, max_tokens)
     prompts = description.get("prompts") or {}
     save_description(folder, width, ["input_ids"], prompts, description.get("default_prompt_name"))
 
 
-def _json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -78,9 +85,9 @@ def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
     return modes == ["mean"]
 
 
-def _tokenizer(network: Path) -> dict[str, Any]:
-    tokenizer: dict[str, Any] = _json(network / "tokenizer.json")
-    settings = _json(network / "tokenizer_config.json")
+def _read_tokenizer(network: Path) -> dict[str, Any]:
+    tokenizer: dict[str, Any] = _read_json(network / "tokenizer.json")
+    settings = _read_json(network / "tokenizer_config.json")
     normalizer = tokenizer["normalizer"]
     if normalizer["type"] != "BertNormalizer" or settings.get("do_lower_case", True) != normalizer["lowercase"]:
         raise EmbedderError("its tokenizer is none of BERT's, or is not sure whether letters are made small")
@@ -92,14 +99,14 @@ def _read_safetensors(path: Path) -> Tensors:
     (https://huggingface.co/docs/safetensors)."""
     data = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
-    found = {}
+    tensors = {}
     for name, tensor in json.loads(data[8:start].tobytes()).items():
         if name == "__metadata__" or tensor["dtype"] not in ("F32", "F16"):
             continue  # what is no weight: the numbers of the positions
         first, last = tensor["data_offsets"]
         numbers = data[start + first : start + last].view(np.float32 if tensor["dtype"] == "F32" else np.float16)
-        found[name.removeprefix("bert.")] = numbers.reshape(tensor["shape"]).astype(np.float32)
-    return found
+        tensors[name.removeprefix("bert.")] = numbers.reshape(tensor["shape"]).astype(np.float32)
+    return tensors
 
 
 class _BertGraph:
@@ -119,28 +126,29 @@ class _BertGraph:
         epsilon = float(config["layer_norm_eps"])
         # A text is of type 0 in every place.
         position_table = (
-            self._taken("embeddings.position_embeddings") + self._taken("embeddings.token_type_embeddings")[0]
+            self._take_weight("embeddings.position_embeddings")
+            + self._take_weight("embeddings.token_type_embeddings")[0]
         )
-        words = self._add_constant("words", self._taken("embeddings.word_embeddings"))
-        count = self._operation("Shape", ["input_ids"], "count", start=1)
-        positions = self._operation(
+        words = self._add_constant("words", self._take_weight("embeddings.word_embeddings"))
+        count = self._add_operation("Shape", ["input_ids"], "count", start=1)
+        positions = self._add_operation(
             "Slice", [self._add_constant("places", position_table), self._add_integers("zero", [0]), count], "here"
         )
-        tokens = self._add_sum(self._operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
+        tokens = self._add_sum(self._add_operation("Gather", [words, "input_ids"], "tokens"), positions, "embedded")
         tokens = self._add_layer_norm(tokens, "embeddings.LayerNorm", epsilon)
         for number in range(int(config["num_hidden_layers"])):
             layer = f"encoder.layer.{number}"
-            seen = self._add_attention(tokens, f"{layer}.attention.self", width, heads)
-            seen = self._add_linear(seen, f"{layer}.attention.output.dense")
-            tokens = self._add_sum(seen, tokens, f"{layer}.attended")
+            attended = self._add_attention(tokens, f"{layer}.attention.self", width, heads)
+            attended = self._add_linear(attended, f"{layer}.attention.output.dense")
+            tokens = self._add_sum(attended, tokens, f"{layer}.attended")
             tokens = self._add_layer_norm(tokens, f"{layer}.attention.output.LayerNorm", epsilon)
             inner = self._add_gelu(self._add_linear(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
             tokens = self._add_sum(self._add_linear(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
             tokens = self._add_layer_norm(tokens, f"{layer}.output.LayerNorm", epsilon)
         if mean:
-            self._operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
+            self._add_operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
         else:
-            self._operation("Gather", [tokens, self._add_integers("first", 0)], "vectors", axis=1)
+            self._add_operation("Gather", [tokens, self._add_integers("first", 0)], "vectors", axis=1)
         if unused := [name for name in self._weights if not name.startswith("pooler.")]:
             raise EmbedderError(f"it has weights that are not known here: {unused[0]}")
 
@@ -163,42 +171,50 @@ class _BertGraph:
         head_shape = self._add_integers("heads", [0, -1, heads, width // heads])
         parts = {}
         for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
-            rows = self._operation(
+            rows = self._add_operation(
                 "Reshape", [self._add_linear(tokens, f"{name}.{part}"), head_shape], f"{name}.{part}.heads"
             )
-            parts[part] = self._operation("Transpose", [rows], f"{name}.{part}.turned", perm=order)
-        products = self._operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
-        scaled = self._operation("Mul", [products, self._number("scale", math.sqrt(heads / width))], f"{name}.scaled")
-        weights = self._operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
-        attended = self._operation("MatMul", [weights, parts["value"]], f"{name}.seen")
-        turned = self._operation("Transpose", [attended], f"{name}.turned", perm=(0, 2, 1, 3))
-        return self._operation("Reshape", [turned, self._add_integers("together", [0, -1, width])], f"{name}.together")
+            parts[part] = self._add_operation("Transpose", [rows], f"{name}.{part}.turned", perm=order)
+        products = self._add_operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
+        scaled = self._add_operation(
+            "Mul", [products, self._add_number("scale", math.sqrt(heads / width))], f"{name}.scaled"
+        )
+        weights = self._add_operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
+        attended = self._add_operation("MatMul", [weights, parts["value"]], f"{name}.seen")
+        turned = self._add_operation("Transpose", [attended], f"{name}.turned", perm=(0, 2, 1, 3))
+        return self._add_operation(
+            "Reshape", [turned, self._add_integers("together", [0, -1, width])], f"{name}.together"
+        )
 
     def _add_linear(self, rows: str, name: str) -> str:
-        matrix = self._add_constant(f"{name}.weight", self._taken(name).T)
-        products = self._operation("MatMul", [rows, matrix], f"{name}.products")
-        return self._add_sum(products, self._add_constant(f"{name}.bias", self._taken(name, "bias")), f"{name}.given")
+        matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
+        products = self._add_operation("MatMul", [rows, matrix], f"{name}.products")
+        return self._add_sum(
+            products, self._add_constant(f"{name}.bias", self._take_weight(name, "bias")), f"{name}.given"
+        )
 
     def _add_gelu(self, rows: str, name: str) -> str:
         """x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016), in the order in which onnxruntime knows it for one."""
-        divided = self._operation("Div", [rows, self._number("root", math.sqrt(2))], f"{name}.divided")
-        error = self._operation("Erf", [divided], f"{name}.erf")
-        raised = self._add_sum(error, self._number("one", 1), f"{name}.raised")
-        product = self._operation("Mul", [rows, raised], f"{name}.product")
-        return self._operation("Mul", [product, self._number("half", 0.5)], name)
+        divided = self._add_operation("Div", [rows, self._add_number("root", math.sqrt(2))], f"{name}.divided")
+        error = self._add_operation("Erf", [divided], f"{name}.erf")
+        raised = self._add_sum(error, self._add_number("one", 1), f"{name}.raised")
+        product = self._add_operation("Mul", [rows, raised], f"{name}.product")
+        return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
     def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
-        weight = self._add_constant(f"{name}.weight", self._taken(name))
-        bias = self._add_constant(f"{name}.bias", self._taken(name, "bias"))
-        return self._operation("LayerNormalization", [rows, weight, bias], f"{name}.given", axis=-1, epsilon=epsilon)
+        weight = self._add_constant(f"{name}.weight", self._take_weight(name))
+        bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
+        return self._add_operation(
+            "LayerNormalization", [rows, weight, bias], f"{name}.given", axis=-1, epsilon=epsilon
+        )
 
     def _add_sum(self, first: str, second: str, name: str) -> str:
-        return self._operation("Add", [first, second], name)
+        return self._add_operation("Add", [first, second], name)
 
-    def _taken(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
+    def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
         return self._weights.pop(f"{name}.{part}")
 
-    def _operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
+    def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
@@ -210,5 +226,5 @@ class _BertGraph:
     def _add_integers(self, name: str, numbers: int | Sequence[int]) -> str:
         return self._add_constant(name, np.array(numbers, np.int64))
 
-    def _number(self, name: str, number: float) -> str:
+    def _add_number(self, name: str, number: float) -> str:
         return self._add_constant(name, np.array(number, np.float32))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .http_client import Reply
 
 #: Bytes of one answer, at most: a model that repeats itself without end must end.
-LARGEST = 4 << 20
+MAX_ANSWER_BYTES = 4 << 20
 
-_OPENING, _CLOSING = "<think>", "</think>"
+_THINK_START, _THINK_END = "<think>", "</think>"
 #: The text in place of the key, and the characters of the key's beginning that are shown before it is known that the
 #: key follows: a piece that ends in "s" must not wait for the next because keys begin with "sk-".
 _STARS = "***"
@@ -47,35 +47,35 @@ class ChatStream:
 
     ``secret`` becomes stars if the server repeats it.
 
-    After the last, ``cut`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
+    After the last, ``is_truncated`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
     answer took, 0 where the server does not say.
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
         self._reply = reply
         self._between = between
-        self._limit = time.monotonic() + first
+        self._deadline = time.monotonic() + first
         self._text, self._reasoning = _ReceivedText(secret), _ReceivedText(secret)
         self._splitter = _ReasoningSplitter()
-        self.cut = False
+        self.is_truncated = False
         self.tokens = (0, 0)
 
     def __iter__(self) -> Iterator[Piece]:
         with self._reply:
-            for text, reasoning in self._parts():
+            for text, reasoning in self._iter_parts():
                 if settled := self._reasoning.feed(reasoning):
                     yield Piece(settled, True)
-                yield from self._splitter.pieces(self._text.feed(text))
-            if settled := self._reasoning.rest():
+                yield from self._splitter.feed(self._text.feed(text))
+            if settled := self._reasoning.flush():
                 yield Piece(settled, True)
-            yield from self._splitter.pieces(self._text.rest())
-            yield from self._splitter.rest()
+            yield from self._splitter.feed(self._text.flush())
+            yield from self._splitter.flush()
 
     def close(self) -> None:
         """Stop the server, where it is still writing."""
         self._reply.close()
 
-    def _parts(self) -> Iterator[tuple[str, str]]:
+    def _iter_parts(self) -> Iterator[tuple[str, str]]:
         """Text and reasoning of each event, up to the one that ends the answer."""
         finished = False
         for event in self._iter_events():
@@ -86,42 +86,42 @@ class ChatStream:
             if not choices:  # figures at the end, or the beginning of some servers
                 continue
             choice = choices[0]
-            part = choice.get("delta") or choice.get("message") or {}
-            text = part.get("content") or ""
-            reasoning = part.get("reasoning_content") or part.get("reasoning") or ""
+            delta = choice.get("delta") or choice.get("message") or {}
+            text = delta.get("content") or ""
+            reasoning = delta.get("reasoning_content") or delta.get("reasoning") or ""
             if not (isinstance(text, str) and isinstance(reasoning, str)):
                 raise ValueError("the answer holds no text where text belongs")
             if text or reasoning:
-                self._limit = time.monotonic() + self._between
+                self._deadline = time.monotonic() + self._between
                 yield text, reasoning
             finished = finished or choice.get("finish_reason") is not None
-            self.cut = self.cut or choice.get("finish_reason") == "length"
+            self.is_truncated = self.is_truncated or choice.get("finish_reason") == "length"
         if not finished:
             raise ConnectionError("the stream ended before the answer did")
 
     def _iter_events(self) -> Iterator[dict[str, Any]]:
-        kind = self._reply.content_type
-        if kind == "application/json":
-            yield _decoded(b"".join(self._received()))
-        elif kind == "text/event-stream":
-            for data in _data(self._received()):
+        content_type = self._reply.content_type
+        if content_type == "application/json":
+            yield _decode_event(b"".join(self._read_parts()))
+        elif content_type == "text/event-stream":
+            for data in _split_events(self._read_parts()):
                 if data == b"[DONE]":
                     self._reply.finish()
                     return
-                yield _decoded(data)
+                yield _decode_event(data)
         else:
-            raise ValueError(f"the answer is of type {kind}, not JSON or an event stream")
+            raise ValueError(f"the answer is of type {content_type}, not JSON or an event stream")
 
-    def _received(self) -> Iterator[bytes]:
+    def _read_parts(self) -> Iterator[bytes]:
         size = 0
-        while part := self._reply.read(self._limit - time.monotonic()):
+        while part := self._reply.read(self._deadline - time.monotonic()):
             size += len(part)
-            if size > LARGEST:
-                raise ConnectionError(f"the answer is longer than {LARGEST >> 20} MiB, and does not end")
+            if size > MAX_ANSWER_BYTES:
+                raise ConnectionError(f"the answer is longer than {MAX_ANSWER_BYTES >> 20} MiB, and does not end")
             yield part
 
 
-def _data(parts: Iterator[bytes]) -> Iterator[bytes]:
+def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
     """The data of each server-sent event (HTML Living Standard, section 9.2.6), comments and other fields left out."""
     buffer = bytearray()
     lines: list[bytes] = []
@@ -139,7 +139,7 @@ def _data(parts: Iterator[bytes]) -> Iterator[bytes]:
         yield b"\n".join(lines)
 
 
-def _decoded(data: bytes) -> dict[str, Any]:
+def _decode_event(data: bytes) -> dict[str, Any]:
     try:
         event = json.loads(data)
         choices = event.get("choices")
@@ -155,8 +155,8 @@ def _parse_usage(event: dict[str, Any]) -> tuple[int, int] | None:
     usage = event.get("usage")
     if not isinstance(usage, dict):
         return None
-    sent, answer_tokens = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    return (sent, answer_tokens) if isinstance(sent, int) and isinstance(answer_tokens, int) else None
+    prompt_tokens, answer_tokens = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
+    return (prompt_tokens, answer_tokens) if isinstance(prompt_tokens, int) and isinstance(answer_tokens, int) else None
 
 
 class _ReceivedText:
@@ -165,12 +165,12 @@ class _ReceivedText:
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
-        self._end = ""  # the end of the text so far, which further text may change
-        self._shown = 0  # characters of it that were returned
+        self._pending = ""  # the end of the text so far, which further text may change
+        self._num_shown = 0  # characters of it that were returned
 
     def feed(self, text: str) -> str:
         """Return what is settled by some more text."""
-        text, num_shown = self._end + text, self._shown
+        text, num_shown = self._pending + text, self._num_shown
         if self._secret:
             start = text.find(self._secret)
             if 0 <= start < num_shown:
@@ -180,52 +180,52 @@ class _ReceivedText:
         num_unsettled = overlap if overlap > _MAX_SHOWN else int("\ud800" <= text[-1:] <= "\udbff")
         end = max(num_shown, len(text) - num_unsettled)
         start = len(text) - max(overlap, num_unsettled)
-        self._end, self._shown = text[start:], end - start
+        self._pending, self._num_shown = text[start:], end - start
         return join_surrogates(text[num_shown:end])
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return what was held back, once the text has ended."""
-        return join_surrogates(self._end[self._shown :])
+        return join_surrogates(self._pending[self._num_shown :])
 
 
 class _ReasoningSplitter:
     """Parts the reasoning at the beginning of a text from what follows it."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._buffer = ""
         self._state = "before"
 
-    def pieces(self, text: str) -> Iterator[Piece]:
+    def feed(self, text: str) -> Iterator[Piece]:
         """What is settled by some more text."""
-        self._held += text
+        self._buffer += text
         if self._state == "before":
-            stripped = self._held.lstrip()
-            if stripped.startswith(_OPENING):
-                self._state, self._held = "inside", stripped.removeprefix(_OPENING)
-            elif not _OPENING.startswith(stripped):
+            stripped = self._buffer.lstrip()
+            if stripped.startswith(_THINK_START):
+                self._state, self._buffer = "inside", stripped.removeprefix(_THINK_START)
+            elif not _THINK_START.startswith(stripped):
                 self._state = "after"
         if self._state == "inside":
-            reasoning, closing, answer = self._held.partition(_CLOSING)
+            reasoning, closing, answer = self._buffer.partition(_THINK_END)
             if closing:
-                self._state, self._held = "between", answer
+                self._state, self._buffer = "between", answer
             else:
-                overlap = _count_overlap(reasoning, _CLOSING)
-                reasoning, self._held = reasoning[: len(reasoning) - overlap], reasoning[len(reasoning) - overlap :]
+                overlap = _count_overlap(reasoning, _THINK_END)
+                reasoning, self._buffer = reasoning[: len(reasoning) - overlap], reasoning[len(reasoning) - overlap :]
             if reasoning:
                 yield Piece(reasoning, True)
         if self._state == "between":
-            self._held = self._held.lstrip()
-            if self._held:
+            self._buffer = self._buffer.lstrip()
+            if self._buffer:
                 self._state = "after"
-        if self._state == "after" and self._held:
-            yield Piece(self._held)
-            self._held = ""
+        if self._state == "after" and self._buffer:
+            yield Piece(self._buffer)
+            self._buffer = ""
 
-    def rest(self) -> Iterator[Piece]:
+    def flush(self) -> Iterator[Piece]:
         """What was held back, the text being over."""
-        if self._held:
-            yield Piece(self._held, self._state == "inside")
-            self._held = ""
+        if self._buffer:
+            yield Piece(self._buffer, self._state == "inside")
+            self._buffer = ""
 
 
 def _count_overlap(text: str, mark: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..entry_points import PluginGroup
 from ..errors import EmbedderError
-from .plugin_embedder import making
+from .plugin_embedder import build_factory
 from .protocol import DEFAULT_EMBEDDER, Embedder
 
 __all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "is_english_only", "open_embedder"]
@@ -30,7 +30,9 @@ EMBEDDER_FORMS = {
 }
 
 #: Those of installed packages, by what stands before the colon of their names.
-EMBEDDERS = PluginGroup("embedder", taken=lambda: {form.partition(":")[0] for form in EMBEDDER_FORMS}, made=making)
+EMBEDDERS = PluginGroup(
+    "embedder", get_reserved_names=lambda: {form.partition(":")[0] for form in EMBEDDER_FORMS}, convert=build_factory
+)
 
 
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
@@ -97,14 +99,14 @@ def is_english_only(name: str) -> bool:
     return name.removesuffix("-int8") == DEFAULT_EMBEDDER
 
 
-def _check_argument(name: str, rest: str) -> str:
-    if not rest:
+def _check_argument(name: str, argument: str) -> str:
+    if not argument:
         raise EmbedderError(f"embedder {name!r} lacks the model's name; write {name}:NAME")
-    return rest
+    return argument
 
 
-def _parse_dimension(name: str, rest: str) -> int:
+def _parse_dimension(name: str, argument: str) -> int:
     kind = name.partition(":")[0]
-    if not rest.isascii() or not rest.isdigit() or not 1 <= int(rest) <= 65536:
+    if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= 65536:
         raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to 65536; write {kind}:384")
-    return int(rest)
+    return int(argument)

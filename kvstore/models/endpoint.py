@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KvstoreError
-from .patience import Patience
+from .patience import Timeouts
 from .text_pieces import join_surrogates
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BASE_URL_VARIABLES = ("KVSTORE_OPENAI_BASE_URL", "OPENAI_BASE_URL")
 KEY_VARIABLE = "OPENAI_API_KEY"
 
-RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _log = logging.getLogger("kvstore")
 
 #: Seconds before the second attempt, doubled for each further one, and the longest wait that a server may ask for.
@@ -88,7 +88,7 @@ class Endpoint:
         self,
         error: type[KvstoreError],
         *,
-        patience: Patience,
+        timeouts: Timeouts,
         base_url: str | None = None,
         api_key: str | None = None,
         base_url_name: str = "base_url",
@@ -96,10 +96,10 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        name, address = self._address(base_url, base_url_name)
+        name, address = self._resolve_address(base_url, base_url_name)
         check_address(address, error, name)
         self.base_url = address.rstrip("/")
-        self.patience = patience
+        self.timeouts = timeouts
         self._error = error
         self._unavailable = unavailable or error
         self._key_name, self._key = "api_key", None if api_key is None else _check_key(api_key, error, "api_key")
@@ -108,8 +108,8 @@ class Endpoint:
                 self._key_name = variable
                 self._key = _check_key(os.environ.get(variable, ""), error, variable)
         self._remedy = remedy
-        if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
-            raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
+        if timeouts.attempts < 1 or min(timeouts.connect, timeouts.first, timeouts.between, timeouts.total) <= 0:
+            raise error(f"attempts={timeouts.attempts} must be at least 1, and every timeout more than 0 seconds")
 
     @property
     def secret(self) -> str:
@@ -124,22 +124,22 @@ class Endpoint:
 
         ``seconds`` limits each attempt as a whole.
         """
-        return self.exchange(path, payload, lambda reply: reply.json(), seconds)
+        return self.exchange(path, payload, lambda reply: reply.read_json(), seconds)
 
     def exchange(
-        self, path: str, payload: dict[str, Any], take: Callable[[Reply], Taken], seconds: float = math.inf
+        self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Taken], seconds: float = math.inf
     ) -> Taken:
-        """Send ``payload`` and return what ``take`` makes of the reply, which stays open; raises the error class.
+        """Send ``payload`` and return what ``read_reply`` makes of the reply, which stays open; raises the error class.
 
         ``seconds`` limits each attempt, from the connection to the last byte.
-        An OSError in ``take`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
+        An OSError in ``read_reply`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
             raise self._error(f"{url} needs a key; set {self._key_name}, or name another server with base_url")
-        deadline = time.monotonic() + self.patience.total
+        deadline = time.monotonic() + self.timeouts.total
         pause = FIRST_PAUSE
-        for attempt in range(1, self.patience.attempts + 1):
+        for attempt in range(1, self.timeouts.attempts + 1):
             requested_wait: float | None = None
             final_error = (
                 None  # raised outside of the except clauses: what it came from may hold what the server repeated
@@ -147,23 +147,25 @@ class Endpoint:
             try:
                 reply = self._send(url, payload, min(deadline, time.monotonic() + seconds))
                 if 200 <= reply.status < 300:
-                    return self._taken(reply, take)
-                message = self.said(reply.beginning().decode("utf-8", "replace")) or self.said(reply.reason)
+                    return self._read_or_close(reply, read_reply)
+                message = self.extract_message(
+                    reply.read_beginning().decode("utf-8", "replace")
+                ) or self.extract_message(reply.reason)
                 reason = f"status {reply.status}: {message}"
-                requested_wait = _seconds(reply.headers.get("Retry-After"))
-                if reply.status not in RETRIED:
+                requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
+                if reply.status not in RETRIED_STATUSES:
                     final_error = self._error(f"{url}: {reason}{self._get_hint(reply.status)}")
             except OSError as problem:
-                reason = self.said(str(problem)) or type(problem).__name__
+                reason = self.extract_message(str(problem)) or type(problem).__name__
             except ValueError as problem:
-                final_error = self._error(f"{url}: {self.said(str(problem))}; is this the right address?")
+                final_error = self._error(f"{url}: {self.extract_message(str(problem))}; is this the right address?")
             if final_error is not None:
                 raise final_error
             wait = pause if requested_wait is None else requested_wait
             if wait > MAX_PAUSE:
                 reason += f" (the server asks to wait {wait:.0f} s)"
                 break
-            if attempt == self.patience.attempts or time.monotonic() + wait > deadline:
+            if attempt == self.timeouts.attempts or time.monotonic() + wait > deadline:
                 break
             _log.info("%s: attempt %d failed (%s); the next in %.1f s", url, attempt, reason, wait)
             time.sleep(wait)
@@ -177,17 +179,17 @@ class Endpoint:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
-        return post(url, headers, json.dumps(payload).encode(), self.patience, deadline, self._error)
+        return post(url, headers, json.dumps(payload).encode(), self.timeouts, deadline, self._error)
 
     @staticmethod
-    def _taken(reply: Reply, take: Callable[[Reply], Taken]) -> Taken:
+    def _read_or_close(reply: Reply, read_reply: Callable[[Reply], Taken]) -> Taken:
         try:
-            return take(reply)
+            return read_reply(reply)
         except BaseException:
             reply.close()
             raise
 
-    def said(self, body: str) -> str:
+    def extract_message(self, body: str) -> str:
         """What the server said in a body, in one line, without the key should it repeat it or a part of it."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
@@ -201,10 +203,10 @@ class Endpoint:
         parts = (key[start : start + _MIN_SHARED_LENGTH] for start in range(len(key) - _MIN_SHARED_LENGTH + 1))
         return "***" if any(part in word for part in parts) else word
 
-    def _address(self, given: str | None, name: str) -> tuple[str, str]:
+    def _resolve_address(self, base_url: str | None, name: str) -> tuple[str, str]:
         """Where the address was given, and the address."""
-        if given:
-            return name, given.strip()
+        if base_url:
+            return name, base_url.strip()
         candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
@@ -216,7 +218,7 @@ class Endpoint:
         return ""
 
 
-def _seconds(header: str | None) -> float | None:
+def _parse_retry_after(header: str | None) -> float | None:
     """Seconds to wait, of a Retry-After that gives them or a time; None where it gives neither."""
     from email.utils import parsedate_to_datetime
 

@@ -20,7 +20,7 @@ from spacy.tokens import Doc
 from kvstore_cext.arc_eager import MOVE_LETTERS, parse
 
 #: Documents whose words go through the network's first layer together.
-TOGETHER = 4
+BATCH_DOCUMENTS = 4
 #: The kernel takes scores of so many moves at a time.
 _MOVES_PER_BLOCK = 32
 
@@ -48,7 +48,7 @@ class GreedyParser:
         """Parse a document."""
         return next(self.pipe([doc]))
 
-    def pipe(self, docs: Iterable[Doc], *, batch_size: int = TOGETHER) -> Iterator[Doc]:
+    def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:
         """Parse documents, in order, so many at a time."""
         remaining = iter(docs)
         while batch := list(islice(remaining, batch_size)):

@@ -27,7 +27,7 @@ TRIGRAM_WEIGHT = 0.5
 #: Shorter words are mostly grammar and weigh less, in proportion.
 FULL_WEIGHT_LENGTH = 6
 
-WORD = re.compile(r"\w+")
+WORD_PATTERN = re.compile(r"\w+")
 
 
 class HashingEmbedder:
@@ -47,7 +47,7 @@ class HashingEmbedder:
         """The vectors of ``texts``: shape (len(texts), dimension)."""
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            counts = Counter(WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+            counts = Counter(WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).casefold()))
             if not counts:
                 continue
             features = [_compute_features(word, self.dimension) for word in counts]
@@ -71,7 +71,7 @@ def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], 
     """The places that a word's features fall on, and their signed weights."""
     framed = f"<{word}>"
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
-    hashes = [_hash(f"word {word}"), *map(_hash_trigram, trigrams)]
+    hashes = [_hash_feature(f"word {word}"), *map(_hash_trigram, trigrams)]
     weight = math.sqrt(TRIGRAM_WEIGHT / len(trigrams))
     positions = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
     weights = [weight if number & 1 else -weight for number in hashes]
@@ -81,8 +81,8 @@ def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], 
 
 @lru_cache(maxsize=1 << 15)  # many words are made of few trigrams
 def _hash_trigram(trigram: str) -> int:
-    return _hash(f"trigram {trigram}")
+    return _hash_feature(f"trigram {trigram}")
 
 
-def _hash(name: str) -> int:
+def _hash_feature(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

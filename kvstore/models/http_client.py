@@ -25,31 +25,31 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Self, TypeVar
 
 from ..errors import KvstoreError
-from ..extras import required
-from .patience import Patience
+from ..extras import import_extra
+from .patience import Timeouts
 
 Result = TypeVar("Result")
 
 #: Bytes of the largest answer that is read as a whole: 128 vectors of 16,384 numbers in 24 characters are 50 MB.
 LARGEST = 1 << 26
 #: Bytes of what a server says of an error that are read.
-SAID = 1 << 16
+MAX_ERROR_BYTES = 1 << 16
 #: Seconds that the end of a stream may take after the last of its events.
-_END = 0.1
+_FINISH_SECONDS = 0.1
 
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-_ENVIRONMENT = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), *_CERTIFICATE_VARIABLES)
+_ENVIRONMENT_VARIABLES = (*_PROXY_VARIABLES, *map(str.upper, _PROXY_VARIABLES), *_CERTIFICATE_VARIABLES)
 
 
 class Reply:
     """An answer that is being received; ``close`` it, or leave its context."""
 
-    def __init__(self, response: Any, connections: _Connections, patience: Patience, deadline: float) -> None:
+    def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
         self._response = response
         self._parts = response.aiter_bytes()
         self._connections = connections
-        self._timeouts = patience
+        self._timeouts = timeouts
         self._deadline = deadline
         self.status: int = response.status_code
         self.reason: str = response.reason_phrase
@@ -61,25 +61,25 @@ class Reply:
         remaining = min(seconds, self._deadline - time.monotonic())
         if remaining <= 0:
             raise TimeoutError("timed out")
-        return self._connections.run(self._next(), remaining)
+        return self._connections.run(self._read_part(), remaining)
 
-    async def _next(self) -> bytes:
+    async def _read_part(self) -> bytes:
         async for part in self._parts:
             if part:
                 return bytes(part)
         return b""
 
-    def beginning(self) -> bytes:
-        """The first :data:`SAID` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
+    def read_beginning(self) -> bytes:
+        """The first :data:`MAX_ERROR_BYTES` bytes or so, and the reply closed; what breaks off, or takes longer than one part may,
         ends there."""
-        said = b""
+        data = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
         with self, suppress(OSError, ValueError):  # the status says enough
-            while len(said) < SAID and (part := self.read(self._timeouts.between)):
-                said += part
-        return said[:SAID]
+            while len(data) < MAX_ERROR_BYTES and (part := self.read(self._timeouts.between)):
+                data += part
+        return data[:MAX_ERROR_BYTES]
 
-    def json(self) -> Any:
+    def read_json(self) -> Any:
         """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON, or too long."""
         data = bytearray()
         with self:
@@ -95,7 +95,7 @@ class Reply:
     def finish(self) -> None:
         """Read the end of an answer that has come wholly, where it comes at once: its connection can serve again."""
         with suppress(OSError, ValueError):
-            self.read(_END)
+            self.read(_FINISH_SECONDS)
 
     def close(self) -> None:
         """Let the connection go, which stops a server that is still writing."""
@@ -113,7 +113,7 @@ def post(
     url: str,
     headers: Mapping[str, str],
     body: bytes,
-    patience: Patience,
+    timeouts: Timeouts,
     deadline: float,
     error: type[KvstoreError],
 ) -> Reply:
@@ -121,22 +121,22 @@ def post(
 
     Raises ``error`` where httpx is not installed.
     """
-    httpx = required("httpx", "llm", "to ask an endpoint", error=error)
-    connections = _connections()
+    httpx = import_extra("httpx", "llm", "to ask an endpoint", error=error)
+    connections = _get_connections()
     remaining = deadline - time.monotonic()
     # What is sent must not be compressed: a part of a stream would wait for more of it.
     all_headers = {"Accept-Encoding": "identity", **headers}
-    connect, first_part = min(patience.connect, remaining), min(patience.first, remaining)
+    connect, first_part = min(timeouts.connect, remaining), min(timeouts.first, remaining)
     timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
 
     async def send() -> Any:
-        client = connections.client(httpx)
+        client = connections.get_client(httpx)
         return await client.send(
             client.build_request("POST", url, headers=all_headers, content=body, timeout=timeout), stream=True
         )
 
     # Within the timeouts of each wait, those of all together.
-    return Reply(connections.run(send(), min(connect + first_part, remaining)), connections, patience, deadline)
+    return Reply(connections.run(send(), min(connect + first_part, remaining)), connections, timeouts, deadline)
 
 
 #: The thread of all requests. What httpx logs there is what servers say, in which a key may be repeated.
@@ -155,22 +155,22 @@ class _Connections:
 
     def run(self, work: Coroutine[Any, Any, Result], seconds: float) -> Result:
         """What some work gives; raises TimeoutError where it is not done within ``seconds``."""
-        running = asyncio.run_coroutine_threadsafe(_timed(work, seconds), self._loop)
+        running = asyncio.run_coroutine_threadsafe(_run_timed(work, seconds), self._loop)
         try:
             return running.result()
         except BaseException:
             running.cancel()
             raise
 
-    def client(self, httpx: Any) -> Any:
+    def get_client(self, httpx: Any) -> Any:
         """The client for the environment as it is; raises ValueError where that names what cannot be used."""
-        environment = tuple(os.environ.get(name) for name in _ENVIRONMENT)
+        environment = tuple(os.environ.get(name) for name in _ENVIRONMENT_VARIABLES)
         if environment not in self._clients:
             self._clients[environment] = _create_client(httpx)
         return self._clients[environment]
 
 
-async def _timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+async def _run_timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
     try:
         async with asyncio.timeout(None if seconds == math.inf else max(0, seconds)):
             return await work
@@ -188,7 +188,9 @@ def _create_client(httpx: Any) -> Any:
     try:
         context = httpx.create_ssl_context()
     except (OSError, ValueError) as problem:
-        raise ValueError(f"the certificates that {variable_names} name cannot be read: {_reason(problem)}") from None
+        raise ValueError(
+            f"the certificates that {variable_names} name cannot be read: {_get_reason(problem)}"
+        ) from None
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     try:
         return httpx.AsyncClient(verify=context, cookies=cookies, follow_redirects=False)
@@ -196,8 +198,8 @@ def _create_client(httpx: Any) -> Any:
         raise ValueError("a proxy of the kind socks needs socksio; pip install 'httpx[socks]'") from None
     except Exception:
         # The message may hold the password of a proxy.
-        wrong = "the environment names a proxy that is not an address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY)"
-    raise ValueError(wrong)
+        message = "the environment names a proxy that is not an address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY)"
+    raise ValueError(message)
 
 
 def _convert_error(problem: Exception) -> Exception:
@@ -212,8 +214,8 @@ def _convert_error(problem: Exception) -> Exception:
         authority = f"{_CERTIFICATE_VARIABLES[0]} names the certificate of your own authority"
         return ValueError(f"the server's certificate is not trusted: {reason}; {authority}")
     if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
-        return ValueError(_reason(problem))
-    return ConnectionError(_reason(problem))
+        return ValueError(_get_reason(problem))
+    return ConnectionError(_get_reason(problem))
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
@@ -226,7 +228,7 @@ def _list_causes(problem: BaseException | None) -> list[BaseException]:
     return causes
 
 
-def _reason(problem: BaseException) -> str:
+def _get_reason(problem: BaseException) -> str:
     """Why, in the system's words where it is a matter of the system."""
     for cause in _list_causes(problem):
         if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:
@@ -236,23 +238,23 @@ def _reason(problem: BaseException) -> str:
     return str(problem) or type(problem).__name__
 
 
-_of_process: _Connections | None = None
+_process_connections: _Connections | None = None
 _lock = threading.Lock()
 
 
-def _connections() -> _Connections:
+def _get_connections() -> _Connections:
     """Those of this process."""
-    global _of_process
+    global _process_connections
     with _lock:
-        if _of_process is None:
-            _of_process = _Connections()
-        return _of_process
+        if _process_connections is None:
+            _process_connections = _Connections()
+        return _process_connections
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     """A forked child has no thread of its parent's."""
-    global _of_process, _lock
-    _of_process, _lock = None, threading.Lock()
+    global _process_connections, _lock
+    _process_connections, _lock = None, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_reset_after_fork)

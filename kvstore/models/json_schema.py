@@ -27,7 +27,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-_KNOWN = frozenset(
+_KNOWN_KEYWORDS = frozenset(
     "type properties required additionalProperties items enum minItems maxItems minLength maxLength minimum maximum "
     "title description".split()
 )
@@ -38,7 +38,7 @@ def build_object_schema(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The JSON object or array that a model wrote, whether or not it put words around it; raises ValueError."""
     fence_match = _FENCE_PATTERN.match(text)
     body = (fence_match.group(1) if fence_match else text).strip()
@@ -62,8 +62,8 @@ def _reject_constant(name: str) -> None:
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with a keyword that :func:`require` does not hold a value against."""
-    unknown = schema.keys() - _KNOWN
+    """Raise ValueError for a schema with a keyword that :func:`check_value` does not hold a value against."""
+    unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")
     for inner in schema.get("properties", {}).values():
@@ -72,55 +72,55 @@ def check_keywords(schema: Mapping[str, Any]) -> None:
         check_keywords(schema["items"])
 
 
-def require(value: Any, schema: Mapping[str, Any], place: str = "the answer") -> None:
+def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answer") -> None:
     """Raise ValueError naming the first place where a value is not as its schema says."""
     type_names = schema.get("type", ())
     type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
-    if type_names and not any(_is(value, kind) for kind in type_names):
-        raise ValueError(f"{place} is of type {' or '.join(type_names)}, not {_kind(value)}")
+    if type_names and not any(_is_type(value, kind) for kind in type_names):
+        raise ValueError(f"{location} is of type {' or '.join(type_names)}, not {_get_type_name(value)}")
     if "enum" in schema and value not in schema["enum"]:
-        raise ValueError(f"{place} is one of {', '.join(map(str, schema['enum']))}")
+        raise ValueError(f"{location} is one of {', '.join(map(str, schema['enum']))}")
     if isinstance(value, dict):
-        _check_object(value, schema, place)
+        _check_object(value, schema, location)
     elif isinstance(value, list):
-        _check_length(len(value), schema, "Items", f"{place} has", "entries")
+        _check_length(len(value), schema, "Items", f"{location} has", "entries")
         for number, entry in enumerate(value):
-            require(entry, schema.get("items", {}), f"{place}[{number}]")
+            check_value(entry, schema.get("items", {}), f"{location}[{number}]")
     elif isinstance(value, str):
-        _check_length(len(value), schema, "Length", f"{place} has", "characters")
+        _check_length(len(value), schema, "Length", f"{location} has", "characters")
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         if not low <= value <= high:
-            raise ValueError(f"{place} lies between {low} and {high}, not at {value}")
+            raise ValueError(f"{location} lies between {low} and {high}, not at {value}")
 
 
-def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> None:
+def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location: str) -> None:
     properties = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
-            raise ValueError(f"{place} has no field {name!r}")
+            raise ValueError(f"{location} has no field {name!r}")
     if schema.get("additionalProperties", True) is False:
         for name in value:
             if name not in properties:
-                raise ValueError(f"{place} has a field {name!r} that was not asked for")
+                raise ValueError(f"{location} has a field {name!r} that was not asked for")
     for name, inner in properties.items():
         if name in value:
-            require(value[name], inner, f"{place}.{name}")
+            check_value(value[name], inner, f"{location}.{name}")
 
 
-def _check_length(length: int, schema: Mapping[str, Any], what: str, place: str, unit: str) -> None:
-    low, high = schema.get(f"min{what}", 0), schema.get(f"max{what}")
+def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject: str, unit: str) -> None:
+    low, high = schema.get(f"min{keyword}", 0), schema.get(f"max{keyword}")
     if length < low:
-        raise ValueError(f"{place} {length} {unit}, and {low} are the least")
+        raise ValueError(f"{subject} {length} {unit}, and {low} are the least")
     if high is not None and length > high:
-        raise ValueError(f"{place} {length} {unit}, and {high} are the most")
+        raise ValueError(f"{subject} {length} {unit}, and {high} are the most")
 
 
-def _is(value: Any, kind: str) -> bool:
+def _is_type(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())
 
 
-def _kind(value: Any) -> str:
-    return next(kind for kind in _TYPES if _is(value, kind))
+def _get_type_name(value: Any) -> str:
+    return next(kind for kind in _TYPES if _is_type(value, kind))

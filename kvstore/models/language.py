@@ -34,7 +34,7 @@ ENGLISH = "en"
 RULES = "rules"
 
 #: Characters that are parsed as one document at most, and characters of texts that are parsed together.
-PIECE = 20_000
+MAX_PIECE_LENGTH = 20_000
 BATCH = 8_000
 
 #: Words that are kept, with all that is known of them: the first ones met, which are the most frequent.
@@ -79,7 +79,7 @@ class LanguagePipeline:
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.
 
-        A text longer than :data:`PIECE` characters is parsed in pieces that end where a paragraph does, else a line, a
+        A text longer than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces that end where a paragraph does, else a line, a
         sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold words, spans
         or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it, but for
         the first words met. The parse of a text depends on nothing but the text.
@@ -90,19 +90,21 @@ class LanguagePipeline:
             batch.append(text)
             size += len(text)
             if size >= BATCH:
-                yield from self._read(batch, extract)
+                yield from self._read_batch(batch, extract)
                 batch, size = [], 0
-        yield from self._read(batch, extract)
+        yield from self._read_batch(batch, extract)
 
-    def _read(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
+    def _read_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
         if not texts:
             return []
         with self._lock:
             nlp, pipe_options = self._get_pipeline()
             # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
             with nlp.memory_zone() if len(nlp.vocab) >= KEPT_WORDS else nullcontext():
-                docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **pipe_options)
-                return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
+                docs = nlp.pipe(
+                    (text[start:end] for text in texts for start, end in split_pieces(text)), **pipe_options
+                )
+                return [extract(text, [Parse(start, next(docs)) for start, _ in split_pieces(text)]) for text in texts]
 
     def _get_pipeline(self) -> _LoadedPipeline:
         if self._loaded is None:
@@ -120,7 +122,7 @@ def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
 
 
 @lru_cache(maxsize=4)
-def language_version(name: str) -> str:
+def get_language_version(name: str) -> str:
     """What tells a pipeline from others of its name: ``en`` by its files, one of spaCy by its version.
 
     Empty for ``rules``, and for what is not installed.
@@ -146,7 +148,7 @@ def language_version(name: str) -> str:
         return ""
 
 
-def pieces(text: str, limit: int = PIECE) -> list[tuple[int, int]]:
+def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, int]]:
     """Spans of characters of at most ``limit`` that together cover ``text``, ended at the best border there is."""
     spans = []
     start = 0
@@ -171,7 +173,7 @@ def _load(name: str) -> _LoadedPipeline:
         )
     import spacy
 
-    from .noun_chunks import noun_chunks
+    from .noun_chunks import iter_noun_chunks
 
     try:
         nlp = spacy.load(_ENGLISH_FOLDER if name == ENGLISH else name)
@@ -188,13 +190,13 @@ def _load(name: str) -> _LoadedPipeline:
         )
     pipe_options: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
-        from .greedy_parser import TOGETHER, use_greedy_parser
+        from .greedy_parser import BATCH_DOCUMENTS, use_greedy_parser
         from .row_ops import use_row_ops
 
         use_row_ops(nlp)
         use_greedy_parser(nlp)
-        pipe_options = {"component_cfg": {"parser": {"batch_size": TOGETHER}}}
+        pipe_options = {"component_cfg": {"parser": {"batch_size": BATCH_DOCUMENTS}}}
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
         # spaCy's stub promises spans; its code reads bounds and labels.
-        nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]
+        nlp.vocab.get_noun_chunks = iter_noun_chunks  # type: ignore[assignment]
     return nlp, pipe_options

@@ -20,8 +20,8 @@ from ..settings import SessionSettings
 from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
-from .patience import Patience
-from .text_pieces import heard
+from .patience import Timeouts
+from .text_pieces import collect_result
 
 if TYPE_CHECKING:
     from .http_client import Reply
@@ -37,15 +37,15 @@ Message = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a model wrote; ``cut`` where its limit of tokens ended it.
+class ModelAnswer:
+    """What a model wrote; ``is_truncated`` where its limit of tokens ended it.
 
     ``prompt_tokens`` and ``answer_tokens`` are what the server says that prompt and answer took, 0 where it does not.
     """
 
     text: str
     reasoning: str
-    cut: bool = False
+    is_truncated: bool = False
     prompt_tokens: int = 0
     answer_tokens: int = 0
 
@@ -53,9 +53,9 @@ class Written:
 class LanguageModel:
     """A model of one server."""
 
-    def __init__(self, name: str, *, patience: Patience, base_url: str | None = None) -> None:
+    def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
         self.name = name
-        self._timeouts = patience
+        self._timeouts = timeouts
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
         # The key of OpenAI is for the address that stands beside it, and for no other.
         keys = (KEY_VARIABLE,) if address else (KEY_VARIABLE, OPENAI_KEY_VARIABLE)
@@ -63,14 +63,14 @@ class LanguageModel:
             self._endpoint = Endpoint(
                 ModelError,
                 unavailable=ModelUnavailableError,
-                patience=patience,
+                timeouts=timeouts,
                 base_url=address,
                 base_url_name="base_url" if base_url else URL_VARIABLE,
                 key_variables=keys,
                 remedy="check that the server runs, or SET base_url, connect_timeout, first_token_timeout or attempts",
             )
         except ModelError as problem:
-            raise self._named(problem) from None
+            raise self._add_model_name(problem) from None
         self._temperature: float | None = 0.0
 
     @property
@@ -78,7 +78,7 @@ class LanguageModel:
         """Where it is asked."""
         return f"{self._endpoint.base_url}/chat/completions"
 
-    def identity(self) -> tuple[str, ...]:
+    def get_identity(self) -> tuple[str, ...]:
         """What its answers depend on, beside the messages."""
         return self.url, self.name, "temperature 0"
 
@@ -88,53 +88,55 @@ class LanguageModel:
         *,
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
-    ) -> Written:
+    ) -> ModelAnswer:
         """What the model answers.
 
         ``response_format`` is the protocol's field of this name. An answer without text is an error, unless it
         ``may_be_empty``.
         """
-        return heard(self.pieces(messages, response_format=response_format, may_be_empty=may_be_empty))
+        return collect_result(self.stream_pieces(messages, response_format=response_format, may_be_empty=may_be_empty))
 
-    def pieces(
+    def stream_pieces(
         self,
         messages: Sequence[Message],
         *,
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
-    ) -> Generator[str, None, Written]:
+    ) -> Generator[str, None, ModelAnswer]:
         """The pieces of what :meth:`write` gives, as they come, without the reasoning; closed early, the server is
         stopped."""
         try:
-            stream, pieces = self._begun(messages, response_format)
+            stream, pieces = self._open_stream(messages, response_format)
         except ModelError as problem:
-            raise self._named(problem) from None
+            raise self._add_model_name(problem) from None
         text: list[str] = []
         reasoning: list[str] = []
         try:
-            while (piece := self._next(pieces, text)) is not None:
+            while (piece := self._read_next_piece(pieces, text)) is not None:
                 (reasoning if piece.is_reasoning else text).append(piece.text)
                 if not piece.is_reasoning:
                     yield piece.text
         finally:
             stream.close()
         if not may_be_empty and not "".join(text).strip():
-            why = "its limit of tokens ended the reasoning" if stream.cut else "it wrote none"
-            raise self._named(ModelUnavailableError(f"{self.url}: an answer without text ({why}); ask another model"))
-        return Written("".join(text), "".join(reasoning), stream.cut, *stream.tokens)
+            why = "its limit of tokens ended the reasoning" if stream.is_truncated else "it wrote none"
+            raise self._add_model_name(
+                ModelUnavailableError(f"{self.url}: an answer without text ({why}); ask another model")
+            )
+        return ModelAnswer("".join(text), "".join(reasoning), stream.is_truncated, *stream.tokens)
 
-    def _next(self, pieces: Iterator[Piece], told: Sequence[str]) -> Piece | None:
+    def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
         """The next piece, None after the last."""
         try:
             return next(pieces, None)
         except (OSError, StreamError, ValueError) as problem:
-            message = self._endpoint.said(str(problem)) or type(problem).__name__
+            message = self._endpoint.extract_message(str(problem)) or type(problem).__name__
         # Outside of the except clause: what it was raised from may hold what the server repeated.
-        failure = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({message})"
+        failure = f"{self.url}: the answer broke off after {sum(map(len, received))} characters ({message})"
         remedy = "SET token_timeout or answer_timeout where it was too slow"
-        raise self._named(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
+        raise self._add_model_name(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
 
-    def _begun(
+    def _open_stream(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
     ) -> tuple[ChatStream, Iterator[Piece]]:
         """The stream of the answer, its first piece having come: until then a broken connection is tried again."""
@@ -153,7 +155,7 @@ class LanguageModel:
             if self._temperature is None or "status 400" not in str(problem) or "temperature" not in str(problem):
                 raise
         self._temperature = None
-        return self._begun(messages, response_format)
+        return self._open_stream(messages, response_format)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
         stream = ChatStream(
@@ -163,14 +165,14 @@ class LanguageModel:
         try:
             return stream, chain(list(islice(pieces, 1)), pieces)
         except StreamError as problem:
-            message = self._endpoint.said(str(problem))
+            message = self._endpoint.extract_message(str(problem))
         raise ModelError(f"{self.url}: {message}")
 
-    def _named(self, problem: KvstoreError) -> KvstoreError:
+    def _add_model_name(self, problem: KvstoreError) -> KvstoreError:
         return type(problem)(f"language model {self.name!r}: {problem}")
 
 
-def language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
+def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
     """The model of this name, else of the session, else of the environment; None where none is named, or ``none``.
 
     Raises ModelError for an address that is none.
@@ -178,11 +180,11 @@ def language_model(name: str | None, session: SessionSettings) -> LanguageModel 
     model_name = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
     if model_name.lower() == NO_MODEL:
         return None
-    timeouts = Patience(
+    timeouts = Timeouts(
         session.connect_timeout,
         session.first_token_timeout,
         session.token_timeout,
         session.answer_timeout,
         session.attempts,
     )
-    return LanguageModel(model_name, patience=timeouts, base_url=session.base_url)
+    return LanguageModel(model_name, timeouts=timeouts, base_url=session.base_url)

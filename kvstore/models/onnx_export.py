@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .onnx_runtime import DESCRIPTION, MODEL, TOKENIZER
-from .protocol import Kind
+from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE
+from .protocol import TextKind
 
 #: Names under which models keep the prompt of each kind, the first that there is.
-PROMPTS: dict[Kind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+PROMPT_NAMES: dict[TextKind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
-def export(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
+def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -> None:
     """Make ``folder``, or leave another process's; raises EmbedderError, or OSError where it cannot be written."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary_folder = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
@@ -40,7 +40,7 @@ def export(write: Callable[[Path], None], folder: Path, *, int8: bool = False) -
         temporary_folder.rename(folder)
     except OSError:
         # Of two processes that export at once, one comes second; what the first made is as good.
-        if not (folder / DESCRIPTION).is_file():
+        if not (folder / DESCRIPTION_FILE).is_file():
             raise
     finally:
         shutil.rmtree(temporary_folder, ignore_errors=True)
@@ -50,7 +50,7 @@ def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> 
     """Write what tells tokens, with its truncation: texts are run one by one, so that nothing is padded."""
     truncation = {"direction": "Right", "max_length": max_tokens, "strategy": "LongestFirst", "stride": 0}
     text = json.dumps({**tokenizer, "padding": None, "truncation": truncation}, ensure_ascii=False)
-    (folder / TOKENIZER).write_text(text, encoding="utf-8")
+    (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
 
 
 def save_description(
@@ -58,15 +58,15 @@ def save_description(
 ) -> None:
     """Write what the runtime must know; ``prompts`` are the model's, by name, and ``default`` the name of one."""
     prompt_by_kind = {}
-    for kind, names in PROMPTS.items():
+    for kind, names in PROMPT_NAMES.items():
         name = next((name for name in names if name in prompts), default)
         prompt_by_kind[kind] = str(prompts.get(name or "") or "")
-    _describe(folder, {"dimension": dimension, "inputs": list(inputs), "prompts": prompt_by_kind})
+    _write_description(folder, {"dimension": dimension, "inputs": list(inputs), "prompts": prompt_by_kind})
 
 
-def _describe(folder: Path, described: dict[str, Any]) -> None:
-    sizes = {name: (folder / name).stat().st_size for name in (MODEL, TOKENIZER)}
-    (folder / DESCRIPTION).write_text(json.dumps({**described, "sizes": sizes}), encoding="utf-8")
+def _write_description(folder: Path, description: dict[str, Any]) -> None:
+    sizes = {name: (folder / name).stat().st_size for name in (MODEL_FILE, TOKENIZER_FILE)}
+    (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "sizes": sizes}), encoding="utf-8")
 
 
 def _quantize_model(folder: Path) -> None:
@@ -76,17 +76,19 @@ def _quantize_model(folder: Path) -> None:
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    description = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     full_model = folder / "full.onnx"
-    (folder / MODEL).rename(full_model)
-    with quiet():
-        quantize_dynamic(full_model, folder / MODEL, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+    (folder / MODEL_FILE).rename(full_model)
+    with suppress_warnings():
+        quantize_dynamic(
+            full_model, folder / MODEL_FILE, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True
+        )
     full_model.unlink()
-    _describe(folder, description)
+    _write_description(folder, description)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def suppress_warnings() -> Iterator[None]:
     """Keep what exporters warn about out of our output."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmbedderError, OutOfMemoryError
-from .protocol import Embeddings, Kind, normalised
+from .protocol import Embeddings, TextKind, normalised
 
 #: Texts that are tokenized together, so that memory stays bounded.
-BLOCK = 1024
+BLOCK_SIZE = 1024
 
 #: Read by onnxruntime once, when it is first imported.
 TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
@@ -31,7 +31,7 @@ TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 #: How onnxruntime says that there was too little memory; it has no class of errors for it.
 _OUT_OF_MEMORY_PATTERN = re.compile(r"allocate memory|bad_alloc|bad allocation")
 
-MODEL, TOKENIZER, DESCRIPTION = "model.onnx", "tokenizer.json", "embedder.json"
+MODEL_FILE, TOKENIZER_FILE, DESCRIPTION_FILE = "model.onnx", "tokenizer.json", "embedder.json"
 
 
 class OnnxRuntime:
@@ -51,7 +51,7 @@ class OnnxRuntime:
         options.intra_op_num_threads = 1
         self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
         try:
-            description: dict[str, Any] = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+            description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
             for name, size in description["sizes"].items():
                 if (folder / name).stat().st_size != size:
                     raise ValueError(f"{name} has not the {size:,} bytes that it was written with")
@@ -59,19 +59,19 @@ class OnnxRuntime:
             self._prompts: dict[str, str] = description["prompts"]
             self._inputs: list[str] = description["inputs"]
             # Truncation is part of the tokenizer as it was saved.
-            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
             self._session = onnxruntime.InferenceSession(
-                str(folder / MODEL), options, providers=["CPUExecutionProvider"]
+                str(folder / MODEL_FILE), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # Both libraries raise what they like at a damaged file.
             _raise_if_out_of_memory(error)
             raise ValueError(f"{folder} holds no exported model: {error}") from error
 
-    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
+    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for first in range(0, len(texts), BLOCK):
-            block = [self._prompts[kind] + text for text in texts[first : first + BLOCK]]
+        for first in range(0, len(texts), BLOCK_SIZE):
+            block = [self._prompts[kind] + text for text in texts[first : first + BLOCK_SIZE]]
             tokens = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(block)]
             if min(self._threads, len(block)) == 1:
                 rows = list(map(self._run, tokens))
@@ -90,11 +90,11 @@ class OnnxRuntime:
             "token_type_ids": np.zeros_like(ids),
         }
         try:
-            found: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
+            vector: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
         except Exception as error:  # The library's errors have no class in common.
             _raise_if_out_of_memory(error)
             raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
-        return found
+        return vector
 
 
 def _raise_if_out_of_memory(error: Exception) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..errors import EmbedderError
 from .endpoint import Endpoint
-from .patience import Patience
+from .patience import Timeouts
 from .protocol import Embeddings, normalised
 
 #: Texts a request.
-BATCH = 128
+BATCH_SIZE = 128
 
 
 class OpenAIEmbedder:
@@ -25,7 +25,7 @@ class OpenAIEmbedder:
 
     ``dimension`` asks the server for vectors of that many components; without it, the model's own number is learnt from
     its first answer. ``timeout`` is in seconds: an attempt may take that long for one text, and up to twice as long for
-    :data:`BATCH` texts, from the connection to the last byte of the answer.
+    :data:`BATCH_SIZE` texts, from the connection to the last byte of the answer.
     """
 
     poor = False
@@ -40,8 +40,8 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        timeouts = Patience(timeout, timeout, timeout, attempts=attempts)
-        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, patience=timeouts)
+        timeouts = Timeouts(timeout, timeout, timeout, attempts=attempts)
+        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeouts=timeouts)
         self._timeout = timeout
         self._model = model
         self._requested_dimension = dimension
@@ -60,7 +60,7 @@ class OpenAIEmbedder:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        batches = [self._fetch_vectors(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        batches = [self._fetch_vectors(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
         widths = {batch.shape[1] for batch in batches} | {self._known_dimension or batches[0].shape[1]}
         if len(widths) > 1:
             raise EmbedderError(f"{self.name}: the server gives vectors of {sorted(widths)} components in one run")
@@ -81,12 +81,12 @@ class OpenAIEmbedder:
         }
         if self._requested_dimension is not None:
             payload["dimensions"] = self._requested_dimension
-        answer = self._endpoint.post("embeddings", payload, self._timeout * (1 + len(texts) / BATCH))
+        answer = self._endpoint.post("embeddings", payload, self._timeout * (1 + len(texts) / BATCH_SIZE))
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            reason = self._endpoint.said(repr(error))
+            reason = self._endpoint.extract_message(repr(error))
         else:
             reason = ""
         if reason:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How many seconds to wait, and how many attempts to make.
 
     ``connect`` is for the connection, ``first`` for the first part of an answer, ``between`` for each further part, and

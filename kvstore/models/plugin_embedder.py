@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..entry_points import Plugin, told
+from ..entry_points import Plugin, format_error
 from ..errors import EmbedderError, KvstoreError, PluginError
 from .protocol import Embedder, Embeddings
 
@@ -23,16 +23,16 @@ Given = TypeVar("Given")
 EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
-def making(plugin: Plugin, make: Any) -> EmbedderFactory:
+def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
     """What makes the embedder that an entry point names; raises PluginError for what makes none."""
     if not callable(make):
         raise PluginError(f"it is no class or function that makes an embedder, but {make!r:.80}")
 
-    def made(name: str, options: Mapping[str, Any]) -> Embedder:
+    def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
         argument = name.partition(":")[2]
         return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*[argument] if argument else [], **options)))
 
-    return made
+    return create_embedder
 
 
 class PluginEmbedder:
@@ -61,12 +61,12 @@ class PluginEmbedder:
     def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of passages: shape (len(texts), dimension); raises EmbedderError."""
         vectors = _call_plugin(self._plugin, lambda: self._embedder.embed(texts))
-        return self._checked(vectors, (len(texts), self.dimension))
+        return self._check_vectors(vectors, (len(texts), self.dimension))
 
     def embed_query(self, text: str) -> Embeddings:
         """The vector of a question: shape (dimension,); raises EmbedderError."""
         vector = _call_plugin(self._plugin, lambda: self._embedder.embed_query(text))
-        return self._checked(vector, (self.dimension,))
+        return self._check_vectors(vector, (self.dimension,))
 
     def load(self) -> None:
         """Load what it embeds with, where it has a method for that."""
@@ -74,8 +74,8 @@ class PluginEmbedder:
         if load is not None:
             _call_plugin(self._plugin, load)
 
-    def _checked(self, given: npt.ArrayLike, shape: tuple[int, ...]) -> Embeddings:
-        vectors = _call_plugin(self._plugin, lambda: np.asarray(given, np.float32))
+    def _check_vectors(self, values: npt.ArrayLike, shape: tuple[int, ...]) -> Embeddings:
+        vectors = _call_plugin(self._plugin, lambda: np.asarray(values, np.float32))
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise EmbedderError(
                 f"{self._plugin} gave vectors of the shape {vectors.shape}, or numbers that are not finite; asked for "
@@ -91,4 +91,4 @@ def _call_plugin(plugin: Plugin, call: Callable[[], Given]) -> Given:
     except (KvstoreError, MemoryError):
         raise
     except Exception as error:
-        raise EmbedderError(f"{plugin} failed ({told(error)}); mend the package, or uninstall it") from error
+        raise EmbedderError(f"{plugin} failed ({format_error(error)}); mend the package, or uninstall it") from error

@@ -16,13 +16,13 @@ import numpy.typing as npt
 Embeddings = npt.NDArray[np.float32]
 
 #: What a text is embedded as; a model may treat questions and passages differently.
-Kind = Literal["query", "document"]
+TextKind = Literal["query", "document"]
 
 DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 
 #: Texts that a model in this process sees at once, after sorting by length. On passages of about 100 tokens and two
 #: cores, 8 to 32 did not differ by more than the noise, and 64 was a sixth slower.
-BATCH = 16
+BATCH_SIZE = 16
 
 #: How to get what the embedders in this process need.
 INSTALL_LOCAL = "pip install 'kvstore[local]'"

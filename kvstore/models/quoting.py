@@ -14,7 +14,7 @@ from collections.abc import Iterable
 #: Bytes that a mark is drawn from.
 _MARK_BYTES = 6
 #: Control characters but the line end and the tab, and what is written for one.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_PATTERN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _REPLACEMENT = "\ufffd"
 
 
@@ -27,7 +27,7 @@ class Quotation:
         while any(self.mark in part for part in parts):
             self.mark = os.urandom(_MARK_BYTES).hex()
 
-    def of(self, text: str) -> str:
+    def quote(self, text: str) -> str:
         """A text between the marks."""
         return f"<<{self.mark}\n{text}\n{self.mark}>>"
 
@@ -40,11 +40,11 @@ class Quotation:
         )
 
 
-def printable(text: str) -> str:
+def to_printable(text: str) -> str:
     """What a document says, without control characters and white space around it."""
     return replace_controls(text.strip())
 
 
 def replace_controls(text: str) -> str:
     """Return a text with a mark in place of each control character but the line end and the tab."""
-    return _CONTROL.sub(_REPLACEMENT, text)
+    return _CONTROL_PATTERN.sub(_REPLACEMENT, text)

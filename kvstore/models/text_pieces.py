@@ -56,7 +56,9 @@ class TextPieces(Iterator[str], Generic[Result]):
         self.close()
 
 
-def heard(pieces: Generator[str, None, Result], on_text: Callable[[str], object] = lambda text: None) -> Result:
+def collect_result(
+    pieces: Generator[str, None, Result], on_text: Callable[[str], object] = lambda text: None
+) -> Result:
     """What comes of ``pieces``, each told to ``on_text``; they are closed where that raises."""
     with TextPieces(pieces) as texts:
         for text in texts:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 #: English prose and about 3 for many other languages.
 BYTES_PER_TOKEN = 3.5
 #: Tokens that a message costs beside its text, in the chat templates of common models.
-MESSAGE = 8
+MESSAGE_TOKENS = 8
 
 
 def token_estimate(text: str) -> int:
@@ -29,4 +29,4 @@ def estimate_message_tokens(messages: Iterable[Mapping[str, str]]) -> int:
     >>> estimate_message_tokens([{"role": "user", "content": "Leave lasts twenty weeks."}])
     16
     """
-    return sum(MESSAGE + token_estimate(message["content"]) for message in messages)
+    return sum(MESSAGE_TOKENS + token_estimate(message["content"]) for message in messages)

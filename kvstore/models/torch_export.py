@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from .onnx_export import PROMPTS, quiet, save_description, save_tokenizer
-from .onnx_runtime import MODEL, OnnxRuntime
+from .onnx_export import PROMPT_NAMES, save_description, save_tokenizer, suppress_warnings
+from .onnx_runtime import MODEL_FILE, OnnxRuntime
 from .torch_runtime import TorchRuntime
 
 #: The largest difference of a component, between vectors of length 1 of the original and of the export.
@@ -42,8 +42,8 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
         raise EmbedderError("its tokenizer is none that runs without transformers")
-    features = getattr(model, "preprocess", None) or model.tokenize
-    sample_inputs = features(SAMPLES[:2])
+    preprocess = getattr(model, "preprocess", None) or model.tokenize
+    sample_inputs = preprocess(SAMPLES[:2])
     inputs = [name for name, value in sample_inputs.items() if isinstance(value, torch.Tensor)]
     if unknown := set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
         raise EmbedderError(f"it takes inputs that are not made from text here: {', '.join(sorted(unknown))}")
@@ -61,11 +61,11 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
 
     axes = {name: {0: "texts", 1: "tokens"} for name in inputs}
     try:
-        with quiet():
+        with suppress_warnings():
             torch.onnx.export(
                 Pipeline(),
                 tuple(sample_inputs[name].to("cpu") for name in inputs),
-                str(folder / MODEL),
+                str(folder / MODEL_FILE),
                 input_names=inputs,
                 output_names=["vectors"],
                 dynamic_axes={**axes, "vectors": {0: "texts"}},
@@ -80,10 +80,10 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
 
 
 def _compare(original: TorchRuntime, exported: OnnxRuntime) -> None:
-    for kind in PROMPTS:
+    for kind in PROMPT_NAMES:
         expected = original.encode(kind, SAMPLES)
         batched = exported.encode(kind, SAMPLES)
         single = np.concatenate([exported.encode(kind, [text]) for text in SAMPLES])
-        max_difference = float(max(np.abs(found - expected).max() for found in (batched, single)))
+        max_difference = float(max(np.abs(vectors - expected).max() for vectors in (batched, single)))
         if not max_difference <= TOLERANCE:
             raise EmbedderError(f"its export gives other vectors (a {kind} differs by {max_difference:.1e})")

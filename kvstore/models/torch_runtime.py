@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import EmbedderError
 from ..extras import find_first_missing
-from .protocol import BATCH, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, Kind, normalised
+from .protocol import BATCH_SIZE, INSTALL_LOCAL, TORCH_PACKAGES, Embeddings, TextKind, normalised
 
 
 class TorchRuntime:
@@ -27,35 +27,37 @@ class TorchRuntime:
         if (package := find_first_missing(TORCH_PACKAGES)) is not None:
             raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
         with _use_hub_offline() if offline else nullcontext():
-            self.model = _load(name, model, device)
+            self.model = _load_model(name, model, device)
         # On the processor every text is run by itself, so that its vector does not depend on others; see OnnxRuntime.
-        self._batch = 1 if self.model.device.type == "cpu" else BATCH
+        self._batch = 1 if self.model.device.type == "cpu" else BATCH_SIZE
         get_dimension = (
             getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
         )
         self.dimension = int(get_dimension())
 
-    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
+    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         encode = self.model.encode_query if kind == "query" else self.model.encode_document
-        return normalised(self._checked(encode, texts, convert_to_numpy=True))
+        return normalised(self._run_encoder(encode, texts, convert_to_numpy=True))
 
-    def token_vectors(self, texts: Sequence[str]) -> list[Embeddings]:
+    def embed_tokens(self, texts: Sequence[str]) -> list[Embeddings]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
         out; raises EmbedderError."""
-        token_rows = self._checked(self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)
+        token_rows = self._run_encoder(
+            self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False
+        )
         return [normalised(rows.cpu().numpy()[1:-1]) for rows in token_rows]
 
-    def _checked(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
+    def _run_encoder(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
         try:
             return encode(list(texts), batch_size=self._batch, show_progress_bar=False, **options)
         except (RuntimeError, ValueError) as error:
             raise EmbedderError(f"embedder {self._name}: failed on {len(texts)} texts: {error}") from error
 
 
-def _load(name: str, model: str, device: str | None) -> Any:
+def _load_model(name: str, model: str, device: str | None) -> Any:
     from sentence_transformers import SentenceTransformer
 
     try:

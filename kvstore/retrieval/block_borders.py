@@ -12,27 +12,27 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..text.blocks import parts, skip_marker
+from ..text.blocks import skip_marker, split_parts
 
 if TYPE_CHECKING:
     from ..structures.documents.documents import DocumentRecord, Documents, Section
 
 #: Bytes before and after a place that are read of a section longer than both.
-_AROUND = 4000
+_CONTEXT_BYTES = 4000
 _FENCE_PATTERN = re.compile(rb"^[ >]*(`{3,}|~{3,})", re.MULTILINE)
 #: What a line begins with in a text that has blocks at all.
 _BLOCK_START_PATTERN = re.compile(r"^[ \t>]*(?:[-*+|]|\d{1,9}[.)]|```|~~~)|^(?: {4}|\t)", re.MULTILINE)
-_KINDS = frozenset(("table", "item", "code"))
+_BLOCK_KINDS = frozenset(("table", "item", "code"))
 
 
 class BlockSpan(NamedTuple):
-    """Bytes ``start`` to ``end`` of a document's text; ``before`` is where what stands before the block ends, ``after``
+    """Bytes ``text_start`` to ``end`` of a document's text; ``previous_end`` is where what stands before the block ends, ``next_start``
     where what stands behind it begins."""
 
     start: int
     end: int
-    before: int
-    after: int
+    previous_end: int
+    next_start: int
 
 
 class BlockFinder:
@@ -40,24 +40,24 @@ class BlockFinder:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._read: dict[tuple[int, int, int], list[BlockSpan]] = {}
+        self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
-    def around(self, record: DocumentRecord, outline: Sequence[Section], at: int) -> BlockSpan | None:
-        """The block that byte ``at`` of a document is inside of: neither where it begins nor where it ends."""
-        section_index = bisect_right(outline, at, key=lambda section: section.start)
+    def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:
+        """The block that byte ``offset`` of a document is inside of: neither where it begins nor where it ends."""
+        section_index = bisect_right(outline, offset, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0
         end = outline[section_index].start if section_index < len(outline) else record.size
-        if end - start > 4 * _AROUND:
-            start, end = self._narrow_range(record.id, start, end, at)
-        if (record.id, start, end) not in self._read:
-            self._read[record.id, start, end] = self._blocks(record.id, start, end)
-        blocks = self._read[record.id, start, end]
-        return next((block for block in blocks if block.start < at < block.end), None)
+        if end - start > 4 * _CONTEXT_BYTES:
+            start, end = self._narrow_range(record.id, start, end, offset)
+        if (record.id, start, end) not in self._blocks_by_range:
+            self._blocks_by_range[record.id, start, end] = self._parse_blocks(record.id, start, end)
+        blocks = self._blocks_by_range[record.id, start, end]
+        return next((block for block in blocks if block.start < offset < block.end), None)
 
-    def _narrow_range(self, document: int, start: int, end: int, at: int) -> tuple[int, int]:
+    def _narrow_range(self, document: int, start: int, end: int, offset: int) -> tuple[int, int]:
         """Where to read of a long section: from a blank line, outside of code."""
-        text = self._documents.text(document)
-        blank_line_before = text.rfind(b"\n\n", start, max(start, at - _AROUND)) + 2
+        text = self._documents.read_text(document)
+        blank_line_before = text.rfind(b"\n\n", start, max(start, offset - _CONTEXT_BYTES)) + 2
         if blank_line_before > start + 1:
             fence, fence_start = b"", start
             for match in _FENCE_PATTERN.finditer(text, start, blank_line_before):
@@ -66,30 +66,30 @@ class BlockFinder:
                 elif match[1].startswith(fence):
                     fence = b""
             start = fence_start if fence else blank_line_before
-        blank_line_after = text.find(b"\n\n", at + _AROUND, end)
+        blank_line_after = text.find(b"\n\n", offset + _CONTEXT_BYTES, end)
         return start, end if blank_line_after < 0 else blank_line_after
 
-    def _blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
+    def _parse_blocks(self, document: int, start: int, end: int) -> list[BlockSpan]:
         text = self._documents.text_slice(document, start, end)
         if _BLOCK_START_PATTERN.search(text) is None:
             return []
         spans: list[tuple[int, int]] = []
         previous_kind = ""
-        for part in parts(text):
+        for part in split_parts(text):
             continues_item = (
                 part.kind == previous_kind == "item" and skip_marker(text, part.start, part.end) == part.start
             )
             if continues_item:  # another paragraph of the same item
                 spans[-1] = (spans[-1][0], part.end)
-            elif part.kind in _KINDS:
+            elif part.kind in _BLOCK_KINDS:
                 spans.append((part.start, part.end))
             previous_kind = part.kind
-        return [self._placed(text, first, last, start) for first, last in spans]
+        return [self._to_block_span(text, first, last, start) for first, last in spans]
 
-    def _placed(self, text: str, first: int, last: int, start: int) -> BlockSpan:
-        """A block at some characters of a text that begins at byte ``start``."""
-        outer_chars = len(text[:first].rstrip()), len(text) - len(text[last:].lstrip())
+    def _to_block_span(self, text: str, char_start: int, char_end: int, text_start: int) -> BlockSpan:
+        """A block at some characters of a text that begins at byte ``text_start``."""
+        outer_chars = len(text[:char_start].rstrip()), len(text) - len(text[char_end:].lstrip())
         block_start, block_end, previous_end, next_start = (
-            start + len(text[:char_offset].encode()) for char_offset in (first, last, *outer_chars)
+            text_start + len(text[:char_offset].encode()) for char_offset in (char_start, char_end, *outer_chars)
         )
         return BlockSpan(block_start, block_end, previous_end, next_start)

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..structures.ranking import in_order
+from ..structures.ranking import sort_chunks
 from ..structures.state import State
-from ..text.blocks import format_summary_sentence, parts, skip_marker
-from ..text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
-from ..text.sentences import sentences
+from ..text.blocks import format_summary_sentence, skip_marker, split_parts
+from ..text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
+from ..text.sentences import split_sentences
 from ..text.words import count_text_tokens
 from .evidence import TextSpan
 
 #: How often a word counts that the question has.
-_ASKED = 2.0
+_QUESTION_WORD_WEIGHT = 2.0
 #: Fewer words say nothing.
 _MIN_WORDS = 2
 
@@ -36,21 +36,23 @@ class CoverSentence(NamedTuple):
     text: str
     words: SentenceWords
 
-    def span(self, view: State) -> TextSpan:
+    def to_span(self, state: State) -> TextSpan:
         """Its place, as hits and citations name it."""
-        return TextSpan(view.documents.key_of(self.document), view.chunks.get(self.chunk).ordinal, self.start, self.end)
+        return TextSpan(
+            state.documents.get_key(self.document), state.chunks.get(self.chunk).ordinal, self.start, self.end
+        )
 
 
-def collect_cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
+def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:
     """The sentences of chunks, by document key and place; headings, tables and code have none."""
     candidates = []
-    chunks = in_order(view, chunks)
+    chunks = sort_chunks(state, chunks)
     formats: dict[int, str] = {}
-    for chunk, record in zip(chunks, view.chunks.get_many(chunks), strict=True):
+    for chunk, record in zip(chunks, state.chunks.get_many(chunks), strict=True):
         document = record.document
         if document not in formats:
-            formats[document] = "text" if view.documents.get(document).format == "text" else "markdown"
-        text = view.documents.text_slice(document, record.start, record.end)
+            formats[document] = "text" if state.documents.get(document).format == "text" else "markdown"
+        text = state.documents.text_slice(document, record.start, record.end)
         for start, end, text_shown, words in list_content_sentences(text, formats[document]):
             candidates.append(
                 CoverSentence(document, chunk, record.start + start, record.start + end, text_shown, words)
@@ -61,11 +63,11 @@ def collect_cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSen
 def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
     """The sentences of the paragraphs and list items of a text: their bytes, how they read, and what they may add."""
     is_ascii = text.isascii()
-    for part in parts(text, format):
+    for part in split_parts(text, format):
         if part.kind not in ("prose", "item"):
             continue
         content_start = skip_marker(text, part.start, part.end)
-        for first, last in sentences(text[content_start : part.end]):
+        for first, last in split_sentences(text[content_start : part.end]):
             begin, stop = content_start + first, content_start + last
             text_shown = format_summary_sentence(text[begin:stop])
             words = extract_sentence_words(text_shown)
@@ -76,39 +78,39 @@ def list_content_sentences(text: str, format: str) -> Iterator[tuple[int, int, s
                 yield start, start + length, text_shown, words
 
 
-def compute_word_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()) -> dict[str, float]:
-    """What the words of some sentences weigh: the rarer in their chunks the more; those that are ``asked`` for (as
+def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
+    """What the words of some sentences weigh: the rarer in their chunks the more; those that are ``question_words`` for (as
     :func:`extract_question_words` gives them) count double."""
     chunks: dict[int, set[str]] = {}
-    for sentence in found:
+    for sentence in candidates:
         chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
     chunk_counts = Counter(word for words in chunks.values() for word in words)
-    weights = compute_cover_weights((sentence.words for sentence in found), chunk_counts, len(chunks))
-    return weights | {word: _ASKED * weights[word] for word in asked if word in weights}
+    weights = compute_cover_weights((sentence.words for sentence in candidates), chunk_counts, len(chunks))
+    return weights | {word: _QUESTION_WORD_WEIGHT * weights[word] for word in question_words if word in weights}
 
 
-def cover(
-    found: Sequence[CoverSentence],
+def select_cover(
+    candidates: Sequence[CoverSentence],
     tokens: int,
     *,
-    asked: Collection[str] = (),
-    most_of_one: int | None = None,
+    question_words: Collection[str] = (),
+    max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
     """The sentences that together have most of what all of them are about, in the order given, within ``tokens``.
 
-    ``asked`` are words of the question that count double; ``weights``, where given, are what words weigh
-    (:func:`compute_word_weights`). Of one document at most ``most_of_one`` sentences are taken.
+    ``question_words`` are words of the question that count double; ``weights``, where given, are what words weigh
+    (:func:`compute_word_weights`). Of one document at most ``max_per_document`` sentences are taken.
     """
-    chosen = greedy_cover(
-        [sentence.words for sentence in found],
-        compute_word_weights(found, asked) if weights is None else weights,
+    chosen = select_greedy_cover(
+        [sentence.words for sentence in candidates],
+        compute_word_weights(candidates, question_words) if weights is None else weights,
         tokens,
-        sizes=[count_text_tokens(sentence.text) for sentence in found],
-        owners=[sentence.document for sentence in found] if most_of_one is not None else (),
-        most_of_one=most_of_one,
+        sizes=[count_text_tokens(sentence.text) for sentence in candidates],
+        owners=[sentence.document for sentence in candidates] if max_per_document is not None else (),
+        max_per_owner=max_per_document,
     )
-    return [found[index] for index in sorted(chosen)]
+    return [candidates[index] for index in sorted(chosen)]
 
 
 def extract_question_words(question: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .recognition import Seed
 
 #: What may stand between two names that are compared.
-_JOINED = re.compile(
+_CONJUNCTION_PATTERN = re.compile(
     r"[\W_]*\b(?P<word>or|and)\b(?:\s+(?:the|a|an|is|was|does|did|do|films?|movies?|songs?))*[\W_]*", re.I
 )
 _YES_NO_PATTERN = re.compile(
@@ -26,16 +26,16 @@ _BOTH_PATTERN = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """The parts of a question; ``compared`` are keys of seeds, ``rest`` the question without its names (the whole
+    """The parts of a question; ``compared_keys`` are keys of seeds, ``remainder`` the question without its names (the whole
     question where nothing else is left)."""
 
-    compared: tuple[str, ...]
-    rest: str
+    compared_keys: tuple[str, ...]
+    remainder: str
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
-        remainder_text = f"asks {self.rest!r}"
-        return f"compares {', '.join(self.compared)}; {remainder_text}" if self.compared else remainder_text
+        remainder_text = f"asks {self.remainder!r}"
+        return f"compares {', '.join(self.compared_keys)}; {remainder_text}" if self.compared_keys else remainder_text
 
 
 def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
@@ -49,7 +49,7 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     for start, end, key in name_spans:
         text_between = data[last_end:start]
         remainder_parts.append(text_between)
-        conjunction = _JOINED.fullmatch(text_between.decode())
+        conjunction = _CONJUNCTION_PATTERN.fullmatch(text_between.decode())
         if last_key is not None and conjunction and (asks_of_both or conjunction["word"].lower() == "or"):
             compared_keys += [last_key, key]
         last_end, last_key = end, key

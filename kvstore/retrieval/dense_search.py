@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
 from ..structures.reading import ReadRequest
 from ..structures.state import State
@@ -17,13 +17,13 @@ from .query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest(ReadRequest[tuple[Ranking, str]]):
+class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     """The ``top`` chunks nearest to a unit vector, best first, and how they were found; see
     :func:`find_nearest_chunks`."""
 
     vector: Matrix
     top: int
-    allowed: Allowed | None = None
+    allowed: AllowedDocuments | None = None
     exact: bool = False
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
@@ -31,12 +31,12 @@ class Nearest(ReadRequest[tuple[Ranking, str]]):
 
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
-    def placed(self, answer: tuple[Ranking, str]) -> Iterable[int]:
+    def list_chunks(self, answer: tuple[Ranking, str]) -> Iterable[int]:
         return (chunk for chunk, _ in answer[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Cosines(ReadRequest[npt.NDArray[np.float32]]):
+class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
     """The cosines of some chunks with a unit vector."""
 
     chunks: Ids
@@ -48,25 +48,25 @@ class Cosines(ReadRequest[npt.NDArray[np.float32]]):
 
 def compute_cosines(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
     """The cosines of some chunks that a state has with a unit vector; vectors are read that are not in memory."""
-    vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.held
+    vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.vectors
     if vector_cache is None:
-        return cosines(_read(state, chunks), vector)
-    matrix, is_cached = vector_cache.of(chunks)
+        return cosines(_read_vectors(state, chunks), vector)
+    matrix, is_cached = vector_cache.get_many(chunks)
     if is_cached.all():
         return cosines(matrix, vector)
     values = np.empty(len(chunks), np.float32)
     values[is_cached] = cosines(matrix, vector)
-    values[~is_cached] = cosines(_read(state, chunks[~is_cached]), vector)
+    values[~is_cached] = cosines(_read_vectors(state, chunks[~is_cached]), vector)
     return values
 
 
-def _read(state: State, chunks: Ids) -> Matrix:
-    return state.vectors.gather(state.chunks.vector_places(chunks.tolist()))
+def _read_vectors(state: State, chunks: Ids) -> Matrix:
+    return state.vectors.gather(state.chunks.get_vector_locations(chunks.tolist()))
 
 
-def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> Nearest:
+def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> NearestChunksRequest:
     """What asks for the ``top`` chunks nearest to a question; embeds it."""
-    return Nearest(query.vector, top, query.allowed, exact)
+    return NearestChunksRequest(query.vector, top, query.allowed, exact)
 
 
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:

@@ -2,7 +2,7 @@
 
 Some systems have a model read what was found in parts, and write the answer from what it took from each: the map step
 of GraphRAG's global search (Edge et al. 2024, section 3.1.6), the rounds of DRIFT, the adaptive filtering of ArchRAG
-(section 4.3). A strategy that does so is :class:`Distilling`. In: evidence, and a :class:`Distiller` that asks the
+(section 4.3). A strategy that does so is :class:`DistillingStrategy`. In: evidence, and a :class:`Distiller` that asks the
 model. Out: evidence again, whose chunks and lines the answer is written from; the points that a model made are told
 beside the passages that it named for them, and count for nothing without those.
 """
@@ -18,11 +18,11 @@ from .evidence import Evidence, Hit, Trace
 from .query import Query
 
 #: The most that a point counts.
-HIGHEST = 100
+MAX_POINT_SCORE = 100
 
 
 class Point(NamedTuple):
-    """What a model took from passages: in a sentence, how much it says about the question (1 to ``HIGHEST``), and the
+    """What a model took from passages: in a sentence, how much it says about the question (1 to ``MAX_POINT_SCORE``), and the
     passages that say it."""
 
     description: str
@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DistillationResult:
     """What a model made of some passages: its points, and what should be asked next."""
 
     points: list[Point]
@@ -47,12 +47,12 @@ class Distiller(Protocol):
 
     trace: Trace
 
-    def batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
+    def split_into_batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
         """Passages in order, in as many parts as it takes to read all of them; one too long for a prompt is left
         out."""
         ...
 
-    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> Reading:
+    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> DistillationResult:
         """The points of some passages, as many as fit a prompt, and at most so many ``questions`` to ask next."""
         ...
 
@@ -64,13 +64,13 @@ class Distiller(Protocol):
         """Evidence for another question, with the same clauses; by another strategy, with its own options."""
         ...
 
-    def asked(self, question: str) -> AbstractContextManager[Query]:
+    def open_query(self, question: str) -> AbstractContextManager[Query]:
         """A question with the same clauses, on the newest state of the store: hold it for as long as something is read,
         not while a model writes."""
         ...
 
 
-class Distilling(Protocol):
+class DistillingStrategy(Protocol):
     """A strategy that has a model read what it found."""
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
@@ -78,7 +78,7 @@ class Distilling(Protocol):
         ...
 
 
-def distilled(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evidence:
+def build_distilled_evidence(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evidence:
     """Evidence made of points, best first: their sources as hits, each once, and what they say as points."""
     ranked_points = sorted(points, key=lambda point: -point.score)
     sources = list(dict.fromkeys(source for point in ranked_points for source in point.sources))

@@ -12,7 +12,7 @@ from typing import Literal
 from ..columnar import Columnar, NamedRows
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
-from ..structures.reading import BatchedReading
+from ..structures.reading import BatchedReader
 
 #: What is found: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]
@@ -146,12 +146,12 @@ class Evidence(Columnar):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the hits, with how each came to be there."""
-        from ..markup import table
+        from ..markup import render_table
 
         columns = ("rank", "score", "document", "ordinal", "text", "path")
         rows = [(hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in self.hits]
         summary = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
-        return table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
+        return render_table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
 
     def _get_named_rows(self) -> NamedRows:
         rows = [[*(getattr(hit, name) for name in _HIT_FIELDS), hit.ordinal] for hit in self.hits]
@@ -163,36 +163,36 @@ class Trace:
 
     def __init__(self, view: View | None = None) -> None:
         self.steps: list[Step] = []
-        self._measured = view if isinstance(view, MeasuredView) else None
+        self._measured_view = view if isinstance(view, MeasuredView) else None
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepNotes]:
         """Time a step; the body fills in its detail and count."""
         notes = StepNotes()
-        start = self._now()
+        start = self._read_clock()
         yield notes
-        self._add(name, notes, start, self._now())
+        self._add_step(name, notes, start, self._read_clock())
 
     @contextmanager
-    def round(self, reading: BatchedReading, *names: str) -> Iterator[list[StepNotes]]:
+    def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
         """Time the requests of one round, each as a step of its own; the last has what the body does beside."""
         notes = [StepNotes() for _ in names]
-        times = [self._now()]
-        reading.answered = lambda: times.append(self._now())
+        times = [self._read_clock()]
+        reading.on_answer = lambda: times.append(self._read_clock())
         try:
             yield notes
         finally:
-            reading.answered = None
-        times = [*times[: len(names)], *[self._now()] * len(names)]
+            reading.on_answer = None
+        times = [*times[: len(names)], *[self._read_clock()] * len(names)]
         for name, step_notes, start, end in zip(names, notes, times, times[1:], strict=False):
-            self._add(name, step_notes, start, end)
+            self._add_step(name, step_notes, start, end)
 
-    def _now(self) -> tuple[float, int]:
-        return time.perf_counter(), 0 if self._measured is None else self._measured.pages
+    def _read_clock(self) -> tuple[float, int]:
+        return time.perf_counter(), 0 if self._measured_view is None else self._measured_view.pages
 
-    def _add(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
+    def _add_step(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
         milliseconds = round(1000 * (end[0] - start[0]), 3)
-        pages = None if self._measured is None else end[1] - start[1]
+        pages = None if self._measured_view is None else end[1] - start[1]
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
 
 
@@ -241,6 +241,6 @@ class Relatives(Columnar, list[Relative]):
         return ("entity", "tree", "level", "relative", "via", "text"), [*map(astuple, self)], _RELATIVE_TYPES
 
     def _repr_html_(self) -> str:
-        from ..markup import relatives
+        from ..markup import render_relatives
 
-        return relatives(map(astuple, self))
+        return render_relatives(map(astuple, self))

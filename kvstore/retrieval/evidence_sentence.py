@@ -11,27 +11,27 @@ from collections.abc import Iterable, Sequence
 from ..structures.forest.edge_filter import Edge
 from ..structures.forest.forest import DATA_KINDS, USER, Assertion
 from ..structures.state import State
-from ..text.blocks import plain
+from ..text.blocks import to_plain_text
 
 
-def select_best_assertions(view: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
+def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
     """The surest assertion of each of some edges that must exist; the first in order of document key and place among
     equals."""
-    return {edge: _select_surest(view, assertions) for edge, assertions in view.forest.get_assertions(edges).items()}
+    return {edge: _select_surest(state, assertions) for edge, assertions in state.forest.get_assertions(edges).items()}
 
 
-def _select_surest(view: State, assertions: Sequence[Assertion]) -> Assertion:
+def _select_surest(state: State, assertions: Sequence[Assertion]) -> Assertion:
     max_confidence = max(assertion.confidence for assertion in assertions)
     surest = [assertion for assertion in assertions if assertion.confidence == max_confidence]
     if len(surest) == 1:  # then no document's key is read
         return surest[0]
-    keys = view.documents.get_keys(one.document for one in surest if one.document != USER)
+    keys = state.documents.get_keys(one.document for one in surest if one.document != USER)
     return min(surest, key=lambda one: ("" if one.document == USER else keys[one.document], one.start))
 
 
-def evidence_sentence(view: State, assertion: Assertion, names: tuple[str, str]) -> str:
+def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[str, str]) -> str:
     """The sentence that asserts an edge, or ``child is under parent`` where data or the user state it; ``names`` are
     those of the two."""
     if assertion.kind in DATA_KINDS:
         return f"{names[0]} is under {names[1]}"
-    return plain(view.documents.text_slice(assertion.document, assertion.start, assertion.end))
+    return to_plain_text(state.documents.text_slice(assertion.document, assertion.start, assertion.end))

@@ -17,43 +17,45 @@ from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
 from ..structures.state import State
 from ..text.normalize import to_entity_key
 from .evidence import Relative
-from .evidence_sentence import evidence_sentence, select_best_assertions
-from .ordered_addresses import AbstractAddress, ordered_addresses, tree_names
+from .evidence_sentence import format_evidence_sentence, select_best_assertions
+from .ordered_addresses import AbstractAddress, get_tree_names, list_ranked_addresses
 
 DIRECTIONS = ("up", "down", "both")
 #: Steps up that are taken at most to find the nearest root.
-_SEARCHED = 10_000
+_MAX_SEARCH_STEPS = 10_000
 #: Documents whose abstract trees are shown for one entity.
-_DOCUMENTS = 3
+_MAX_DOCUMENTS = 3
 
 
-def expand(view: State, name: str, *, direction: str, depth: int, tree: str | None, limit: int) -> list[Relative]:
+def expand_entity(
+    state: State, name: str, *, direction: str, depth: int, tree: str | None, limit: int
+) -> list[Relative]:
     """Relatives of one entity up to ``depth`` levels away; none where the name is not known."""
     if direction not in DIRECTIONS:
         raise InputError(f"a direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
-    if tree is not None and view.forest.tree(tree) is None and view.documents.identify(tree) is None:
-        known_trees = ", ".join(name for _, name in islice(view.forest.trees(), 5)) or "none"
+    if tree is not None and state.forest.find_tree(tree) is None and state.documents.find_id(tree) is None:
+        known_trees = ", ".join(name for _, name in islice(state.forest.iter_trees(), 5)) or "none"
         raise InputError(f"there is no tree {tree!r}; trees are {known_trees}, and every document is one under its key")
     key = to_entity_key(name)
-    identity = view.resolve(key) if key else None
+    identity = state.resolve(key) if key else None
     if identity is None:
         return []
-    display_name = view.entities.get(identity.entry.entity).name
+    display_name = state.entities.get(identity.entry.entity).name
     go_up = direction in ("up", "both")
     go_down = direction in ("down", "both")
     rows: list[Relative] = []
     is_truncated = False
-    entity_nodes, abstracts = ordered_addresses(view, identity, limit)
-    for tree_name, nodes in _nodes_of(view, entity_nodes, tree).items():
+    entity_nodes, abstracts = list_ranked_addresses(state, identity, limit)
+    for tree_name, nodes in _group_nodes_by_tree(state, entity_nodes, tree).items():
         rows.append(Relative(display_name, tree_name, 0, display_name, "", ""))
         for is_wanted, up in ((go_up, True), (go_down, False)):
             if is_wanted:
-                steps, has_more = _steps(view.forest, nodes, up, depth, limit - len(rows))
+                steps, has_more = _select_steps(state.forest, nodes, up, depth, limit - len(rows))
                 rows += _iter_forest_relatives(
-                    view, display_name, tree_name, dict.fromkeys(nodes, display_name), steps, up
+                    state, display_name, tree_name, dict.fromkeys(nodes, display_name), steps, up
                 )
                 is_truncated = is_truncated or has_more
-    for row in _iter_abstract_relatives(view, abstracts, display_name, go_up, go_down, depth, tree):
+    for row in _iter_abstract_relatives(state, abstracts, display_name, go_up, go_down, depth, tree):
         if len(rows) >= limit:
             is_truncated = True
             break
@@ -63,10 +65,10 @@ def expand(view: State, name: str, *, direction: str, depth: int, tree: str | No
     return rows
 
 
-def _nodes_of(view: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
+def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
     """Nodes by the name of their tree, that of relations found in prose last."""
     nodes_by_tree: dict[str, list[int]] = {}
-    for node, name in tree_names(view, nodes).items():
+    for node, name in get_tree_names(state, nodes).items():
         if tree is None or tree == name:
             nodes_by_tree.setdefault(name, []).append(node)
     if RELATIONS_TREE in nodes_by_tree:
@@ -74,7 +76,7 @@ def _nodes_of(view: State, nodes: list[int], tree: str | None) -> dict[str, list
     return nodes_by_tree
 
 
-def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
+def _select_steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
     """The nearest steps, at most ``limit``, the line to the nearest root among them, and whether there are more.
 
     Of several roots that are as near the first by name is taken.
@@ -86,17 +88,17 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
         if step.node in nodes:
             continue  # names of one entity, one of them above the other: it is not its own relative
         is_past_root = roots and step.distance > roots[0].distance
-        if len(steps) >= limit and (is_past_root or not up or len(steps) >= _SEARCHED):
+        if len(steps) >= limit and (is_past_root or not up or len(steps) >= _MAX_SEARCH_STEPS):
             break
         steps.append(step)
         first_steps.setdefault(step.node, step)
-        if up and not is_past_root and next(forest.parents(step.node), None) is None:
+        if up and not is_past_root and next(forest.iter_parents(step.node), None) is None:
             roots.append(step)
     else:
         if len(steps) <= limit:
             return steps, False
     root_path: set[WalkStep] = set()
-    root = min(roots, key=lambda step: forest.key(step.node), default=None)
+    root = min(roots, key=lambda step: forest.get_key(step.node), default=None)
     while root is not None:
         root_path.add(root)
         root = first_steps.get(root.via)
@@ -108,59 +110,65 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
 
 
 def _iter_forest_relatives(
-    view: State, shown: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
+    state: State, display_name: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
 ) -> Iterator[Relative]:
     """The rows of some steps; ``names`` are those of the nodes they begin at."""
-    forest = view.forest
+    forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in names))
-    records = view.entities.get_many([forest.node(node).entity for node in new_nodes])
+    records = state.entities.get_many([forest.get_node(node).entity for node in new_nodes])
     names |= {node: record.name for node, record in zip(new_nodes, records, strict=True)}
     edges = [(step.via, step.node) if up else (step.node, step.via) for step in steps]
-    assertions = select_best_assertions(view, edges)
+    assertions = select_best_assertions(state, edges)
     for step, (child, parent) in zip(steps, edges, strict=True):
-        text = evidence_sentence(view, assertions[child, parent], (names[child], names[parent]))
+        text = format_evidence_sentence(state, assertions[child, parent], (names[child], names[parent]))
         level = -step.distance if up else step.distance
-        yield Relative(shown, tree, level, names[step.node], names[step.via], text)
+        yield Relative(display_name, tree, level, names[step.node], names[step.via], text)
 
 
 def _iter_abstract_relatives(
-    view: State, places: list[AbstractAddress], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
+    state: State,
+    addresses: list[AbstractAddress],
+    display_name: str,
+    go_up: bool,
+    go_down: bool,
+    depth: int,
+    tree: str | None,
 ) -> Iterator[Relative]:
     """The abstract tree around the best places of the entity, a few documents' at most."""
     seen: set[int] = set()
     documents: set[int] = set()
-    for _, entity_abstract, record in places:
+    for _, entity_abstract, record in addresses:
         if entity_abstract in seen:
             continue
-        document = view.documents.get(record.document)
+        document = state.documents.get(record.document)
         if tree is not None and tree != document.key:
             continue
         if document.id not in documents:
-            if len(documents) == _DOCUMENTS:
+            if len(documents) == _MAX_DOCUMENTS:
                 continue
             documents.add(document.id)
-        start_label = label(view, entity_abstract)
+        start_label = format_abstract_label(state, entity_abstract)
         seen.add(entity_abstract)
-        yield Relative(shown, document.key, 0, start_label, "", view.abstracts.text(record))
-        queue = [(record.parent, -1, start_label)] if ups and record.parent is not None else []
-        queue += [(child, 1, start_label) for child in record.children] if downs else []
+        yield Relative(display_name, document.key, 0, start_label, "", state.abstracts.read_text(record))
+        queue = [(record.parent, -1, start_label)] if go_up and record.parent is not None else []
+        queue += [(child, 1, start_label) for child in record.children] if go_down else []
         while queue:
             abstract, level, via = queue.pop(0)
             if abs(level) > depth or abstract in seen:
                 continue
             seen.add(abstract)
-            related_record = view.abstracts.get(abstract)
-            name = label(view, abstract)
-            yield Relative(shown, document.key, level, name, via, view.abstracts.text(related_record))
+            related_record = state.abstracts.get(abstract)
+            name = format_abstract_label(state, abstract)
+            yield Relative(display_name, document.key, level, name, via, state.abstracts.read_text(related_record))
             if level < 0 and related_record.parent is not None:
                 queue.append((related_record.parent, level - 1, name))
             elif level > 0:
                 queue += [(child, level + 1, name) for child in related_record.children]
 
 
-def label(view: State, abstract: int) -> str:
+def format_abstract_label(state: State, abstract: int) -> str:
     """What an abstract is called: its heading, or its document, and its number in the document."""
-    record = view.abstracts.get(abstract)
-    document = view.documents.get(record.document)
-    title = view.abstracts.heading(record) or document.title or document.key
+    record = state.abstracts.get(abstract)
+    document = state.documents.get(record.document)
+    title = state.abstracts.get_heading(record) or document.title or document.key
     return f"{title} [{document.get_abstract_ordinal(abstract)}]"

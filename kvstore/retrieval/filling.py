@@ -14,7 +14,7 @@ from .evidence import Evidence, Hit
 from .query import Query, Strategy
 
 
-def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
+def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     """The evidence with hits of ``filler`` behind its own, as far as ``top`` and ``within`` leave room.
 
     They are chunks, none of which stands above already. No score is greater than the one before it, so that the order
@@ -33,7 +33,7 @@ def filled(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
             query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="no", abstracts=False
         )
         if "vector" in vars(query):  # embedded once is enough
-            filler_query.given = query.vector
+            filler_query.given_vector = query.vector
         filler_hits = [
             hit for hit in filler.retrieve(filler_query).hits if (hit.document, hit.ordinal) not in shown_chunks
         ][:num_missing]

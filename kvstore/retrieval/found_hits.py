@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from .segments import Segment
 
 #: Why a chunk is there: one text for all, or by the chunk's id, or told of its passage.
-Why = str | Mapping[int, str] | Callable[[LoadedChunk], str]
+HitPaths = str | Mapping[int, str] | Callable[[LoadedChunk], str]
 
 
 class RankedHits(NamedTuple):
     """Hits, best first, and of each the id of its best chunk."""
 
     hits: list[Hit]
-    best: list[int]
+    best_chunks: list[int]
 
 
 def build_chunk_hits(
-    passages: Callable[[Sequence[int]], list[LoadedChunk]], ranking: Ranking, paths: Why, top: int, within: int | None
+    load_chunks: Callable[[Sequence[int]], list[LoadedChunk]],
+    ranking: Ranking,
+    paths: HitPaths,
+    top: int,
+    within: int | None,
 ) -> RankedHits:
     """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out. As many passages
     are asked for at once as there are places left."""
@@ -39,32 +43,32 @@ def build_chunk_hits(
     while num_read < len(ranking) and len(hits) < top:
         batch = ranking[num_read : num_read + top - len(hits)]
         num_read += len(batch)
-        for passage, (chunk, score) in zip(passages([chunk for chunk, _ in batch]), batch, strict=True):
+        for passage, (chunk, score) in zip(load_chunks([chunk for chunk, _ in batch]), batch, strict=True):
             if within is not None:
                 size = count_text_tokens(passage.text)
                 if size > within:
                     continue
                 within -= size
-            hits.append(_build_chunk_hit(len(hits) + 1, score, passage, _path(paths, passage)))
+            hits.append(_build_chunk_hit(len(hits) + 1, score, passage, _get_path(paths, passage)))
             chunk_ids.append(chunk)
     return RankedHits(hits, chunk_ids)
 
 
 def _build_chunk_hit(rank: int, score: float, passage: LoadedChunk, path: str) -> Hit:
-    stored, document = passage.record, passage.document
+    record, document = passage.record, passage.document
     heading = " > ".join(passage.headings)
-    fields = (document.key, stored.ordinal, passage.text, path, stored.start, stored.end, heading)
+    fields = (document.key, record.ordinal, passage.text, path, record.start, record.end, heading)
     return Hit(rank, score, *fields, document.title)
 
 
-def build_segment_hits(passages: Sequence[LoadedChunk], found: Sequence[Segment], paths: Why) -> RankedHits:
-    """Segments as hits, in their order, ``passages`` being those of their best chunks; a segment that is one whole
+def build_segment_hits(passages: Sequence[LoadedChunk], segments: Sequence[Segment], paths: HitPaths) -> RankedHits:
+    """Segments as hits, in their order, ``load_chunks`` being those of their best chunks; a segment that is one whole
     chunk is that chunk."""
     hits = []
-    for rank, (segment, passage) in enumerate(zip(found, passages, strict=True), 1):
+    for rank, (segment, passage) in enumerate(zip(segments, passages, strict=True), 1):
         record, chunks = segment.record, segment.chunks
         heading = " > ".join(passage.list_headings(chunks[0].section))
-        path, kind = _path(paths, passage), _kind(segment)
+        path, kind = _get_path(paths, passage), _classify_segment(segment)
         if kind == "segment":
             chunk_count = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
             path = f"segment of {chunk_count} around chunk {passage.record.ordinal}: {path}"
@@ -74,14 +78,14 @@ def build_segment_hits(passages: Sequence[LoadedChunk], found: Sequence[Segment]
         )
         fields = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
         hits.append(Hit(rank, segment.score, *fields, kind, spans))
-    return RankedHits(hits, [segment.best for segment in found])
+    return RankedHits(hits, [segment.best_chunk for segment in segments])
 
 
-def _kind(segment: Segment) -> HitKind:
+def _classify_segment(segment: Segment) -> HitKind:
     return "chunk" if segment.is_whole_chunk else "segment"
 
 
-def _path(paths: Why, passage: LoadedChunk) -> str:
+def _get_path(paths: HitPaths, passage: LoadedChunk) -> str:
     if isinstance(paths, str):
         return paths
     return paths.get(passage.chunk, "") if isinstance(paths, Mapping) else paths(passage)

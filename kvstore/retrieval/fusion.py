@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..structures.ranking import Placed, Ranking, assign_ranks, best
+from ..structures.ranking import Ranking, SortKeySource, assign_ranks, best
 
 
-def fuse(view: Placed, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
+def fuse_rankings(
+    state: SortKeySource, rankings: Sequence[tuple[str, Ranking]], constant: float
+) -> tuple[Ranking, dict[int, str]]:
     """Join named rankings by the sum of 1 / (constant + rank), where equals share a rank; also says which ranks each
     chunk had."""
     scores: dict[int, float] = {}
@@ -18,5 +20,5 @@ def fuse(view: Placed, rankings: Sequence[tuple[str, Ranking]], constant: float)
         for chunk, rank in assign_ranks(ranking):
             scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
             paths.setdefault(chunk, []).append(f"{name} #{rank}")
-    order = best(view, list(scores), np.array(list(scores.values())), len(scores))
+    order = best(state, list(scores), np.array(list(scores.values())), len(scores))
     return order, {chunk: ", ".join(parts) for chunk, parts in paths.items()}

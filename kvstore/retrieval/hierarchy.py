@@ -12,28 +12,31 @@ from collections.abc import Iterable, Sequence
 from ..structures.filter import addresses
 from ..structures.state import State
 
-_FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
+_FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class Hierarchy:
     """The forest of one view, read for context: at most ``relatives`` ancestors and as many descendants a place."""
 
-    def __init__(self, view: State, relatives: int) -> None:
-        self._view = view
+    def __init__(self, state: State, relatives: int) -> None:
+        self._state = state
         self._relatives = relatives
-        self._places = view.places(relatives)
+        self._place_cache = state.get_decoded_nodes(relatives)
 
-    def nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
+    def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """For each name (normal form) the nodes where it stands in the forest; none where it is not known."""
-        return self._view.filter.addresses_below(keys, _FIRST_ABSTRACT)
+        return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
-    def sentences(self, nodes: Iterable[int]) -> list[str]:
+    def build_sentences(self, nodes: Iterable[int]) -> list[str]:
         """A sentence for each node."""
-        return self._places.sentences(nodes, self._load)
+        return self._place_cache.sentences(nodes, self._load_node)
 
-    def _load(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        forest = self._view.forest
-        tree, entity = forest.node(node)
-        name = self._view.entities.get(entity).name
-        parents, children = forest.by_name(forest.parents(node)), forest.by_name(forest.children(node))
-        return name.encode(), forest.tree_name(tree).encode(), tuple(parents), tuple(children[: self._relatives])
+    def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
+        forest = self._state.forest
+        tree, entity = forest.get_node(node)
+        name = self._state.entities.get(entity).name
+        parents, children = (
+            forest.sort_by_name(forest.iter_parents(node)),
+            forest.sort_by_name(forest.iter_children(node)),
+        )
+        return name.encode(), forest.get_tree_name(tree).encode(), tuple(parents), tuple(children[: self._relatives])

@@ -12,52 +12,54 @@ import numpy.typing as npt
 from kvstore_cext.word_scores import WordScores
 
 from ..structures.counters import Counters
-from ..structures.documents.allowed import Allowed
-from ..structures.postings import damaged
+from ..structures.documents.allowed import AllowedDocuments
+from ..structures.postings import make_corruption_error
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
-from ..text.words import find_technical_tokens, list_content_terms, segments, split_underscores, stemmer
+from ..text.words import find_technical_tokens, get_stemmer, list_content_terms, segment_words, split_underscores
 
 #: How soon repeating a word stops counting, and how much long chunks are held back.
 K1 = 1.2
 B = 0.75
 #: The share by which words in double quotes count as a whole beside themselves (see :mod:`.phrase_search`).
-PHRASES = 0.5
+PHRASE_SHARE = 0.5
 #: Blocks of a term from which on it is looked up only where it is needed, if it is.
 _LONG = 512
 
 Scores = npt.NDArray[np.float64]
 
 
-def compute_term_rarity(chunks: int, containing: int) -> float:
-    """How much a term says that ``containing`` of all ``chunks`` have (idf, never negative)."""
-    return math.log(1 + (chunks - containing + 0.5) / (containing + 0.5))
+def compute_term_rarity(num_chunks: int, num_containing: int) -> float:
+    """How much a term says that ``num_containing`` of all ``num_chunks`` have (idf, never negative)."""
+    return math.log(1 + (num_chunks - num_containing + 0.5) / (num_containing + 0.5))
 
 
 class QuestionWords(NamedTuple):
-    """What a question may look up: ``terms``, and ``joined``: of each joined word its term and those of its parts."""
+    """What a question may look up: ``terms``, and ``compounds``: of each joined word its term and those of its parts."""
 
     terms: list[str]
-    joined: list[tuple[str, list[str]]]
+    compounds: list[tuple[str, list[str]]]
 
-    def looked_up(self, counts: Mapping[str, int]) -> list[str]:
+    def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
         """The terms that are looked up, each once: the parts of joined words too that no chunk has as a whole, by the
-        ``counts`` of the terms of ``joined``."""
-        parts = (part for compound, parts in self.joined if not counts[compound] for part in parts)
+        ``counts`` of the terms of ``compounds``."""
+        parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts)))
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
     """The words and technical tokens of a question, as terms."""
-    compounds = [(stem(word), list(map(stem, parts))) for word in segments(text) if (parts := split_underscores(word))]
+    compounds = [
+        (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
+    ]
     return QuestionWords([*find_technical_tokens(text), *list_content_terms(text, stem)], compounds)
 
 
-def question_terms(view: State, text: str) -> list[str]:
+def find_question_terms(state: State, text: str) -> list[str]:
     """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
     that no chunk has as a whole."""
-    found = parse_question_words(text, stemmer(view.settings.stemmer))
-    return found.looked_up(view.postings.counts([compound for compound, _ in found.joined]))
+    words = parse_question_words(text, get_stemmer(state.settings.stemmer))
+    return words.list_lookup_terms(state.postings.count_chunks_by_term([compound for compound, _ in words.compounds]))
 
 
 class TermWeights(NamedTuple):
@@ -65,12 +67,12 @@ class TermWeights(NamedTuple):
     the parameters."""
 
     rarities: dict[str, float]
-    average: float
+    average_length: float
     k1: float = K1
     b: float = B
 
 
-def weighed(
+def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
     """The weights of some terms, by how many chunks have each."""
@@ -78,13 +80,13 @@ def weighed(
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
-def get_term_weights(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
+def get_term_weights(state: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
     """The weights of some terms in a store."""
-    return weighed(view.counters, terms, view.postings.counts(terms), k1, b)
+    return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms), k1, b)
 
 
 def find_best_by_words(
-    view: State, weights: TermWeights, top: int, allowed: Allowed | None = None
+    state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
     """The ``top`` chunks by BM25 of those that may answer, with all that tie with the last of them: ids, ascending, and
     scores. Chunks without any of the terms are left out.
@@ -92,11 +94,12 @@ def find_best_by_words(
     The rarest term is read first; once no chunk can come in any more that has none of the terms so far, only those
     blocks of the further ones are read that chunks so far may lie in (MaxScore, see :mod:`kvstore_cext.word_scores`).
     """
-    search = WordScores(weights.k1, weights.b, weights.average, top, None if allowed is None else allowed.groups)
+    search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)
     terms = _sort_rarest_first(weights)
-    sizes = view.postings.sizes(terms)
+    sizes = state.postings.get_sizes(terms)
     block_lists = [
-        view.postings.blocks(term) if size.blocks <= _LONG else None for term, size in zip(terms, sizes, strict=True)
+        state.postings.get_blocks(term) if size.blocks <= _LONG else None
+        for term, size in zip(terms, sizes, strict=True)
     ]
     try:
         bounds = [
@@ -108,31 +111,33 @@ def find_best_by_words(
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
             bound, remaining_bound = bounds[index], sum(bounds[index + 1 :])
             if blocks is None and search.takes(bound + remaining_bound):
-                blocks = view.postings.blocks(term)
+                blocks = state.postings.get_blocks(term)
             elif blocks is None:
-                blocks = view.postings.get_blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
+                blocks = state.postings.get_blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
             search.add(weights.rarities[term], blocks, bound, remaining_bound)
         return _to_arrays(search)
     except ValueError as error:
-        raise damaged(error) from error
+        raise make_corruption_error(error) from error
 
 
-def score_by_weights(view: State, weights: TermWeights, chunks: Ids) -> Scores:
+def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
     """The BM25 scores of some chunks, each once, in their order; 0 for those without any of the terms."""
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
-    search = WordScores(weights.k1, weights.b, weights.average, 1)
+    search = WordScores(weights.k1, weights.b, weights.average_length, 1)
     terms = _sort_rarest_first(weights)
     try:
         search.score_only(ascending)
-        for term, size in zip(terms, view.postings.sizes(terms), strict=True):
+        for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             weight = weights.rarities[term]
-            search.add(weight, view.postings.get_blocks_around(term, ascending, size), search.bound_of_any(weight), 0.0)
+            search.add(
+                weight, state.postings.get_blocks_around(term, ascending, size), search.bound_of_any(weight), 0.0
+            )
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]
         return scores
     except ValueError as error:
-        raise damaged(error) from error
+        raise make_corruption_error(error) from error
 
 
 def _sort_rarest_first(weights: TermWeights) -> list[str]:
@@ -145,6 +150,6 @@ def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
     return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
 
 
-def score_by_terms(view: State, terms: Sequence[str], chunks: Ids) -> Scores:
+def score_by_terms(state: State, terms: Sequence[str], chunks: Ids) -> Scores:
     """The BM25 scores of some chunks by some terms, 0 for those without any of them."""
-    return score_by_weights(view, get_term_weights(view, terms), chunks)
+    return score_by_weights(state, get_term_weights(state, terms), chunks)

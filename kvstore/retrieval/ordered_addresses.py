@@ -19,35 +19,35 @@ from ..structures.state import State
 AbstractAddress = tuple[int, int, AbstractRecord]
 
 
-def ordered_addresses(view: State, identity: Identity, most: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Nodes and abstracts of an entity; of more than ``most`` those that come first, at least so many together."""
-    targets = list(map(addresses.split, view.find_addresses_with_ties(identity, most).tolist()))
-    nodes = [target for rank, target in targets if rank == addresses.NODE]
-    ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE]
-    records = view.abstracts.get_many(target for _, target in ranked_abstracts)
-    found = [(rank, target, record) for (rank, target), record in zip(ranked_abstracts, records, strict=True)]
-    keys = view.documents.get_keys(record.document for record in records)
-    return sort_nodes(view, nodes), sorted(found, key=lambda place: _order(place, keys))
+def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
+    """Nodes and abstracts of an entity; of more than ``limit`` those that come first, at least so many together."""
+    targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
+    nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]
+    ranked_abstracts = [(rank, target) for rank, target in targets if rank != addresses.NODE_RANK]
+    records = state.abstracts.get_many(target for _, target in ranked_abstracts)
+    abstracts = [(rank, target, record) for (rank, target), record in zip(ranked_abstracts, records, strict=True)]
+    keys = state.documents.get_keys(record.document for record in records)
+    return sort_nodes(state, nodes), sorted(abstracts, key=lambda place: _build_sort_key(place, keys))
 
 
-def sort_nodes(view: State, nodes: Iterable[int]) -> list[int]:
+def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
     """Nodes of the forest by the names of their trees, then by their own."""
     node_list = list(nodes)
     if len(node_list) < 2:
         return node_list
-    trees = tree_names(view, node_list)
-    keys = view.forest.get_keys(node_list)
+    trees = get_tree_names(state, node_list)
+    keys = state.forest.get_keys(node_list)
     return sorted(node_list, key=lambda node: (trees[node], keys[node]))
 
 
-def tree_names(view: State, nodes: Collection[int]) -> dict[int, str]:
+def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
     """The names of the trees of some nodes, by node."""
-    trees = {node: view.forest.node(node).tree for node in nodes}
-    names = {tree: view.forest.tree_name(tree) for tree in set(trees.values())}
+    trees = {node: state.forest.get_node(node).tree for node in nodes}
+    names = {tree: state.forest.get_tree_name(tree) for tree in set(trees.values())}
     return {node: names[tree] for node, tree in trees.items()}
 
 
-def _order(place: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
-    rank, abstract, record = place
+def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
+    rank, abstract, record = address
     # Within a document abstracts of a level are numbered as the text goes.
     return rank, record.last_chunk - record.first_chunk, keys[record.document], abstract

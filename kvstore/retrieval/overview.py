@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from ..text.words import FUNCTION_WORDS, segments, stemmer
+from ..text.words import FUNCTION_WORDS, get_stemmer, segment_words
 
-_stem = stemmer("english")
+_stem = get_stemmer("english")
 
 
 def _stem_words(words: str) -> frozenset[str]:
@@ -23,7 +23,7 @@ _SUMMARY_STEMS = _stem_words(
     "summarize summarise summary sum overview outline recap gist synopsis digest tldr plot storyline"
 )
 #: What a whole has several of: asked for without saying which, they are asked for all together.
-_POINTS = _stem_words(
+_POINT_STEMS = _stem_words(
     "topic theme subject issue point idea takeaway highlight message conclusion decision outcome content insight "
     "agenda discussion argument finding event"
 )
@@ -40,12 +40,12 @@ _MEASURE_STEMS = _stem_words(
     "paragraph bullet list everything paraphrase"
 )
 #: What a question asks with.
-_ASKING = _stem_words(
+_REQUEST_STEMS = _stem_words(
     "give make write provide tell describe explain present show get need want read know please discuss talk mention "
     "address cover say happen learn tackle treat concern deal raise touch"
 )
-_SPOKEN = _stem_words("discuss talk mention address cover raise tackle")
-_SHOWN = _stem_words("describe explain present")
+_DISCUSSION_STEMS = _stem_words("discuss talk mention address cover raise tackle")
+_DESCRIPTION_STEMS = _stem_words("describe explain present")
 _TLDR_PATTERN = re.compile(r"\btl;? ?dr\b", re.IGNORECASE)
 #: What asks for the meaning of a word.
 _DEFINITION_PATTERN = re.compile(r"\s*what(?:'s|’s| is| are| was) an? ", re.IGNORECASE)
@@ -64,14 +64,14 @@ def is_overview_question(question: str) -> bool:
     """
     if _TLDR_PATTERN.search(question):
         return True
-    words = (word for word in segments(question) if len(word) > 1 and not word.isdecimal())
+    words = (word for word in segment_words(question) if len(word) > 1 and not word.isdecimal())
     stems = {_stem(word) for word in words if word not in FUNCTION_WORDS}
     if _DEFINITION_PATTERN.match(question) or stems - (
-        _SUMMARY_STEMS | _POINTS | _DOCUMENT_STEMS | _MEASURE_STEMS | _ASKING
+        _SUMMARY_STEMS | _POINT_STEMS | _DOCUMENT_STEMS | _MEASURE_STEMS | _REQUEST_STEMS
     ):
         return False
     if stems & _SUMMARY_STEMS:
         return True
-    if stems & _POINTS and stems & (_DOCUMENT_STEMS | _MEASURE_STEMS | _SPOKEN):
+    if stems & _POINT_STEMS and stems & (_DOCUMENT_STEMS | _MEASURE_STEMS | _DISCUSSION_STEMS):
         return True
-    return bool(stems & _DOCUMENT_STEMS and (_ABOUT_PATTERN.search(question) or stems & _SHOWN))
+    return bool(stems & _DOCUMENT_STEMS and (_ABOUT_PATTERN.search(question) or stems & _DESCRIPTION_STEMS))

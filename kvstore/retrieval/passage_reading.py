@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..structures.documents.chunks import GROUP, ChunkRecord
+from ..structures.documents.chunks import GROUP_SIZE, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 from ..structures.reading import ReadRequest
 from .evidence import AbstractNote
@@ -51,7 +51,7 @@ class LoadedChunk:
         return build_heading_path(self._outline, section)
 
     @property
-    def begun(self) -> Iterable[str]:
+    def starting_titles(self) -> Iterable[str]:
         """The titles of the sections that begin in it."""
         for section in self._outline[max(0, self.record.section) :]:
             if section.start >= self.record.end:
@@ -60,17 +60,20 @@ class LoadedChunk:
                 yield section.title
 
     @staticmethod
-    def notes(passages: Sequence[LoadedChunk]) -> list[AbstractNote]:
+    def build_abstract_notes(passages: Sequence[LoadedChunk]) -> list[AbstractNote]:
         """The leaf abstracts above some passages, each once, in order of the passages."""
         first_passages: dict[int, LoadedChunk] = {}
         for passage in passages:
-            first_passages.setdefault(passage.chunk // GROUP, passage)
+            first_passages.setdefault(passage.chunk // GROUP_SIZE, passage)
         if not first_passages:
             return []
         abstracts = passages[0]._state.abstracts
         return [
             AbstractNote(
-                passage.document.get_abstract_ordinal(leaf), passage.document.key, record.level, abstracts.text(record)
+                passage.document.get_abstract_ordinal(leaf),
+                passage.document.key,
+                record.level,
+                abstracts.read_text(record),
             )
             for (leaf, passage), record in zip(first_passages.items(), abstracts.get_many(first_passages), strict=True)
         ]
@@ -85,11 +88,11 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
     def fetch(self, state: State) -> list[LoadedChunk]:
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
-        outlines = state.documents.outlines(documents)
+        outlines = state.documents.get_outlines(documents)
         return [
             LoadedChunk(state, chunk, record, documents[record.document], outlines[record.document])
             for chunk, record in zip(self.chunks, records, strict=True)
         ]
 
-    def placed(self, answer: list[LoadedChunk]) -> Sequence[int]:
+    def list_chunks(self, answer: list[LoadedChunk]) -> Sequence[int]:
         return self.chunks

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking, best
 from ..structures.reading import ReadRequest
 from ..structures.state import State
 from ..structures.text_candidates import find_chunks_with_all
-from ..text.text_query import Phrase, WordPattern, occurrences
-from ..text.words import is_unspaced, list_term_words, segments, stemmer
+from ..text.text_query import Phrase, WordPattern, count_occurrences
+from ..text.words import get_stemmer, is_unspaced, list_term_words, segment_words
 from .lexical_search import TermWeights, find_best_by_words, score_by_weights
 from .passage_reading import ChunkReadRequest
 
-_QUOTED = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
+_QUOTED_PATTERN = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 
 
 def find_quoted_phrases(question: str) -> list[Phrase]:
@@ -32,7 +32,7 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
     >>> [len(run.words) for run in find_quoted_phrases('Is "sick leave" paid, and "leave"?')]
     [2]
     """
-    runs = (segments(match[1] or match[2]) for match in _QUOTED.finditer(question))
+    runs = (segment_words(match[1] or match[2]) for match in _QUOTED_PATTERN.finditer(question))
     patterns = (tuple(WordPattern(word, exact=True) for word in words) for words in runs)
     return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
 
@@ -52,12 +52,12 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     phrases: tuple[Phrase, ...]
     share: float
     top: int
-    allowed: Allowed | None = None
+    allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> Ranking:
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
-        stem = stemmer(state.settings.stemmer)
+        stem = get_stemmer(state.settings.stemmer)
         rarities = [
             self.share * sum(self.weights.rarities.get(stem(word), 0.0) for word in _list_term_words(phrase))
             for phrase in self.phrases
@@ -80,15 +80,19 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
             texts = dict.fromkeys([passage.document.title or "", *passage.headings, passage.text])
             score = float(scores[index])
             for phrase, rarity in weighted_phrases:
-                num_occurrences = sum(occurrences(phrase, text, stem) for text in texts)
-                score += rarity * self._counted(num_occurrences, passage.record.words)
+                num_occurrences = sum(count_occurrences(phrase, text, stem) for text in texts)
+                score += rarity * self._compute_weight(num_occurrences, passage.record.words)
             scores_by_chunk[passage.chunk] = score
         return best(state, list(scores_by_chunk), np.array(list(scores_by_chunk.values())), self.top)
 
-    def _counted(self, times: int, words: int) -> float:
+    def _compute_weight(self, num_occurrences: int, num_words: int) -> float:
         """How much of its rarity a run counts that a chunk of so many words has so many times."""
-        k1, b, average_length = self.weights.k1, self.weights.b, max(self.weights.average, 1e-9)
-        return times * (k1 + 1) / (times + k1 * (1 - b + b * words / average_length)) if times else 0.0
+        k1, b, average_length = self.weights.k1, self.weights.b, max(self.weights.average_length, 1e-9)
+        return (
+            num_occurrences * (k1 + 1) / (num_occurrences + k1 * (1 - b + b * num_words / average_length))
+            if num_occurrences
+            else 0.0
+        )
 
-    def placed(self, answer: Ranking) -> Iterable[int]:
+    def list_chunks(self, answer: Ranking) -> Iterable[int]:
         return (chunk for chunk, _ in answer)

@@ -16,23 +16,23 @@ import numpy.typing as npt
 
 from ..arguments import Choice, Option
 from ..errors import InputError
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
-from ..structures.reading import BatchedReading, StateReading
+from ..structures.reading import BatchedReader, StateReader
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
-from .found_hits import RankedHits, Why, build_chunk_hits, build_segment_hits
+from .found_hits import HitPaths, RankedHits, build_chunk_hits, build_segment_hits
 from .passage_reading import ChunkReadRequest, LoadedChunk
 
 #: How many chunks SEARCH gives where nothing else is asked for.
 SEARCH_TOP = 10
 #: Chunks that a reranker looks at, where more are not asked for.
-CANDIDATES = 50
+MAX_RERANK_CANDIDATES = 50
 #: An option of every strategy, beside its own.
-FILL = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
+FILL_OPTION = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
 #: The option of every strategy that names its reranker.
-RERANKER = "reranker"
+RERANKER_OPTION = "reranker"
 
 
 class Clauses(TypedDict, total=False):
@@ -42,7 +42,7 @@ class Clauses(TypedDict, total=False):
     ``depth`` counts levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is
     a SQL condition over the columns of ``documents``, with values for its ``parameters``, or a mapping that says one;
     ``vector``, shape (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order,
-    as the option does; ``as_segments`` takes neighbouring chunks together as they belong together (:mod:`.segments`),
+    as the option does; ``as_segments`` takes neighbouring chunks together as they belong together (:mod:`.select_segments`),
     and lets ``options`` have those of segments too.
     """
 
@@ -66,11 +66,11 @@ SegmentUse = Literal["no", "beside", "instead"]
 class Query:
     """A question on one snapshot.
 
-    ``given`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the documents
+    ``given_vector`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the documents
     that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
     statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
-    may look at the first ``CANDIDATES``; ``abstracts`` says whether those above what is found are wanted; ``fill``
-    names the strategy whose hits follow where there are too few. ``written`` is the question as its user wrote it,
+    may look at the first ``MAX_RERANK_CANDIDATES``; ``abstracts`` says whether those above what is found are wanted; ``fill``
+    names the strategy whose hits follow where there are too few. ``original_question`` is the question as its user wrote it,
     where another spelling of it is sought (:mod:`.respelling`).
 
     A strategy reads through ``reading``; ``view`` is for what a system keeps of its own. Both show only what the
@@ -82,33 +82,33 @@ class Query:
     embed: Callable[[str], Matrix]
     top: int = 8
     depth: int = 1
-    allowed: Allowed | None = None
+    allowed: AllowedDocuments | None = None
     within: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hits: Callable[[Iterable[str]], None] = lambda keys: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
-    given: Matrix | None = None
+    given_vector: Matrix | None = None
     segments: SegmentUse = "no"
     segment_tokens: int | None = None
     abstracts: bool = True
     fill: str = "none"
-    written: str | None = None
+    original_question: str | None = None
     trace: Trace = field(init=False)
-    reading: BatchedReading = field(init=False)
+    reading: BatchedReader = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
-    _passages: dict[int, LoadedChunk] = field(default_factory=dict, init=False)
+    _loaded_chunks: dict[int, LoadedChunk] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.view.lmdb)
-        self.reading = StateReading(self.view)
+        self.reading = StateReader(self.view)
 
-    def restrict(self, allowed: Allowed) -> None:
+    def restrict(self, allowed: AllowedDocuments) -> None:
         """Let only some documents answer: the query reads a state in which nothing else is stated."""
         from ..structures.restricted_state import RestrictedState
 
         self.allowed = allowed
         self.view = RestrictedState(self.view, allowed)
-        self.reading = StateReading(self.view)
+        self.reading = StateReader(self.view)
 
     @property
     def chunk_count(self) -> int:
@@ -118,17 +118,17 @@ class Query:
     @cached_property
     def vector(self) -> Matrix:
         """The question's unit vector; shape (dimension,)."""
-        return self._embedded(self.question) if self.given is None else self.given
+        return self._embed_text(self.question) if self.given_vector is None else self.given_vector
 
-    def vector_of(self, part: str) -> Matrix:
+    def embed_part(self, part: str) -> Matrix:
         """The unit vector of a part of the question; that of the whole where the user gave the vector."""
-        if self.given is not None or part == self.question:
+        if self.given_vector is not None or part == self.question:
             return self.vector
         if part not in self._vectors:
-            self._vectors[part] = self._embedded(part)
+            self._vectors[part] = self._embed_text(part)
         return self._vectors[part]
 
-    def _embedded(self, text: str) -> Matrix:
+    def _embed_text(self, text: str) -> Matrix:
         with self.trace.step("embed question") as step:
             vector = self.embed(text)
             step.detail, step.count = self.view.settings.embedder, len(vector)
@@ -136,27 +136,27 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """How far down a ranking is worth reading: further than ``wanted`` where its chunks become segments."""
+        """How far down a ranking is worth reading: further than ``candidate_count`` where its chunks become segments."""
         if self.segments == "no":
-            return self.wanted
-        from .segments import CONSIDERED
+            return self.candidate_count
+        from .segments import MAX_CONSIDERED
 
-        return max(self.wanted, CONSIDERED)
+        return max(self.candidate_count, MAX_CONSIDERED)
 
     @property
-    def wanted(self) -> int:
+    def candidate_count(self) -> int:
         """How many chunks may be needed: more than ``top`` where hits may be left out for their length, or moved."""
         count = self.top if self.within is None else 4 * self.top + 20
-        return count if self.rerank is None else max(count, CANDIDATES)
+        return count if self.rerank is None else max(count, MAX_RERANK_CANDIDATES)
 
-    def passages(self, chunks: Iterable[int]) -> list[LoadedChunk]:
+    def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
         """The passages of chunks; those that were not read before in one round."""
         chunk_ids = list(chunks)
-        missing = [chunk for chunk in chunk_ids if chunk not in self._passages]
+        missing = [chunk for chunk in chunk_ids if chunk not in self._loaded_chunks]
         if missing:
             found = self.reading.fetch(ChunkReadRequest(missing))
-            self._passages.update(zip(missing, found, strict=True))
-        return [self._passages[chunk] for chunk in chunk_ids]
+            self._loaded_chunks.update(zip(missing, found, strict=True))
+        return [self._loaded_chunks[chunk] for chunk in chunk_ids]
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer."""
@@ -164,7 +164,7 @@ class Query:
 
     def is_allowed(self, chunk: int) -> bool:
         """Whether one chunk may answer."""
-        return self.allowed is None or self.allowed.has(chunk)
+        return self.allowed is None or self.allowed.has_chunk(chunk)
 
 
 class Strategy(Protocol):
@@ -192,7 +192,7 @@ def option(query: Query, strategy: Strategy, name: str) -> float:
     return float(query.options.get(name, strategy.options[name].default))
 
 
-def choice(query: Query, strategy: Strategy, name: str) -> str:
+def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
     """The value of an option that is one of some words."""
     return str(query.options.get(name, strategy.options[name].default)).lower()
 
@@ -204,33 +204,33 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
         return
     from .segments import SEGMENT_OPTIONS
 
-    all_options = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL}
+    all_options = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL_OPTION}
     for name, value in options.items():
-        if name == RERANKER:
+        if name == RERANKER_OPTION:
             continue
-        known = all_options.get(name)
-        if known is None:
-            option_names = ", ".join([*all_options, RERANKER])
+        option = all_options.get(name)
+        if option is None:
+            option_names = ", ".join([*all_options, RERANKER_OPTION])
             if name in SEGMENT_OPTIONS:
                 option_names += "; AS SEGMENTS has that one"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {option_names}")
-        if isinstance(known, Choice):
-            known.chosen(f"{strategy.name}: option {name}", value)
+        if isinstance(option, Choice):
+            option.parse_choice(f"{strategy.name}: option {name}", value)
             continue
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{strategy.name}: option {name} is a number, not {value!r}") from None
-        if not known.low <= number <= known.high:
-            low, high = f"{known.low:g}", f"{known.high:g}"
+        if not option.low <= number <= option.high:
+            low, high = f"{option.low:g}", f"{option.high:g}"
             raise InputError(f"{strategy.name}: option {name} lies between {low} and {high}, not {value!r}")
 
 
 def get_reranker(options: Mapping[str, Any]) -> str | None:
     """Return the reranker that ``options`` name, None if they name none; raise InputError if it is not a name."""
-    reranker = options.get(RERANKER)
+    reranker = options.get(RERANKER_OPTION)
     if not (reranker is None or isinstance(reranker, str)):
-        raise InputError(f"option {RERANKER} is a name: none, combination or a cross-encoder, not {reranker!r}")
+        raise InputError(f"option {RERANKER_OPTION} is a name: none, combination or a cross-encoder, not {reranker!r}")
     return reranker
 
 
@@ -238,15 +238,15 @@ def split_options(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], st
     """Split options into the strategy's own, ``fill`` and ``reranker``; raise InputError for an invalid value."""
     own_options = dict(options or {})
     reranker = get_reranker(own_options)
-    own_options.pop(RERANKER, None)
-    return own_options, FILL.chosen("option fill", own_options.pop("fill", FILL.default)), reranker
+    own_options.pop(RERANKER_OPTION, None)
+    return own_options, FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default)), reranker
 
 
 def evidence_of(
     query: Query,
     strategy: str,
     ranking: Ranking,
-    paths: Why,
+    paths: HitPaths,
     pool: int,
     *,
     as_segments: bool = False,
@@ -259,21 +259,21 @@ def evidence_of(
         ranking = query.rerank(query, ranking)
     extra_segments: list[Hit] = []
     if as_segments or query.segments == "instead":
-        ranked_hits = _segments(query, ranking, paths, query.within)
+        ranked_hits = _build_segment_hits(query, ranking, paths, query.within)
     else:
         with query.trace.step("read chunks") as step:
-            ranked_hits = build_chunk_hits(query.passages, ranking, paths, query.top, query.within)
+            ranked_hits = build_chunk_hits(query.load_chunks, ranking, paths, query.top, query.within)
             step.detail, step.count = f"top {query.top}", len(ranked_hits.hits)
         if query.segments == "beside":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
-            extra_segments = _segments(query, ranking, paths, min(limits, default=None)).hits
-    notes = LoadedChunk.notes(query.passages(ranked_hits.best)) if query.abstracts else []
+            extra_segments = _build_segment_hits(query, ranking, paths, min(limits, default=None)).hits
+    notes = LoadedChunk.build_abstract_notes(query.load_chunks(ranked_hits.best_chunks)) if query.abstracts else []
     return Evidence(query.question, strategy, ranked_hits.hits, notes, query.trace.steps, pool, segments=extra_segments)
 
 
-def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) -> RankedHits:
+def _build_segment_hits(query: Query, ranking: Ranking, paths: HitPaths, within: int | None) -> RankedHits:
     """The first segments of a ranking, within so many tokens."""
-    from .segments import SEGMENT_OPTIONS, SegmentPlan, segments, told
+    from .segments import SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
     values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
@@ -286,6 +286,6 @@ def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) ->
         sections=values["sections"] == 1,
     )
     with query.trace.step("take segments") as step:
-        found = segments(query.view, ranking, plan)
-        step.detail, step.count = told(ranking, plan, found), len(found)
-        return build_segment_hits(query.passages([segment.best for segment in found]), found, paths)
+        found = select_segments(query.view, ranking, plan)
+        step.detail, step.count = describe_segments(ranking, plan, found), len(found)
+        return build_segment_hits(query.load_chunks([segment.best_chunk for segment in found]), found, paths)

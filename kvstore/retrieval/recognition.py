@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..structures.filter.entity_filter import Matches, longest_matches
+from ..structures.filter.entity_filter import Matches, select_longest_matches
 from ..structures.names.aliases import Identity
 from ..structures.reading import ReadRequest
 from ..structures.state import State
-from ..text.normalize import Folded, fold
-from ..text.words import FUNCTION_WORDS, words
+from ..text.normalize import FoldedText, fold
+from ..text.words import FUNCTION_WORDS, split_words
 from .evidence import StepNotes
 from .query import Query
 
@@ -35,7 +35,7 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised(ReadRequest[list[Seed]]):
+class RecognitionRequest(ReadRequest[list[Seed]]):
     """The entities that a question names, each once, the rarest first; ``capitalized_only`` takes only names written
     with a capital or a digit, where the question writes some so."""
 
@@ -47,28 +47,30 @@ class Recognised(ReadRequest[list[Seed]]):
         matches = state.filter.recognise(folded, state.settings.name_words)
         if self.capitalized_only:
             matches = _filter_capitalized(self.question, folded, matches)
-        matches = longest_matches(matches)
+        matches = select_longest_matches(matches)
         identities: dict[str, Identity] = {}
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True):
-            key = _key(folded, start, end)
+            key = _extract_key(folded, start, end)
             identity = None if key in FUNCTION_WORDS else state.resolve(key)
             if identity is not None:
                 identities[identity.key] = identity
-                spans.setdefault(identity.key, []).append((folded.original(start), folded.original(end)))
+                spans.setdefault(identity.key, []).append(
+                    (folded.to_original_offset(start), folded.to_original_offset(end))
+                )
         seeds = []
         for key, identity in identities.items():
             has_one_name = len(identity.names) == 1
-            count = identity.entry.count if has_one_name else len(state.addresses_of(identity))
+            count = identity.entry.count if has_one_name else len(state.find_addresses(identity))
             if count:
                 seeds.append(Seed(key, identity, count, tuple(spans[key])))
         return sorted(seeds, key=lambda seed: (seed.count, seed.key))
 
 
-def recognise(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
-    """The entities named in the question; see :class:`Recognised`. Each counts as a hit for its temperature."""
+def recognize_entities(query: Query, *, capitalized_only: bool = False) -> list[Seed]:
+    """The entities named in the question; see :class:`RecognitionRequest`. Each counts as a hit for its temperature."""
     with query.trace.step("recognise entities") as step:
-        seeds = query.reading.fetch(Recognised(query.question, capitalized_only))
+        seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only))
         record_recognized(query, seeds, step)
     return seeds
 
@@ -80,28 +82,28 @@ def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> N
     step.count = len(seeds)
 
 
-def is_written_as_name(question: str, seed: Seed, proper: bool) -> bool:
+def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
     """Whether a question writes an entity as a name: with a capital or a digit, of which the capital that opens the
-    question with a function word is none. Where it writes nothing so, ``proper`` names in several words are taken for
+    question with a function word is none. Where it writes nothing so, ``allow_phrases`` names in several words are taken for
     such."""
     data = question.encode()
     forms = [data[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
-        return any(_has_capital_or_digit(form[1:]) or (proper and len(words(form)) > 1) for form in forms)
+        return any(_has_capital_or_digit(form[1:]) or (allow_phrases and len(split_words(form)) > 1) for form in forms)
     return any(_has_capital_or_digit(form[_count_opening_letters(question, form) :]) for form in forms)
 
 
 def _count_opening_letters(question: str, form: str) -> int:
     """1 where a form opens a question with a function word, else 0."""
-    first_words = words(form)[:1]
+    first_words = split_words(form)[:1]
     return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
 
 
-def _key(folded: Folded, start: int, end: int) -> str:
+def _extract_key(folded: FoldedText, start: int, end: int) -> str:
     return " ".join(folded.data[start:end].decode().split())
 
 
-def _filter_capitalized(question: str, folded: Folded, matches: Matches) -> Matches:
+def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
     """The matches that the question writes with a capital or a digit; all, where it uses no capitals after its first
     letter or writes no name with them."""
     if not any(character.isupper() for character in question.lstrip()[1:]):
@@ -109,7 +111,10 @@ def _filter_capitalized(question: str, folded: Folded, matches: Matches) -> Matc
     data = question.encode()
     spans = zip(matches.start.tolist(), matches.end.tolist(), strict=True)
     mask: npt.NDArray[np.bool_] = np.array(
-        [_has_capital_or_digit(data[folded.original(start) : folded.original(end)].decode()) for start, end in spans],
+        [
+            _has_capital_or_digit(data[folded.to_original_offset(start) : folded.to_original_offset(end)].decode())
+            for start, end in spans
+        ],
         np.bool_,
     )
     return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches

@@ -19,21 +19,21 @@ from ..models.reranker import CrossEncoderReranker
 from ..structures.documents.documents import build_heading_path
 from ..structures.ranking import Ranking, assign_ranks, best
 from .dense_search import compute_cosines
-from .lexical_search import question_terms, score_by_terms
+from .lexical_search import find_question_terms, score_by_terms
 from .query import Query
 
-Rerank = Callable[[Query, Ranking], Ranking]
+RerankFunction = Callable[[Query, Ranking], Ranking]
 
 NO_RERANKER = "none"
 COMBINATION = "combination"
 
 #: Shares of the three parts of a combined score.
-DENSE = 1.0
-LEXICAL = 0.5
-RANK = 0.5
+DENSE_WEIGHT = 1.0
+LEXICAL_WEIGHT = 0.5
+RANK_WEIGHT = 0.5
 
 
-def make_reranker(name: str) -> Rerank | None:
+def make_reranker(name: str) -> RerankFunction | None:
     """The reranker of this name, None for ``none``; raises RerankerError for a name that can be none.
 
     A cross-encoder is loaded when it is first used.
@@ -41,8 +41,8 @@ def make_reranker(name: str) -> Rerank | None:
     if name == NO_RERANKER:
         return None
     if name == COMBINATION:
-        return combined
-    if "/" not in name and not _is_there(name):
+        return rerank_combined
+    if "/" not in name and not _path_exists(name):
         suggestions = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
         hint = f"did you mean {suggestions[0]}? " if suggestions else ""
         raise RerankerError(
@@ -52,20 +52,20 @@ def make_reranker(name: str) -> Rerank | None:
     return QueryReranker(CrossEncoderReranker(name))
 
 
-def _is_there(name: str) -> bool:
+def _path_exists(name: str) -> bool:
     try:
         return Path(name).exists()
     except (OSError, ValueError):  # no path
         return False
 
 
-def combined(query: Query, ranking: Ranking) -> Ranking:
+def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     """By cosine, BM25 and the rank that the strategy gave, each between 0 and 1.
 
     A convex combination with min-max normalisation (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
     Retrieval", TOIS 2023, section 4), the strategy's own rank being a third voice.
     """
-    candidates = ranking[: query.wanted]
+    candidates = ranking[: query.candidate_count]
     if not candidates:
         return []
     vector = query.vector
@@ -73,14 +73,18 @@ def combined(query: Query, ranking: Ranking) -> Ranking:
         state = query.view
         chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
         cosines = compute_cosines(state, chunks, vector)
-        word_scores = score_by_terms(state, question_terms(state, query.question), chunks)
+        word_scores = score_by_terms(state, find_question_terms(state, query.question), chunks)
         rank_scores = 1 / np.array([rank for _, rank in assign_ranks(candidates)])
-        scores = DENSE * _spread(cosines) + LEXICAL * _spread(word_scores) + RANK * rank_scores
+        scores = (
+            DENSE_WEIGHT * _normalize_scores(cosines)
+            + LEXICAL_WEIGHT * _normalize_scores(word_scores)
+            + RANK_WEIGHT * rank_scores
+        )
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
     return best(query.view, chunks, scores, len(chunks))
 
 
-def _spread(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+def _normalize_scores(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
     """Values moved and stretched so that the least is 0 and the greatest 1; all 0 where they are equal."""
     low, high = float(values.min()), float(values.max())
     return np.zeros(len(values)) if high == low else (values.astype(np.float64) - low) / (high - low)
@@ -93,22 +97,24 @@ class QueryReranker:
         self._model = model
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:
-        candidates = ranking[: query.wanted]
+        candidates = ranking[: query.candidate_count]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]
-            scores = self.scores(query.question, [_text(query, chunk) for chunk in chunks])
+            scores = self.score_texts(query.question, [_format_chunk(query, chunk) for chunk in chunks])
             step.detail, step.count = f"{self._model.name} on the candidates", len(chunks)
         return best(query.view, chunks, scores, len(chunks))
 
-    def scores(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def score_texts(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """How well each of some texts answers a question, shape (texts,), the higher the better."""
         return self._model.scores(question, texts)
 
 
-def _text(query: Query, chunk: int) -> str:
+def _format_chunk(query: Query, chunk: int) -> str:
     """A chunk with the title and the headings above it."""
     documents = query.view.documents
     chunk_record = query.view.chunks.get(chunk)
     record = documents.get(chunk_record.document)
-    above = dict.fromkeys([record.title or "", *build_heading_path(documents.outline(record.id), chunk_record.section)])
-    return "\n".join([*filter(None, above), documents.text_slice(record.id, chunk_record.start, chunk_record.end)])
+    headings = dict.fromkeys(
+        [record.title or "", *build_heading_path(documents.get_outline(record.id), chunk_record.section)]
+    )
+    return "\n".join([*filter(None, headings), documents.text_slice(record.id, chunk_record.start, chunk_record.end)])

@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 
 from ..structures.state import State
-from ..text.words import stemmer
+from ..text.words import get_stemmer
 
 #: Words that may be spelled otherwise; one that is written with a capital may be a name, which has one spelling.
-_WORD = re.compile(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
+_WORD_PATTERN = re.compile(r"(?<![^\W_])[a-z]{5,}(?![^\W_])")
 _VERB_ENDINGS = "(?=(?:e|ed|er|ers|es|ing|ation|ations|ational|able)$)"
 _NOUN_ENDINGS = "(?=(?:ed|ing|s|ful|able|ably|ite|ites|hood|hoods|less|al|ally|er|ers)?$)"
 #: What one spelling has where the other has something else.
@@ -32,25 +32,27 @@ _VARIANT_PATTERN = re.compile(
 )
 
 
-def respelled(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
+def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
     """A question with the words that no chunk has spelled as some chunk has them, and each such word with what became
     of it."""
     if state.settings.stemmer.lower() != "english":
         return question, []
-    stem = stemmer(state.settings.stemmer)
-    terms = {word: stem(word) for word in _WORD.findall(question) if _VARIANT_PATTERN.search(word)}
-    counts = state.postings.counts(list(dict.fromkeys(terms.values())))
+    stem = get_stemmer(state.settings.stemmer)
+    terms = {word: stem(word) for word in _WORD_PATTERN.findall(question) if _VARIANT_PATTERN.search(word)}
+    counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms.values())))
     variants_by_word = {word: _list_variants(word) for word, term in terms.items() if not counts[term]}
     variant_terms = {variant: stem(variant) for spellings in variants_by_word.values() for variant in spellings}
     if not variant_terms:
         return question, []
-    variant_counts = state.postings.counts(list(dict.fromkeys(variant_terms.values())))
+    variant_counts = state.postings.count_chunks_by_term(list(dict.fromkeys(variant_terms.values())))
     replacements: dict[str, str] = {}
     for word, spellings in variants_by_word.items():
         known_variants = [variant for variant in spellings if variant_counts[variant_terms[variant]]]
         if known_variants:
             replacements[word] = max(known_variants, key=lambda other: (variant_counts[variant_terms[other]], other))
-    return _WORD.sub(lambda match: replacements.get(match.group(), match.group()), question), list(replacements.items())
+    return _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question), list(
+        replacements.items()
+    )
 
 
 @lru_cache(maxsize=1024)

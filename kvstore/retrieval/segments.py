@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from ..structures.state import State
 
 #: How many chunks of a ranking are looked at, where no more hits are asked for.
-CONSIDERED = 100
+MAX_CONSIDERED = 100
 #: Of a chunk's size, the share below which it is not worth looking for one that has room.
-_LEAST = 0.25
+_MIN_CHUNK_SHARE = 0.25
 #: What the best chunk is worth before the penalty (dsRAG's relevance where scores are no probabilities), and how much
 #: the share of the best score counts beside the rank: strategies differ in how their scores fall.
 _BEST_RELEVANCE, _SCORE_EXPONENT = 0.8, 0.25
@@ -53,7 +53,7 @@ SEGMENT_OPTIONS: Mapping[str, Option] = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """How segments are made: ``top`` of them at most, of ``within`` tokens together; ``room`` is how many chunks would
+    """How segments are made: ``top`` of them at most, of ``within`` tokens together; ``token_limit`` is how many chunks would
     be read otherwise; the rest as in ``SEGMENT_OPTIONS``."""
 
     top: int
@@ -68,14 +68,14 @@ class SegmentPlan:
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Bytes ``start`` to ``end`` of a document, which are ``text``: some chunks, of the first and the last perhaps a
-    part. ``best`` is the id of the best-ranked of them, ``score`` that one's."""
+    part. ``best_chunk`` is the id of the best-ranked of them, ``score`` that one's."""
 
     record: DocumentRecord
     chunks: Sequence[ChunkRecord]
     start: int
     end: int
     text: str
-    best: int
+    best_chunk: int
     score: float
 
     @property
@@ -85,16 +85,16 @@ class Segment:
 
 
 class _ChunkRun(NamedTuple):
-    """Chunks ``first`` to ``last`` of a document, by their numbers in it; ``place`` is that of their best in the
+    """Chunks ``first_byte`` to ``last_byte`` of a document, by their numbers in it; ``ranking_index`` is that of their best in the
     ranking."""
 
-    place: int
+    ranking_index: int
     document: int
     first: int
     last: int
 
 
-def relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
+def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     """What each chunk of a ranking is worth, before the penalty."""
     if not ranking:
         return []
@@ -138,16 +138,18 @@ def select_best_runs(
     return selected + [(number, number) for number in numbers if number not in used]
 
 
-def segments(view: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
+def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
     """The segments of a ranking, in the order of their best-ranked chunks."""
-    ranking = ranking[: max(CONSIDERED, plan.top)]
-    builder = _SegmentBuilder(view, ranking, plan)
+    ranking = ranking[: max(MAX_CONSIDERED, plan.top)]
+    builder = _SegmentBuilder(state, ranking, plan)
     selected: list[Segment] = []
     tokens_left = plan.within
-    for run in builder.runs():
-        if len(selected) == plan.top or (tokens_left is not None and tokens_left < view.settings.chunk_tokens * _LEAST):
+    for run in builder.list_runs():
+        if len(selected) == plan.top or (
+            tokens_left is not None and tokens_left < state.settings.chunk_tokens * _MIN_CHUNK_SHARE
+        ):
             break
-        segment = builder.segment(run, tokens_left)
+        segment = builder.build_segment(run, tokens_left)
         if segment is None:
             continue
         if tokens_left is not None:
@@ -156,12 +158,12 @@ def segments(view: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
     return selected
 
 
-def told(ranking: Ranking, plan: SegmentPlan, found: Sequence[Segment]) -> str:
+def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
     """What EXPLAIN says of segments: how many chunks the shape of the scores lets in, and what came of them."""
-    considered = ranking[: max(CONSIDERED, plan.top)]
-    num_worthwhile = sum(value > plan.penalty for value in relevances(considered, plan))
-    num_longer = sum(not segment.is_whole_chunk for segment in found)
-    num_chunks = sum(len(segment.chunks) for segment in found)
+    considered = ranking[: max(MAX_CONSIDERED, plan.top)]
+    num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered, plan))
+    num_longer = sum(not segment.is_whole_chunk for segment in segments)
+    num_chunks = sum(len(segment.chunks) for segment in segments)
     return (
         f"as the scores fall, {num_worthwhile} of {len(considered)} chunks are worth more than the penalty "
         f"{plan.penalty:g}, "
@@ -172,123 +174,140 @@ def told(ranking: Ranking, plan: SegmentPlan, found: Sequence[Segment]) -> str:
 class _SegmentBuilder:
     """Makes segments of one ranking."""
 
-    def __init__(self, view: State, ranking: Ranking, plan: SegmentPlan) -> None:
+    def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         from .block_borders import BlockFinder
 
-        self._view = view
+        self._state = state
         self._ranking = ranking
         self._plan = plan
-        self._block_finder = BlockFinder(view.documents)
+        self._block_finder = BlockFinder(state.documents)
         self._records: dict[int, DocumentRecord] = {}
-        self._ids: dict[int, list[int]] = {}
+        self._chunk_ids_by_document: dict[int, list[int]] = {}
         self._outlines: dict[int, list[Section]] = {}
         #: Of each document the places of segments that are made, which no other may have.
-        self._made: dict[int, list[tuple[int, int]]] = {}
-        chunks = view.chunks.get_many(chunk for chunk, _ in ranking)
-        self._places = {(chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks)}
+        self._used_spans: dict[int, list[tuple[int, int]]] = {}
+        chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
+        self._ranking_indexes = {
+            (chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks)
+        }
         self._ranked_chunks = chunks
 
-    def runs(self) -> list[_ChunkRun]:
+    def list_runs(self) -> list[_ChunkRun]:
         values_by_document: dict[int, dict[int, float]] = {}
-        for chunk, worth in zip(self._ranked_chunks, relevances(self._ranking, self._plan), strict=True):
+        for chunk, worth in zip(self._ranked_chunks, compute_relevances(self._ranking, self._plan), strict=True):
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
         found = []
         for document, chunk_values in values_by_document.items():
             borders = self._find_section_borders(document) if self._plan.sections else ()
             for first, last in select_best_runs(chunk_values, self._plan, borders):
                 ranking_index = min(
-                    self._places[document, number] for number in chunk_values if first <= number <= last
+                    self._ranking_indexes[document, number] for number in chunk_values if first <= number <= last
                 )
                 found.append(_ChunkRun(ranking_index, document, first, last))
         return sorted(found)
 
-    def segment(self, run: _ChunkRun, left: int | None) -> Segment | None:
-        """The segment of a run, within ``left`` tokens; None where there is no room for its best chunk, or another
+    def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
+        """The segment of a run, within ``tokens_left`` tokens; None where there is no room for its best chunk, or another
         segment has it."""
-        record = self._record(run.document)
-        ids = self._chunk_ids(record)
-        chunks = self._view.chunks.get_many(ids[run.first : run.last + 1])
-        best_record = self._ranked_chunks[run.place]
-        if left is not None:
-            chunks = self._select_fitting(chunks, best_record.ordinal - run.first, left)
+        record = self._get_record(run.document)
+        ids = self._get_chunk_ids(record)
+        chunks = self._state.chunks.get_many(ids[run.first : run.last + 1])
+        best_record = self._ranked_chunks[run.ranking_index]
+        if tokens_left is not None:
+            chunks = self._select_fitting(chunks, best_record.ordinal - run.first, tokens_left)
             if not chunks:
                 return None
-        used_spans = self._made.setdefault(record.id, [])
+        used_spans = self._used_spans.setdefault(record.id, [])
         start, end = chunks[0].start, chunks[-1].end
         low = max((stop for begin, stop in used_spans if begin <= best_record.start), default=0)
         high = min((begin for begin, _ in used_spans if begin >= best_record.start), default=record.size)
         if low > best_record.start or high < best_record.end:
             return None
-        max_tokens = self._plan.longest * self._view.settings.chunk_tokens
-        token_limit = max_tokens if left is None else min(max_tokens, left)
+        max_tokens = self._plan.longest * self._state.settings.chunk_tokens
+        token_limit = max_tokens if tokens_left is None else min(max_tokens, tokens_left)
         start, end = self._align_to_blocks(
             record, best_record, (max(start, low), min(end, high)), (low, high), token_limit
         )
         used_spans.append((start, end))
         chunks = self._list_covering_chunks(ids, chunks, start, end)
-        text = self._view.documents.text_slice(record.id, start, end)
-        return Segment(record, chunks, start, end, text, *self._ranking[run.place])
+        text = self._state.documents.text_slice(record.id, start, end)
+        return Segment(record, chunks, start, end, text, *self._ranking[run.ranking_index])
 
-    def _tokens(self, document: int, start: int, end: int) -> int:
-        return count_text_tokens(self._view.documents.text_slice(document, start, end))
+    def _count_tokens(self, document: int, start: int, end: int) -> int:
+        return count_text_tokens(self._state.documents.text_slice(document, start, end))
 
-    def _select_fitting(self, chunks: list[ChunkRecord], best: int, left: int) -> list[ChunkRecord]:
-        """Chunks around the best that have at most ``left`` tokens together, grown on the better side first."""
+    def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
+        """Chunks around the best that have at most ``tokens_left`` tokens together, grown on the better side first."""
         document = chunks[0].document
-        if chunks[-1].end - chunks[0].start <= left or self._tokens(document, chunks[0].start, chunks[-1].end) <= left:
+        if (
+            chunks[-1].end - chunks[0].start <= tokens_left
+            or self._count_tokens(document, chunks[0].start, chunks[-1].end) <= tokens_left
+        ):
             return chunks
 
-        def size(number: int) -> int:
-            return self._tokens(document, chunks[number].start, chunks[number].end)
+        def count_chunk_tokens(index: int) -> int:
+            return self._count_tokens(document, chunks[index].start, chunks[index].end)
 
-        def place(number: int) -> int:
-            return self._places.get((chunks[number].document, chunks[number].ordinal), len(self._ranking))
+        def get_ranking_index(index: int) -> int:
+            return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), len(self._ranking))
 
-        first = last = best
-        left -= size(best)
-        if left < 0:
+        first = last = best_index
+        tokens_left -= count_chunk_tokens(best_index)
+        if tokens_left < 0:
             return []
-        sides = {index for index in (best - 1, best + 1) if 0 <= index < len(chunks)}
+        sides = {index for index in (best_index - 1, best_index + 1) if 0 <= index < len(chunks)}
         while sides:
-            index = min(sides, key=lambda side: (place(side), -side))
+            index = min(sides, key=lambda side: (get_ranking_index(side), -side))
             sides.discard(index)
-            num_tokens = size(index)
-            if num_tokens > left:
+            num_tokens = count_chunk_tokens(index)
+            if num_tokens > tokens_left:
                 continue  # the other side may have room yet
-            left -= num_tokens
+            tokens_left -= num_tokens
             first, last = min(first, index), max(last, index)
-            next_index = index - 1 if index < best else index + 1
+            next_index = index - 1 if index < best_index else index + 1
             if 0 <= next_index < len(chunks):
                 sides.add(next_index)
         return chunks[first : last + 1]
 
     def _align_to_blocks(
-        self, record: DocumentRecord, best: ChunkRecord, at: tuple[int, int], limits: tuple[int, int], room: int
+        self,
+        record: DocumentRecord,
+        best: ChunkRecord,
+        bounds: tuple[int, int],
+        limits: tuple[int, int],
+        token_limit: int,
     ) -> tuple[int, int]:
-        """A place whose ends are inside no block, within ``limits`` and ``room`` tokens: with the whole block, else
+        """A place whose ends are inside no block, within ``limits`` and ``token_limit`` tokens: with the whole block, else
         without it, where the best chunk is not in it."""
-        start, end = at
+        start, end = bounds
         if record.format != "markdown":
-            return at
+            return bounds
 
-        def fits(first: int, last: int) -> bool:
-            if first < limits[0] or last > limits[1] or last - first > room * _MAX_TOKEN_BYTES:
+        def is_within_limits(first_byte: int, last_byte: int) -> bool:
+            if (
+                first_byte < limits[0]
+                or last_byte > limits[1]
+                or last_byte - first_byte > token_limit * _MAX_TOKEN_BYTES
+            ):
                 return False
-            return last - first <= room or self._tokens(record.id, first, last) <= room
+            return (
+                last_byte - first_byte <= token_limit
+                or self._count_tokens(record.id, first_byte, last_byte) <= token_limit
+            )
 
-        outline = self._outline(record.id)
-        block = self._block_finder.around(record, outline, end)
+        outline = self._get_outline(record.id)
+        block = self._block_finder.find_block(record, outline, end)
         if block is not None:
-            if fits(start, block.end):
+            if is_within_limits(start, block.end):
                 end = block.end
             elif block.start >= best.end:
-                end = block.before
-        block = self._block_finder.around(record, outline, start)
+                end = block.previous_end
+        block = self._block_finder.find_block(record, outline, start)
         if block is not None:
-            if fits(block.start, end):
+            if is_within_limits(block.start, end):
                 start = block.start
             elif block.end <= best.start:
-                start = block.after
+                start = block.next_start
         return start, end
 
     def _list_covering_chunks(
@@ -306,36 +325,36 @@ class _SegmentBuilder:
             covering.append(neighbor)
         return covering
 
-    def _iter_chunks(self, ids: Sequence[int], numbers: Iterable[int]) -> Iterator[ChunkRecord]:
-        return (self._view.chunks.get(ids[ordinal]) for ordinal in numbers)
+    def _iter_chunks(self, ids: Sequence[int], ordinals: Iterable[int]) -> Iterator[ChunkRecord]:
+        return (self._state.chunks.get(ids[ordinal]) for ordinal in ordinals)
 
     def _find_section_borders(self, document: int) -> list[int]:
         """The numbers of the first chunks of a document's sections of the highest level."""
-        outline = self._outline(document)
+        outline = self._get_outline(document)
         top_sections: list[int] = []
         for parent, number in zip((section.parent for section in outline), range(len(outline)), strict=True):
             top_sections.append(number if parent < 0 else top_sections[parent])
         borders, previous = [], -1
-        for chunk in self._view.chunks.get_many(self._chunk_ids(self._record(document))):
+        for chunk in self._state.chunks.get_many(self._get_chunk_ids(self._get_record(document))):
             top_section = top_sections[chunk.section] if chunk.section >= 0 else -1
             if top_section != previous:
                 borders.append(chunk.ordinal)
             previous = top_section
         return borders
 
-    def _record(self, document: int) -> DocumentRecord:
+    def _get_record(self, document: int) -> DocumentRecord:
         if document not in self._records:
-            self._records[document] = self._view.documents.get(document)
+            self._records[document] = self._state.documents.get(document)
         return self._records[document]
 
-    def _chunk_ids(self, record: DocumentRecord) -> list[int]:
-        if record.id not in self._ids:
-            self._ids[record.id] = list(record.chunk_ids())
-        return self._ids[record.id]
+    def _get_chunk_ids(self, record: DocumentRecord) -> list[int]:
+        if record.id not in self._chunk_ids_by_document:
+            self._chunk_ids_by_document[record.id] = list(record.chunk_ids())
+        return self._chunk_ids_by_document[record.id]
 
-    def _outline(self, document: int) -> list[Section]:
+    def _get_outline(self, document: int) -> list[Section]:
         if document not in self._outlines:
-            self._outlines[document] = self._view.documents.outline(document)
+            self._outlines[document] = self._state.documents.get_outline(document)
         return self._outlines[document]
 
 

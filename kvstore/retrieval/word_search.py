@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking, best
 from ..structures.reading import Ids, Matrix, ReadRequest
 from ..structures.state import State
-from ..text.words import stemmer
+from ..text.words import get_stemmer
 from .lexical_search import (
     K1,
     B,
     QuestionWords,
     TermWeights,
+    build_term_weights,
     find_best_by_words,
     parse_question_words,
     score_by_weights,
-    weighed,
 )
 from .query import Query
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..text.text_query import Phrase
 
 #: What runs of words begin with that count as a whole.
-_QUOTES = frozenset('"\u201c')
+_QUOTE_CHARACTERS = frozenset('"\u201c')
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TermCountRequest(ReadRequest[Mapping[str, int]]):
     terms: Sequence[str]
 
     def fetch(self, state: State) -> Mapping[str, int]:
-        return state.postings.counts(self.terms)
+        return state.postings.count_chunks_by_term(self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +52,26 @@ class WordSearchResult:
     the best, in their order, where a vector was given."""
 
     ranking: Ranking
-    also: npt.NDArray[np.float64]
+    other_scores: npt.NDArray[np.float64]
     cosines: npt.NDArray[np.float32] | None
 
 
 @dataclass(frozen=True, slots=True)
 class WordSearchRequest(ReadRequest[WordSearchResult]):
-    """The ``top`` chunks by BM25 of those that may answer; beside them the scores of those in ``also``, each once, and
+    """The ``top`` chunks by BM25 of those that may answer; beside them the scores of those in ``other_scores``, each once, and
     the cosines of the best with a unit ``vector``. Chunks without any of the terms are left out."""
 
     weights: TermWeights
     top: int
-    allowed: Allowed | None = None
-    also: Ids | None = None
+    allowed: AllowedDocuments | None = None
+    other_chunks: Ids | None = None
     vector: Matrix | None = None
 
     def fetch(self, state: State) -> WordSearchResult:
         ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
-        other_scores = np.empty(0) if self.also is None else score_by_weights(state, self.weights, self.also)
+        other_scores = (
+            np.empty(0) if self.other_chunks is None else score_by_weights(state, self.weights, self.other_chunks)
+        )
         cosines = None
         if self.vector is not None:
             from .dense_search import compute_cosines
@@ -77,7 +79,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
             cosines = compute_cosines(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
         return WordSearchResult(ranking, other_scores, cosines)
 
-    def placed(self, answer: WordSearchResult) -> Iterable[int]:
+    def list_chunks(self, answer: WordSearchResult) -> Iterable[int]:
         return (chunk for chunk, _ in answer.ranking)
 
 
@@ -102,7 +104,9 @@ class TermSetCountRequest(ReadRequest[list[int]]):
         if state.allowed is not None:
             matching_chunks = (state.postings.containing(terms) for terms in self.terms)
             return [int(state.allowed.mask(chunks).sum()) for chunks in matching_chunks]
-        single_counts = state.postings.counts([term for terms in self.terms if len(terms) == 1 for term in terms])
+        single_counts = state.postings.count_chunks_by_term(
+            [term for terms in self.terms if len(terms) == 1 for term in terms]
+        )
         return [
             single_counts[next(iter(terms))]
             if len(terms) == 1
@@ -113,15 +117,15 @@ class TermSetCountRequest(ReadRequest[list[int]]):
         ]
 
 
-def counted(words: QuestionWords) -> TermCountRequest:
+def build_count_request(words: QuestionWords) -> TermCountRequest:
     """What asks for all counts that tell which terms a question looks up, and how rare each is."""
-    parts = (term for compound, parts in words.joined for term in (compound, *parts))
+    parts = (term for compound, parts in words.compounds for term in (compound, *parts))
     return TermCountRequest(list(dict.fromkeys((*words.terms, *parts))))
 
 
 def _find_quoted_phrases(question: str) -> list[Phrase]:
     """What stands in double quotes; without any, what reads and finds phrases is not loaded."""
-    if _QUOTES.isdisjoint(question):
+    if _QUOTE_CHARACTERS.isdisjoint(question):
         return []
     from .phrase_search import find_quoted_phrases
 
@@ -135,10 +139,10 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases:
     """
     reading = query.reading
     with query.trace.step("lexical search") as step:
-        words = parse_question_words(query.question, stemmer(reading.settings.stemmer))
-        counts = reading.fetch(counted(words))
-        terms = words.looked_up(counts)
-        weights = weighed(reading.counters, terms, counts, k1, b)
+        words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
+        counts = reading.fetch(build_count_request(words))
+        terms = words.list_lookup_terms(counts)
+        weights = build_term_weights(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
         quoted_phrases = _find_quoted_phrases(query.question) if phrases else []
         if quoted_phrases:

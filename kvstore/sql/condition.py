@@ -11,24 +11,24 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import StatementError
 from ..systems.sql_table import SqlValue
-from .diagnosis import failure
+from .diagnosis import make_statement_error
 from .literals import literal
-from .tokens import Token, split
+from .tokens import Token, split_statements
 
 #: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions there (CAST has
 #: its AS in parentheses).
-_ENDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "AS"})
+_END_WORDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "AS"})
 
 
 #: For each part of a condition, the character where it begins and the one where it stood in the statement's text.
-Places = tuple[tuple[int, int], ...]
+OffsetMap = tuple[tuple[int, int], ...]
 
 
 class ConditionError(StatementError):
     """A condition that SQLite refuses, for a ``reason``, at character ``offset`` (None: it does not say where)."""
 
     def __init__(self, condition: str, offset: int | None, reason: str) -> None:
-        located_error = StatementError(reason) if offset is None else failure(condition, offset, reason)
+        located_error = StatementError(reason) if offset is None else make_statement_error(condition, offset, reason)
         super().__init__(str(located_error), line=located_error.line, column=located_error.column)
         self.offset = offset
         self.reason = reason
@@ -37,13 +37,13 @@ class ConditionError(StatementError):
 def check_token(text: str, token: Token) -> None:
     """Raise StatementError for a token that cannot stand anywhere."""
     if token.kind == "bad":
-        raise failure(text, token.start, f"{token.text!r} belongs to no statement")
+        raise make_statement_error(text, token.start, f"{token.text!r} belongs to no statement")
     if not token.closed:
         mark = "/*" if token.kind == "comment" else token.text[0]
-        raise failure(text, token.start, f"the {mark} opened here is never closed")
+        raise make_statement_error(text, token.start, f"the {mark} opened here is never closed")
 
 
-def end(text: str, script: Sequence[Token], position: int) -> int:
+def find_condition_end(text: str, script: Sequence[Token], position: int) -> int:
     """The position after the condition that begins at ``position``: the next clause's, or the statement's end."""
     open_parentheses: list[Token] = []
     while position < len(script):
@@ -53,17 +53,17 @@ def end(text: str, script: Sequence[Token], position: int) -> int:
             open_parentheses.append(token)
         elif token.text == ")":
             if not open_parentheses:
-                raise failure(text, token.start, "this ')' closes nothing")
+                raise make_statement_error(text, token.start, "this ')' closes nothing")
             open_parentheses.pop()
-        elif token.kind == "word" and not open_parentheses and token.text.upper() in _ENDS:
+        elif token.kind == "word" and not open_parentheses and token.text.upper() in _END_WORDS:
             break
         position += 1
     if open_parentheses:
-        raise failure(text, open_parentheses[-1].start, "this '(' is never closed")
+        raise make_statement_error(text, open_parentheses[-1].start, "this '(' is never closed")
     return position
 
 
-def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, Places]:
+def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
     """The text of a condition: each parameter, by its place, replaced by its value, each comment by a space.
 
     With it comes where each of its parts stood.
@@ -81,9 +81,9 @@ def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple
     return "".join(pieces), tuple(offsets)
 
 
-def place_of(offset: int, places: Places) -> int:
+def map_offset(offset: int, offset_map: OffsetMap) -> int:
     """Where in the text the part stood that is at character ``offset`` of the condition."""
-    piece_start, source_start = max((pair for pair in places if pair[0] <= offset), default=places[0])
+    piece_start, source_start = max((pair for pair in offset_map if pair[0] <= offset), default=offset_map[0])
     return source_start + max(0, offset - piece_start)
 
 
@@ -95,12 +95,14 @@ def _format_sql_literal(value: SqlValue) -> str:
 
 def check_condition(condition: str) -> None:
     """Raise StatementError unless ``condition`` is one condition and nothing else."""
-    scripts = list(split(condition))
+    scripts = list(split_statements(condition))
     if not scripts:
         raise StatementError("the condition is empty; leave it out to take every document")
     if len(scripts) > 1:
-        raise failure(condition, scripts[1][0].start, "a condition is one expression, without ';'")
+        raise make_statement_error(condition, scripts[1][0].start, "a condition is one expression, without ';'")
     (script,) = scripts
-    position = end(condition, script, 0)
+    position = find_condition_end(condition, script, 0)
     if position < len(script):
-        raise failure(condition, script[position].start, f"{script[position].text} is no part of a condition")
+        raise make_statement_error(
+            condition, script[position].start, f"{script[position].text} is no part of a condition"
+        )

@@ -17,7 +17,7 @@ from datetime import date, time
 from operator import index
 from typing import Any
 
-from ..arguments import is_text, shown
+from ..arguments import format_value, is_text
 from ..errors import InputError
 from ..systems.metadata_index.conditions import (
     All,
@@ -40,7 +40,7 @@ from ..systems.metadata_index.conditions import (
 )
 from ..systems.metadata_index.evaluation import MAX_PATTERN_CHARS, NUMBER_COLUMNS
 from ..text.text_query import parse_text_query
-from .diagnosis import nearest
+from .diagnosis import suggest
 from .document_tables import DOCUMENTS
 
 _COMPARISONS: Mapping[str, Operator] = {"$eq": "=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
@@ -57,10 +57,10 @@ _OPERATORS = (
     "$match",
     "$not",
 )
-_JOINING = ("$and", "$or", "$not")
-_COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.every_column if name != "meta"}
+_JOIN_OPERATORS = ("$and", "$or", "$not")
+_COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.all_columns if name != "meta"}
 _INT64 = range(-(1 << 63), 1 << 63)
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 #: True of no document, and of every one.
 _NEVER: Condition = Exists(Unknown())
@@ -75,109 +75,109 @@ def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
 def _parse_conditions(where: object, depth: int) -> Condition:
     """What each name of a mapping says, all of which has to be so."""
     if not isinstance(where, Mapping):
-        raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {shown(where)}")
-    if depth > _DEEPEST:
-        raise InputError(f"a condition is more than {_DEEPEST} deep; say it with less nesting, or in SQL")
-    return _all(_named(name, operand, depth) for name, operand in where.items())
+        raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {format_value(where)}")
+    if depth > _MAX_DEPTH:
+        raise InputError(f"a condition is more than {_MAX_DEPTH} deep; say it with less nesting, or in SQL")
+    return _join_all(_parse_entry(name, operand, depth) for name, operand in where.items())
 
 
-def _named(name: object, said: Any, depth: int) -> Condition:
+def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
     if not isinstance(name, str) or not is_text(name):
-        raise InputError(f"a condition names a field by a text, not {shown(name)}")
+        raise InputError(f"a condition names a field by a text, not {format_value(name)}")
     if name == "$not":
-        return Not(_parse_conditions(said, depth + 1))
+        return Not(_parse_conditions(operand, depth + 1))
     if name in ("$and", "$or"):
-        parts = [_parse_conditions(part, depth + 1) for part in _to_list(name, said, "conditions")]
+        parts = [_parse_conditions(part, depth + 1) for part in _to_list(name, operand, "conditions")]
         if not parts:
             raise InputError(f"{name} takes one condition or more, and there is none")
-        return _all(parts) if name == "$and" else _join_any(parts)
+        return _join_all(parts) if name == "$and" else _join_any(parts)
     if name in _COLUMNS:
-        return _of_field(_COLUMNS[name], name, said, depth + 1)
+        return _parse_field(_COLUMNS[name], name, operand, depth + 1)
     if name.startswith("$"):
         raise InputError(
-            f"there is no {name}{_near(name, (*_JOINING, *_COLUMNS))}; there are {', '.join(_JOINING)}, "
+            f"there is no {name}{_format_suggestion(name, (*_JOIN_OPERATORS, *_COLUMNS))}; there are {', '.join(_JOIN_OPERATORS)}, "
             f"and of documents {', '.join(_COLUMNS)}"
         )
-    return _of_field(MetaField((name,)), name, said, depth + 1)
+    return _parse_field(MetaField((name,)), name, operand, depth + 1)
 
 
-def _of_field(field: Field, name: str, said: Any, depth: int) -> Condition:
+def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition:
     """What is said of a field: a value, operators with theirs, or fields within it."""
-    if not isinstance(said, Mapping):
-        return _equal(field, name, said)
-    if depth > _DEEPEST:
-        raise InputError(f"a condition is more than {_DEEPEST} deep; say it with less nesting, or in SQL")
-    operators = [isinstance(key, str) and key.startswith("$") for key in said]
-    if not said or (any(operators) and not all(operators)):
+    if not isinstance(operand, Mapping):
+        return _make_equality(field, name, operand)
+    if depth > _MAX_DEPTH:
+        raise InputError(f"a condition is more than {_MAX_DEPTH} deep; say it with less nesting, or in SQL")
+    operators = [isinstance(key, str) and key.startswith("$") for key in operand]
+    if not operand or (any(operators) and not all(operators)):
         raise InputError(f"{name} takes a value, operators such as {{'$gte': 2024}}, or fields within it, alone")
     if any(operators):
-        return _all(_operation(field, name, operator, value, depth) for operator, value in said.items())
+        return _join_all(_parse_operation(field, name, operator, value, depth) for operator, value in operand.items())
     if isinstance(field, ColumnField):
         raise InputError(f"{name} is a column and has no fields; operators begin with '$', such as {{'$like': 'a%'}}")
     parts = []
-    for inner_name, value in said.items():
+    for inner_name, value in operand.items():
         if not isinstance(inner_name, str) or not is_text(inner_name):
-            raise InputError(f"a condition names a field by a text, not {shown(inner_name)}")
-        parts.append(_of_field(MetaField((*field.names, inner_name)), f"{name}.{inner_name}", value, depth + 1))
-    return _all(parts)
+            raise InputError(f"a condition names a field by a text, not {format_value(inner_name)}")
+        parts.append(_parse_field(MetaField((*field.names, inner_name)), f"{name}.{inner_name}", value, depth + 1))
+    return _join_all(parts)
 
 
-def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
+def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
     match operator:
         case "$eq":
-            return _equal(field, name, value)
+            return _make_equality(field, name, value)
         case "$ne":
-            return Not(_equal(field, name, value))
+            return Not(_make_equality(field, name, value))
         case "$in" | "$nin":
-            any_equal = _join_any([_equal(field, name, item) for item in _to_list(operator, value, "values")])
+            any_equal = _join_any([_make_equality(field, name, item) for item in _to_list(operator, value, "values")])
             return any_equal if operator == "$in" else Not(any_equal)
         case "$lt" | "$lte" | "$gt" | "$gte":
             if value is None:
                 raise InputError(
                     f"{name}: {operator} takes a text or a number, not None; {{'$exists': False}} asks for that"
                 )
-            return _compared(field, _COMPARISONS[operator], _plain(name, value))
+            return _make_comparison(field, _COMPARISONS[operator], _to_field_value(name, value))
         case "$exists" | "$empty":
             if not isinstance(value, bool):
-                raise InputError(f"{name}: {operator} takes True or False, not {shown(value)}")
+                raise InputError(f"{name}: {operator} takes True or False, not {format_value(value)}")
             condition = Present(field) if operator == "$exists" else _make_empty_condition(field)
             return condition if value else Not(condition)
         case "$match":
             if not isinstance(value, str) or not is_text(value):
                 raise InputError(
-                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {shown(value)}"
+                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {format_value(value)}"
                 )
             query = parse_text_query(value)
             return _make_text_condition(field, lambda of: MatchesText(of, query))
         case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
                 raise InputError(
-                    f"{name}: {operator} takes a text of up to {MAX_PATTERN_CHARS:,} characters, not {shown(value)}"
+                    f"{name}: {operator} takes a text of up to {MAX_PATTERN_CHARS:,} characters, not {format_value(value)}"
                 )
             if operator == "$like":
                 return _make_text_condition(field, lambda of: IsLike(of, value, alike=True))
             return _make_text_condition(field, lambda of: HasText(of, value, any_case=operator == "$isubstring"))
         case "$not":
-            return Not(_of_field(field, name, value, depth + 1))
+            return Not(_parse_field(field, name, value, depth + 1))
     raise InputError(
-        f"{name}: there is no operator {operator}{_near(operator, _OPERATORS)}; there are {', '.join(_OPERATORS)}"
+        f"{name}: there is no operator {operator}{_format_suggestion(operator, _OPERATORS)}; there are {', '.join(_OPERATORS)}"
     )
 
 
-def _equal(field: Field, name: str, value: Any) -> Condition:
-    return Not(Present(field)) if value is None else _compared(field, "=", _plain(name, value))
+def _make_equality(field: Field, name: str, value: Any) -> Condition:
+    return Not(Present(field)) if value is None else _make_comparison(field, "=", _to_field_value(name, value))
 
 
-def _compared(field: Field, operator: Operator, value: FieldValue) -> Condition:
+def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Condition:
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
         return _NEVER
-    return Exists(Compare(_elements(field), operator, value, alike=True))
+    return Exists(Compare(_to_elements_field(field), operator, value, alike=True))
 
 
-def _make_text_condition(field: Field, said: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
+def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
-    return Exists(said(_elements(field)))
+    return Exists(make_condition(_to_elements_field(field)))
 
 
 def _make_empty_condition(field: Field) -> Condition:
@@ -190,11 +190,11 @@ def _make_empty_condition(field: Field) -> Condition:
     return _join_any(parts)
 
 
-def _elements(field: Field) -> Field:
+def _to_elements_field(field: Field) -> Field:
     return MetaField(field.names, elements=True) if isinstance(field, MetaField) else field
 
 
-def _plain(name: str, value: Any) -> FieldValue:
+def _to_field_value(name: str, value: Any) -> FieldValue:
     """A value as metadata has it."""
     if isinstance(value, str):
         if is_text(value):
@@ -214,17 +214,17 @@ def _plain(name: str, value: Any) -> FieldValue:
             return integer
         raise InputError(f"{name}: a value is a whole number of more than 64 bits; give it as text")
     raise InputError(
-        f"{name} is compared with texts, numbers, True, False and None, not {shown(value)}; $in takes a list"
+        f"{name} is compared with texts, numbers, True, False and None, not {format_value(value)}; $in takes a list"
     )
 
 
-def _to_list(operator: str, said: Any, what: str) -> Sequence[Any]:
-    if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, (Sequence, set, frozenset)):
-        raise InputError(f"{operator} takes a list of {what}, not {shown(said)}")
-    return list(said)
+def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
+    if isinstance(operand, (str, bytes, Mapping)) or not isinstance(operand, (Sequence, set, frozenset)):
+        raise InputError(f"{operator} takes a list of {noun}, not {format_value(operand)}")
+    return list(operand)
 
 
-def _all(parts: Iterable[Condition]) -> Condition:
+def _join_all(parts: Iterable[Condition]) -> Condition:
     conditions = list(parts)
     return _ALWAYS if not conditions else conditions[0] if len(conditions) == 1 else All(conditions)
 
@@ -233,6 +233,6 @@ def _join_any(parts: Sequence[Condition]) -> Condition:
     return _NEVER if not parts else parts[0] if len(parts) == 1 else AnyOf(parts)
 
 
-def _near(word: str, known: Iterable[str]) -> str:
-    suggestion = nearest(word, known)
+def _format_suggestion(word: str, names: Iterable[str]) -> str:
+    suggestion = suggest(word, names)
     return f" (did you mean {suggestion}?)" if suggestion else ""

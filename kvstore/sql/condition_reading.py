@@ -32,14 +32,14 @@ from ..systems.metadata_index.conditions import (
     Operator,
     Present,
     Unknown,
-    Untold,
-    one_of,
+    Unsupported,
+    build_in_condition,
 )
 from ..systems.sql_table import Parameters
 from ..text.text_query import parse_text_query
 from .condition import ConditionError
 from .document_tables import DOCUMENTS
-from .tokens import Token, split, unquote
+from .tokens import Token, split_statements, unquote
 
 _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
     "=": ("=", True), "==": ("=", True), "<>": ("=", False), "!=": ("=", False),
@@ -47,13 +47,13 @@ _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
 }  # fmt: skip
 #: What a comparison becomes when its sides change places.
 _SWAPPED_OPERATORS: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COLUMNS = frozenset(DOCUMENTS.every_column) - {"meta"}
+_COLUMNS = frozenset(DOCUMENTS.all_columns) - {"meta"}
 #: Words with which AND may belong to an expression and not to the condition.
 _AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
-_STEP = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
-_PATH = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
+_STEP_PATTERN = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
+_PATH_PATTERN = re.compile(r'\$(\.[^.\["]+|\."[^"]*"|\[(#(-\d+)?|\d+)\])*')
 _NULL = object()
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
 class _UnsupportedForm(Exception):
@@ -64,18 +64,18 @@ class _InvalidPath(Exception):
     """What SQLite refuses when it meets the first document."""
 
 
-def condition_of(text: str, parameters: Parameters = ()) -> Condition:
+def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
     """The condition that a text says, ``Untold`` where it is in no form that is read."""
-    scripts = list(split(text))
+    scripts = list(split_statements(text))
     if len(scripts) != 1:
-        return Untold()
+        return Unsupported()
     try:
         parser = _ConditionParser(text, scripts[0], parameters)
-        found = parser.condition()
-        parser.end()
+        condition = parser.parse_condition()
+        parser.expect_end()
     except (_UnsupportedForm, _InvalidPath):
-        return Untold()
-    return found
+        return Unsupported()
+    return condition
 
 
 class _ConditionParser:
@@ -84,23 +84,23 @@ class _ConditionParser:
     def __init__(self, text: str, script: Sequence[Token], parameters: Parameters) -> None:
         self._source = text
         self._script = script
-        self._place = 0
+        self._position = 0
         self._depth = 0
         self._values = _ParameterValues(script, parameters)
 
-    def end(self) -> None:
-        if self._place < len(self._script):
+    def expect_end(self) -> None:
+        if self._position < len(self._script):
             raise _UnsupportedForm
         self._values.check_used()
 
-    def condition(self) -> Condition:
+    def parse_condition(self) -> Condition:
         """Parts joined by OR."""
         self._depth += 1
         try:
-            if self._depth > _DEEPEST:
+            if self._depth > _MAX_DEPTH:
                 raise _UnsupportedForm
             parts = [self._parse_conjunction()]
-            while self._take("OR"):
+            while self._accept("OR"):
                 parts.append(self._parse_conjunction())
         finally:
             self._depth -= 1
@@ -108,34 +108,34 @@ class _ConditionParser:
 
     def _parse_conjunction(self) -> Condition:
         parts = [self._parse_negation()]
-        while self._take("AND"):
+        while self._accept("AND"):
             parts.append(self._parse_negation())
         return parts[0] if len(parts) == 1 else All(parts)
 
     def _parse_negation(self) -> Condition:
-        if self._is("NOT") and not self._is("EXISTS", 1):
-            self._place += 1
+        if self._is_word("NOT") and not self._is_word("EXISTS", 1):
+            self._position += 1
             return Not(self._parse_negation())
-        start = self._place
+        start = self._position
         try:
-            condition = self._part()
-            if not self._ends():
+            condition = self._parse_part()
+            if not self._is_at_end():
                 raise _UnsupportedForm
         except _UnsupportedForm:
-            self._place = start
-            self._pass_over()
-            return Untold()
+            self._position = start
+            self._skip_part()
+            return Unsupported()
         return condition
 
-    def _ends(self) -> bool:
-        return self._place == len(self._script) or self._is("AND") or self._is("OR") or self._is(")")
+    def _is_at_end(self) -> bool:
+        return self._position == len(self._script) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
-    def _pass_over(self) -> None:
+    def _skip_part(self) -> None:
         """Go to the end of what is not read: the next AND or OR outside of its parentheses, or what closes ours."""
         nesting = 0
-        start = self._place
-        while self._place < len(self._script):
-            word = self._word()
+        start = self._position
+        while self._position < len(self._script):
+            word = self._get_word()
             if word in ("(", ")"):
                 nesting += 1 if word == "(" else -1
                 if nesting < 0:
@@ -144,116 +144,116 @@ class _ConditionParser:
                 break
             elif nesting == 0 and word in _AMBIGUOUS_WORDS:
                 raise _UnsupportedForm  # its AND is none of ours
-            self._place += 1
-        if self._place == start:
+            self._position += 1
+        if self._position == start:
             raise _UnsupportedForm
 
-    def _part(self) -> Condition:
-        if self._is("(") and not self._is("SELECT", 1):
-            start = self._place
-            self._place += 1
-            found = self.condition()
+    def _parse_part(self) -> Condition:
+        if self._is_word("(") and not self._is_word("SELECT", 1):
+            start = self._position
+            self._position += 1
+            condition = self.parse_condition()
             self._expect(")")
-            if self._ends():
-                return found
-            self._place = start
-        negated = self._is("NOT")
-        if self._is("EXISTS", int(negated)):
-            self._place += 1 + negated
-            found = self._parse_exists()
-            return Not(found) if negated else found
+            if self._is_at_end():
+                return condition
+            self._position = start
+        negated = self._is_word("NOT")
+        if self._is_word("EXISTS", int(negated)):
+            self._position += 1 + negated
+            condition = self._parse_exists()
+            return Not(condition) if negated else condition
         if self._is_value():
-            return self._turned()
-        return self._of_field(self._parse_field())
+            return self._parse_swapped()
+        return self._parse_field_condition(self._parse_field())
 
     # Fields ----------------------------------------------------------------------------------------------------------
 
     def _parse_field(self) -> Field:
-        if self._take("("):
+        if self._accept("("):
             field = self._parse_field()
             self._expect(")")
             return field
-        name = self._name()
-        if name == "documents" and self._take("."):
-            name = self._name()
-        if name == "json_extract" and self._is("("):
-            self._place += 1
-            if self._name() != "meta":
+        name = self._parse_name()
+        if name == "documents" and self._accept("."):
+            name = self._parse_name()
+        if name == "json_extract" and self._is_word("("):
+            self._position += 1
+            if self._parse_name() != "meta":
                 raise _UnsupportedForm
             self._expect(",")
-            names = _path(self._text())
+            names = _parse_path(self._parse_text())
             self._expect(")")
             return MetaField(names)
         if name == "meta":
-            return MetaField(tuple(self._names()))
+            return MetaField(tuple(self._parse_names()))
         if name not in _COLUMNS:
             raise _UnsupportedForm
         return ColumnField(name)
 
-    def _names(self) -> list[str]:
+    def _parse_names(self) -> list[str]:
         """What follows ``meta``: -> to a field within which the next is, ->> to the last."""
         names: list[str] = []
-        while self._take("->"):
-            names += _label(self._text())
+        while self._accept("->"):
+            names += _parse_label(self._parse_text())
         self._expect("->>")
-        names += _label(self._text())
+        names += _parse_label(self._parse_text())
         return names
 
-    def _of_field(self, field: Field) -> Condition:
-        operator_word = self._word()
+    def _parse_field_condition(self, field: Field) -> Condition:
+        operator_word = self._get_word()
         if operator_word in _COMPARISONS:
-            self._place += 1
+            self._position += 1
             operator, holds = _COMPARISONS[operator_word]
-            return _compared(field, operator, self._value(), holds=holds)
-        if self._take("ISNULL"):
+            return _make_comparison(field, operator, self._parse_value(), holds=holds)
+        if self._accept("ISNULL"):
             return Not(Present(field))
-        if self._take("NOTNULL"):
+        if self._accept("NOTNULL"):
             return Present(field)
-        if self._take("IS"):
-            negated = self._take("NOT")
-            if self._is("DISTINCT"):
+        if self._accept("IS"):
+            negated = self._accept("NOT")
+            if self._is_word("DISTINCT"):
                 raise _UnsupportedForm
-            return _negate_if(self._identity(field), negated)
-        negated = self._take("NOT")
-        if negated and self._take("NULL"):
+            return _negate_if(self._parse_identity(field), negated)
+        negated = self._accept("NOT")
+        if negated and self._accept("NULL"):
             return Present(field)
-        return _negate_if(self._predicate(field), negated)
+        return _negate_if(self._parse_predicate(field), negated)
 
-    def _identity(self, field: Field) -> Condition:
-        if self._is("TRUE") or self._is("FALSE"):
+    def _parse_identity(self, field: Field) -> Condition:
+        if self._is_word("TRUE") or self._is_word("FALSE"):
             raise _UnsupportedForm  # whether something is true is another question
-        value = self._value()
+        value = self._parse_value()
         if value is _NULL:
             return Not(Present(field))
-        return All([Present(field), _compared(field, "=", value)])
+        return All([Present(field), _make_comparison(field, "=", value)])
 
-    def _predicate(self, field: Field) -> Condition:
-        if self._take("IN"):
+    def _parse_predicate(self, field: Field) -> Condition:
+        if self._accept("IN"):
             self._expect("(")
-            values = [self._value()]
-            while self._take(","):
-                values.append(self._value())
+            values = [self._parse_value()]
+            while self._accept(","):
+                values.append(self._parse_value())
             self._expect(")")
-            return one_of(field, [None if value is _NULL else value for value in values])
-        if self._take("BETWEEN"):
-            low = self._value()
+            return build_in_condition(field, [None if value is _NULL else value for value in values])
+        if self._accept("BETWEEN"):
+            low = self._parse_value()
             self._expect("AND")
-            return All([_compared(field, ">=", low), _compared(field, "<=", self._value())])
-        if self._is("LIKE") or self._is("GLOB"):
-            glob = self._is("GLOB")
-            self._place += 1
-            pattern = self._value()
+            return All([_make_comparison(field, ">=", low), _make_comparison(field, "<=", self._parse_value())])
+        if self._is_word("LIKE") or self._is_word("GLOB"):
+            glob = self._is_word("GLOB")
+            self._position += 1
+            pattern = self._parse_value()
             if not isinstance(pattern, str):
                 raise _UnsupportedForm
             return IsLike(field, pattern, glob)
-        if self._take("MATCH"):
+        if self._accept("MATCH"):
             return self._parse_full_text(field)
         raise _UnsupportedForm
 
     def _parse_full_text(self, field: Field) -> Condition:
         """What has to match a query; one that is wrong is refused, whether or not a document is left for SQLite."""
-        offset = self._script[self._place].start if self._place < len(self._script) else 0
-        query = self._value()
+        offset = self._script[self._position].start if self._position < len(self._script) else 0
+        query = self._parse_value()
         if not isinstance(query, str):
             raise _UnsupportedForm
         try:
@@ -263,122 +263,122 @@ class _ConditionParser:
 
     # Values first ----------------------------------------------------------------------------------------------------
 
-    def _turned(self) -> Condition:
+    def _parse_swapped(self) -> Condition:
         """A value, and what it is compared with."""
-        value = self._value()
-        operator_word = self._word()
+        value = self._parse_value()
+        operator_word = self._get_word()
         if operator_word in _COMPARISONS:
-            self._place += 1
+            self._position += 1
             operator, holds = _COMPARISONS[operator_word]
-            return _compared(self._parse_field(), _SWAPPED_OPERATORS.get(operator, operator), value, holds=holds)  # type: ignore[arg-type]
-        negated = self._take("NOT")
+            return _make_comparison(self._parse_field(), _SWAPPED_OPERATORS.get(operator, operator), value, holds=holds)  # type: ignore[arg-type]
+        negated = self._accept("NOT")
         self._expect("IN")
         self._expect("(")
         self._expect("SELECT")
         self._expect("VALUE")
-        field = self._elements()
+        field = self._parse_elements()
         self._expect(")")
-        return _negate_if(_compared(field, "=", value), negated)
+        return _negate_if(_make_comparison(field, "=", value), negated)
 
     def _parse_exists(self) -> Condition:
         self._expect("(")
         self._expect("SELECT")
-        if not (self._take("*") or self._take("1") or self._take("VALUE")):
+        if not (self._accept("*") or self._accept("1") or self._accept("VALUE")):
             raise _UnsupportedForm
-        field = self._elements()
+        field = self._parse_elements()
         self._expect("WHERE")
-        if self._take("JSON_EACH"):
+        if self._accept("JSON_EACH"):
             self._expect(".")
         self._expect("VALUE")
-        if self._word() not in _COMPARISONS and not self._is("IN"):
+        if self._get_word() not in _COMPARISONS and not self._is_word("IN"):
             raise _UnsupportedForm
-        condition = self._of_field(field)
+        condition = self._parse_field_condition(field)
         self._expect(")")
         if isinstance(condition, (Compare, AnyOf)):
             return Exists(condition)
         raise _UnsupportedForm
 
-    def _elements(self) -> MetaField:
+    def _parse_elements(self) -> MetaField:
         self._expect("FROM")
         self._expect("JSON_EACH")
         self._expect("(")
-        if self._name() != "meta":
+        if self._parse_name() != "meta":
             raise _UnsupportedForm
-        if self._take("->"):
-            names = _label(self._text())
+        if self._accept("->"):
+            names = _parse_label(self._parse_text())
         else:
             self._expect(",")
-            names = _path(self._text())
+            names = _parse_path(self._parse_text())
         self._expect(")")
         return MetaField(tuple(names), elements=True)
 
     # Tokens ----------------------------------------------------------------------------------------------------------
 
-    def _word(self, ahead: int = 0) -> str:
-        position = self._place + ahead
+    def _get_word(self, ahead: int = 0) -> str:
+        position = self._position + ahead
         if position >= len(self._script):
             return ""
         token = self._script[position]
         return token.text.upper() if token.kind in ("word", "operator", "number") else ""
 
-    def _is(self, word: str, ahead: int = 0) -> bool:
-        return self._word(ahead) == word
+    def _is_word(self, word: str, ahead: int = 0) -> bool:
+        return self._get_word(ahead) == word
 
-    def _take(self, word: str) -> bool:
-        if self._is(word):
-            self._place += 1
+    def _accept(self, word: str) -> bool:
+        if self._is_word(word):
+            self._position += 1
             return True
         return False
 
     def _expect(self, word: str) -> None:
-        if not self._take(word):
+        if not self._accept(word):
             raise _UnsupportedForm
 
-    def _next(self) -> Token:
-        if self._place >= len(self._script):
+    def _read_token(self) -> Token:
+        if self._position >= len(self._script):
             raise _UnsupportedForm
-        self._place += 1
-        return self._script[self._place - 1]
+        self._position += 1
+        return self._script[self._position - 1]
 
-    def _name(self) -> str:
-        token = self._next()
+    def _parse_name(self) -> str:
+        token = self._read_token()
         if token.kind == "word":
             return token.text.lower()
         if token.kind == "quoted" and token.text[0] == '"':
             return unquote(token.text).lower()
         raise _UnsupportedForm
 
-    def _text(self) -> str:
-        token = self._next()
-        value = self._values.of(token) if token.kind == "parameter" else unquote(token.text)
+    def _parse_text(self) -> str:
+        token = self._read_token()
+        value = self._values.get_value(token) if token.kind == "parameter" else unquote(token.text)
         if token.kind not in ("string", "parameter") or not isinstance(value, str):
             raise _UnsupportedForm
         return value
 
     def _is_value(self) -> bool:
-        if self._place >= len(self._script):
+        if self._position >= len(self._script):
             return False
-        token = self._script[self._place]
+        token = self._script[self._position]
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
-    def _value(self) -> Any:
+    def _parse_value(self) -> Any:
         """A literal or a parameter; ``_NULL`` for NULL."""
-        token = self._next()
+        token = self._read_token()
         negative = token.text == "-" and token.kind == "operator"
         if negative:
-            token = self._next()
+            token = self._read_token()
             if token.kind != "number":
                 raise _UnsupportedForm
         match token.kind:
             case "number":
-                return _number(("-" if negative else "") + token.text)
+                return _parse_number(("-" if negative else "") + token.text)
             case "string":
                 text = unquote(token.text)
                 if "\0" in text:
                     raise _UnsupportedForm
                 return text
             case "parameter":
-                return self._values.of(token)
+                return self._values.get_value(token)
             case "word":
                 words = {"NULL": _NULL, "TRUE": 1, "FALSE": 0}
                 if token.text.upper() in words:
@@ -407,9 +407,9 @@ class _ParameterValues:
                 self._values_by_offset[token.start] = values[token.text[1:]]
             else:
                 raise _UnsupportedForm
-        self._complete = is_named or max_number == len(parameters)
+        self._is_complete = is_named or max_number == len(parameters)
 
-    def of(self, token: Token) -> Any:
+    def get_value(self, token: Token) -> Any:
         value = self._values_by_offset[token.start]
         if value is None:
             return _NULL
@@ -425,7 +425,7 @@ class _ParameterValues:
 
     def check_used(self) -> None:
         """Values that are too many are for SQLite to refuse."""
-        if not self._complete:
+        if not self._is_complete:
             raise _UnsupportedForm
 
 
@@ -437,7 +437,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         integer = int(text)
     except ValueError:
@@ -445,23 +445,23 @@ def _number(text: str) -> float:
     return integer if -(1 << 63) <= integer < 1 << 63 else float(text)
 
 
-def _label(text: str) -> tuple[str, ...]:
+def _parse_label(text: str) -> tuple[str, ...]:
     """The names that the right side of -> or ->> says: one, or with ``$`` a path."""
     if text.startswith("$"):
-        return _path(text)
+        return _parse_path(text)
     if not text or text.startswith("["):
         raise _UnsupportedForm
     return (text,)
 
 
-def _path(text: str) -> tuple[str, ...]:
+def _parse_path(text: str) -> tuple[str, ...]:
     """The names of a path such as ``$.a."b c"``."""
-    if not _PATH.fullmatch(text):
+    if not _PATH_PATTERN.fullmatch(text):
         raise _InvalidPath
     names: list[str] = []
     position = 1
     while position < len(text):
-        step = _STEP.match(text, position)
+        step = _STEP_PATTERN.match(text, position)
         if step is None:
             raise _UnsupportedForm
         names.append(step[1] or step[2])
@@ -471,7 +471,7 @@ def _path(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _compared(field: Field, operator: Operator, value: FieldValue | object, *, holds: bool = True) -> Condition:
+def _make_comparison(field: Field, operator: Operator, value: FieldValue | object, *, holds: bool = True) -> Condition:
     if value is _NULL:
         return Unknown()
     comparison = Compare(field, operator, value)  # type: ignore[arg-type]

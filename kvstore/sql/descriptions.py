@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..changes.facts import iter_document_facts, iter_document_kinds
-from ..structures.filter.addresses import NODE
+from ..structures.filter.addresses import NODE_RANK
 from ..structures.state import State
 from ..systems import SYSTEMS, get_description
 from ..systems.reader import Reader
@@ -38,17 +38,17 @@ class Table:
     description: str
 
 
-def tables() -> list[Table]:
+def list_tables() -> list[Table]:
     """Every table that SELECT reads."""
-    return [_table(table) for table in get_sql_tables().values()]
+    return [_describe_table(table) for table in get_sql_tables().values()]
 
 
-def table(name: str) -> Table:
+def get_table(name: str) -> Table:
     """The table of a name, in any case; raises InputError for one that is not there."""
-    return _table(get_sql_table(name))
+    return _describe_table(get_sql_table(name))
 
 
-def _table(table: SqlTable) -> Table:
+def _describe_table(table: SqlTable) -> Table:
     columns = (
         Column(name, kind or None, _format_index_kinds(table, name)) for name, (kind, _) in table.columns.items()
     )
@@ -62,11 +62,11 @@ def _format_index_kinds(table: SqlTable, column: str) -> str | None:
     return ", ".join(kinds) or None
 
 
-def document(view: State, key: str) -> dict[str, Any]:
+def document(state: State, key: str) -> dict[str, Any]:
     """The properties of a document; raises DocumentNotFoundError."""
-    record = view.documents.find(key) if key else None
+    record = state.documents.find_by_key(key) if key else None
     if record is None:
-        raise make_document_error(view, key)
+        raise make_document_error(state, key)
     return {
         "key": record.key,
         "title": record.title,
@@ -75,53 +75,61 @@ def document(view: State, key: str) -> dict[str, Any]:
         "meta": record.meta,
         "bytes": record.size,
         "chunks": record.chunk_count,
-        "cut": _cut(record.own_chunks),
-        "abstracts": sum(1 for _ in record.abstract_ids()),
+        "cut": _describe_chunking(record.own_chunks),
+        "abstracts": sum(1 for _ in record.iter_abstract_ids()),
         "changed": record.changed,
         "origin": record.origin,
-        "headings": [section.title for section in view.documents.outline(record.id)],
+        "headings": [section.title for section in state.documents.get_outline(record.id)],
         **{fact.plural: 0 for fact in iter_document_kinds()},
-        **{fact.plural: fact.described(value) for fact, value in iter_document_facts(view, record)},
+        **{fact.plural: fact.count_items(value) for fact, value in iter_document_facts(state, record)},
         "introduces": sorted(
-            {view.entities.get(entity_id).name for entity_id, _, _ in view.entities.introduced(record.id)}
+            {state.entities.get(entity_id).name for entity_id, _, _ in state.entities.iter_introduced_names(record.id)}
         ),
     }
 
 
-def _cut(own_chunks: str | list[int] | None) -> str:
+def _describe_chunking(own_chunks: str | list[int] | None) -> str:
     """How a document was cut into chunks."""
     return "by its owner" if isinstance(own_chunks, list) else own_chunks or "by rule"
 
 
-def entity(view: State, name: str) -> dict[str, Any]:
+def entity(state: State, name: str) -> dict[str, Any]:
     """The properties of an entity; raises EntityNotFoundError."""
-    reader = Reader(view, list)
+    reader = Reader(state, list)
     key = to_entity_key(name)
-    found = reader.entity_id(key)
-    if found is None:
-        raise make_entity_error(view, name)
-    record = view.entities.get(found)
-    entry = view.filter.find(key)
-    addresses = reader.addresses_of(key)
-    own_alias = view.aliases.get(key)
-    standing = map(view.aliases.get, view.aliases.list_direct_aliases(key))
+    entity_id = reader.find_entity(key)
+    if entity_id is None:
+        raise make_entity_error(state, name)
+    record = state.entities.get(entity_id)
+    entry = state.filter.find(key)
+    addresses = reader.list_addresses(key)
+    own_alias = state.aliases.get(key)
+    aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))
     return {
         "name": record.name,
         "key": record.key,
         "kind": record.kind,
         "forms": sorted(record.forms),
         "stands for": None if own_alias is None else own_alias.entity,
-        "also called": [alias.name for alias in standing if alias is not None],
-        "mentions": reader.count_mentions(found, key),
-        "abstracts": sum(1 for rank, _ in addresses if rank != NODE),
+        "also called": [alias.name for alias in aliases if alias is not None],
+        "mentions": reader.count_mentions(entity_id, key),
+        "abstracts": sum(1 for rank, _ in addresses if rank != NODE_RANK),
         "trees": sorted(
-            {reader.tree_name(view.forest.node(address).tree) for rank, address in addresses if rank == NODE}
+            {
+                reader.get_tree_name(state.forest.get_node(address).tree)
+                for rank, address in addresses
+                if rank == NODE_RANK
+            }
         ),
         "temperature": 0 if entry is None else entry.temperature,
-        **{name: value for system in SYSTEMS.values() for name, value in system.of_entity(view, found).items()},
+        **{
+            name: value
+            for system in SYSTEMS.values()
+            for name, value in system.describe_entity(state, entity_id).items()
+        },
     }
 
 
-def item(view: State, kind: str, key: str) -> dict[str, Any]:
+def describe_item(state: State, kind: str, key: str) -> dict[str, Any]:
     """The properties of one of what a system keeps; raises InputError where there is no such kind, or not this one."""
-    return dict(get_description(kind).of(view, key))
+    return dict(get_description(kind).describe(state, key))

@@ -16,7 +16,7 @@ from ..errors import StatementError
 _WINDOW_CHARACTERS = 38
 
 
-def failure(text: str, offset: int, reason: str) -> StatementError:
+def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     """The error for the character ``offset`` of ``text``; an offset past the end means the end."""
     offset = min(offset, len(text))
     start = text.rfind("\n", 0, offset) + 1
@@ -26,13 +26,13 @@ def failure(text: str, offset: int, reason: str) -> StatementError:
     left, right = max(start, offset - _WINDOW_CHARACTERS), min(stop, offset + _WINDOW_CHARACTERS)
     prefix = ("…" if left > start else "") + text[left:offset]
     excerpt = prefix + text[offset:right] + ("…" if right < stop else "")
-    padding = "".join(map(_blank, prefix))
+    padding = "".join(map(_make_blank, prefix))
     return StatementError(
         f"line {line}, column {column}: {reason}\n  {excerpt}\n  {padding}^", line=line, column=column
     )
 
 
-def _blank(character: str) -> str:
+def _make_blank(character: str) -> str:
     """White space as wide as ``character`` is on a terminal."""
     if character == "\t":
         return character
@@ -41,10 +41,10 @@ def _blank(character: str) -> str:
     return "  " if unicodedata.east_asian_width(character) in "WF" else " "
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def suggest(word: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that ``word`` was probably meant to be, ignoring case; None where none is near.
 
-    >>> nearest("documnets", ["chunks", "documents"]), nearest("x", ["documents"])
+    >>> suggest("documnets", ["chunks", "documents"]), suggest("x", ["documents"])
     ('documents', None)
     """
     folded = {candidate.lower(): candidate for candidate in known}

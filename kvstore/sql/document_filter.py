@@ -16,16 +16,16 @@ import numpy as np
 
 from ..arguments import is_representable
 from ..errors import InputError
-from ..structures.documents.allowed import Allowed
+from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
-from ..systems.metadata_index.conditions import Condition, Untold, has_text_search, is_supported
+from ..systems.metadata_index.conditions import Condition, Unsupported, has_text_search, is_supported
 from ..systems.metadata_index.evaluation import Evaluation
-from ..systems.metadata_index.judgement import judge
+from ..systems.metadata_index.judgement import make_predicate
 from ..systems.metadata_index.metadata_structure import METADATA
 from ..systems.sql_table import Parameters, SqlValue
 from . import condition as conditions
 from .condition_mapping import parse_condition_mapping
-from .condition_reading import condition_of
+from .condition_reading import parse_sql_condition
 from .relational import select_documents
 from .store_tables import SPINE_TABLES, get_sql_tables
 from .tokens import tokens
@@ -44,14 +44,14 @@ _VOLATILE_WORDS = frozenset(
 _BATCH_DOCUMENTS = 1000
 
 
-class Filtered(NamedTuple):
+class FilterResult(NamedTuple):
     """The documents that a condition leaves, and how they were found."""
 
-    allowed: Allowed
-    how: str
+    allowed: AllowedDocuments
+    detail: str
 
 
-def filter_documents(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> Filtered:
+def filter_documents(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> FilterResult:
     """The documents for which a condition is true.
 
     Raises StatementError for SQL that is no condition, showing the place, and InputError for a mapping that is none.
@@ -62,39 +62,45 @@ def filter_documents(state: State, where: str | Mapping[str, Any], parameters: P
         def find_by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
             return select_documents(state, where, parameters, among)
 
-        key = _key(state, where, parameters)
-        return _kept(state, key, lambda: _found(state, condition_of(where, parameters), find_by_sqlite))
+        key = _build_cache_key(state, where, parameters)
+        return _find_cached(
+            state, key, lambda: _evaluate_condition(state, parse_sql_condition(where, parameters), find_by_sqlite)
+        )
     if parameters:
         raise InputError("a condition that is a mapping takes no parameters; put their values into it")
     condition = parse_condition_mapping(where)
     key = (state.counters.change, repr(condition))
-    return _kept(state, key, lambda: _found(state, condition, partial(_judged, state, condition)))
+    return _find_cached(
+        state, key, lambda: _evaluate_condition(state, condition, partial(_iter_fulfilling, state, condition))
+    )
 
 
-def _kept(state: State, key: Hashable | None, find: Callable[[], Filtered]) -> Filtered:
+def _find_cached(state: State, key: Hashable | None, find: Callable[[], FilterResult]) -> FilterResult:
     """What a condition left when it was last asked for, else what it leaves now; ``key`` None: that is not kept."""
-    cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
+    cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
     if cache is None or key is None:
         return find()
     allowed = cache.get(key)
     if allowed is not None:
-        return Filtered(allowed, "kept since it was last asked for")
+        return FilterResult(allowed, "kept since it was last asked for")
     result = find()
-    cache.keep(key, result.allowed)
+    cache.put(key, result.allowed)
     return result
 
 
-def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] | None], Iterable[int]]) -> Filtered:
-    """The documents that fulfil a condition; ``judged`` reads some, or all (None), to say which of them do."""
-    index = state.part(METADATA)
-    if isinstance(condition, Untold):
-        document_ids = np.array(sorted(judged(None)), np.int64)
-        return Filtered(index.allowed(document_ids), f"{state.counters.documents:,} documents read")
-    certain, possible = Evaluation(state).bounds(condition)
+def _evaluate_condition(
+    state: State, condition: Condition, find_fulfilling: Callable[[Sequence[int] | None], Iterable[int]]
+) -> FilterResult:
+    """The documents that fulfil a condition; ``find_fulfilling`` reads some, or all (None), to say which of them do."""
+    index = state.get_part(METADATA)
+    if isinstance(condition, Unsupported):
+        document_ids = np.array(sorted(find_fulfilling(None)), np.int64)
+        return FilterResult(index.build_allowed(document_ids), f"{state.counters.documents:,} documents read")
+    certain, possible = Evaluation(state).evaluate(condition)
     unclear = [] if certain is possible else np.flatnonzero(possible & ~certain).tolist()
     if unclear or not is_supported(condition):
         # Where nothing is unclear, SQLite still judges what the condition says.
-        fulfilling = list(judged(unclear))
+        fulfilling = list(find_fulfilling(unclear))
         if fulfilling:
             certain = certain.copy()
             certain[fulfilling] = True
@@ -102,18 +108,18 @@ def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] |
         "by the postings of words and the index of values" if has_text_search(condition) else "by the index of values"
     )
     detail += f", {len(unclear):,} documents read" if unclear else ""
-    return Filtered(index.allowed(np.flatnonzero(certain)), detail)
+    return FilterResult(index.build_allowed(np.flatnonzero(certain)), detail)
 
 
-def _judged(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
+def _iter_fulfilling(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
     """Those of some documents that fulfil a condition, by their records."""
-    is_fulfilled, candidates = judge(condition, state), among or ()
+    is_fulfilled, candidates = make_predicate(condition, state), among or ()
     for start in range(0, len(candidates), _BATCH_DOCUMENTS):
         records = state.documents.get_many(candidates[start : start + _BATCH_DOCUMENTS])
         yield from (document for document, record in records.items() if is_fulfilled(record))
 
 
-def _key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
+def _build_cache_key(state: State, condition: str, parameters: Parameters) -> Hashable | None:
     """What a condition is kept by; None where what it says may change while the documents do not."""
     words = {token.text.strip('"`[]').lower() for token in tokens(condition) if token.kind in ("word", "quoted")}
     if words & _VOLATILE_WORDS or words & (get_sql_tables().keys() - SPINE_TABLES):

@@ -17,11 +17,11 @@ from ..systems.sql_table import (
     SqlTable,
     TableRow,
     TableRows,
-    counted,
     hash_row,
+    iter_optional,
     make_range_scan,
+    make_row_counter,
     make_row_lookup,
-    maybe,
 )
 from .text_matching import find_matching_chunks, find_matching_documents
 
@@ -30,8 +30,8 @@ def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> T
     # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
     first = b"" if low is None else low.encode()[:400]
     last = None if high is None else high.encode()[:400]
-    for stored, document in reader.view.lmdb.scan(tables.DOCUMENT_KEYS, first):
-        if last is not None and bytes(stored[:400]) > last:
+    for key, document in reader.state.lmdb.scan(tables.DOCUMENT_KEYS, first):
+        if last is not None and bytes(key[:400]) > last:
             return
         yield U64.unpack(document)[0]
 
@@ -39,15 +39,15 @@ def _scan_document_range(reader: Reader, low: str | None, high: str | None) -> T
 def _make_text_lookup(name: str) -> Callable[[Reader, str], TableRows]:
     """The way in by a column whose values are kept."""
 
-    def rows(reader: Reader, text: str) -> TableRows:
-        document_ids = reader.view.part(METADATA).find_text(name, text)
-        return reader.ids(tables.DOCUMENTS) if document_ids is None else iter(document_ids)
+    def find_rows(reader: Reader, text: str) -> TableRows:
+        document_ids = reader.state.get_part(METADATA).find_text(name, text)
+        return reader.iter_ids(tables.DOCUMENTS) if document_ids is None else iter(document_ids)
 
-    return rows
+    return find_rows
 
 
 def _get_document_key(reader: Reader, row: TableRow, record: Any) -> str:
-    return reader.document(record.document).key
+    return reader.get_document(record.document).key
 
 
 def _decode_origin(record: DocumentRecord) -> str | None:
@@ -69,16 +69,16 @@ DOCUMENTS = SqlTable(
         "origin": ("TEXT", lambda reader, row, record: _decode_origin(record)),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
     },
-    scan=lambda reader: reader.ids(tables.DOCUMENTS),
-    load=lambda reader, row: reader.document(row),
+    scan=lambda reader: reader.iter_ids(tables.DOCUMENTS),
+    load=lambda reader, row: reader.get_document(row),
     equal={
-        "key": lambda reader, key: maybe(reader.find_document(key)),
+        "key": lambda reader, key: iter_optional(reader.find_document(key)),
         "rowid": make_row_lookup(tables.DOCUMENTS),
         **{name: _make_text_lookup(name) for name in TEXT_COLUMNS},
     },
     between={"key": _scan_document_range, "rowid": make_range_scan(tables.DOCUMENTS)},
-    size=counted(tables.DOCUMENTS),
-    hidden={"content": ("TEXT", lambda reader, row, record: reader.view.read_searchable_text(record))},
+    size=make_row_counter(tables.DOCUMENTS),
+    hidden={"content": ("TEXT", lambda reader, row, record: reader.state.read_searchable_text(record))},
     matching={"content": find_matching_documents},
 )
 
@@ -86,20 +86,20 @@ DOCUMENTS = SqlTable(
 JUDGED_DOCUMENTS = replace(
     DOCUMENTS,
     name="_judged_documents",
-    scan=lambda reader: iter(reader.among),
+    scan=lambda reader: iter(reader.candidate_documents),
     equal={},
     between={},
     matching={},
-    size=lambda reader: len(reader.among),
+    size=lambda reader: len(reader.candidate_documents),
 )
 
 
-def _heading(reader: Reader, row: TableRow, record: Any) -> str | None:
-    return " > ".join(build_heading_path(reader.outline(record.document), record.section)) or None
+def _format_heading(reader: Reader, row: TableRow, record: Any) -> str | None:
+    return " > ".join(build_heading_path(reader.get_outline(record.document), record.section)) or None
 
 
-def _vector(reader: Reader, row: TableRow, record: Any) -> bytes:
-    vector: bytes = reader.view.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
+def _read_vector(reader: Reader, row: TableRow, record: Any) -> bytes:
+    vector: bytes = reader.state.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
     return vector
 
 
@@ -110,31 +110,31 @@ CHUNKS = SqlTable(
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _get_document_key),
         "ordinal": ("INTEGER", lambda reader, row, record: record.ordinal),
-        "heading": ("TEXT", _heading),
+        "heading": ("TEXT", _format_heading),
         "start": ("INTEGER", lambda reader, row, record: record.start),
         "end": ("INTEGER", lambda reader, row, record: record.end),
         "text": (
             "TEXT",
-            lambda reader, row, record: reader.view.documents.text_slice(record.document, record.start, record.end),
+            lambda reader, row, record: reader.state.documents.text_slice(record.document, record.start, record.end),
         ),
     },
-    scan=lambda reader: reader.ids(tables.CHUNKS),
-    load=lambda reader, row: reader.view.chunks.get(row),
+    scan=lambda reader: reader.iter_ids(tables.CHUNKS),
+    load=lambda reader, row: reader.state.chunks.get(row),
     equal={
         "id": make_row_lookup(tables.CHUNKS),
         "rowid": make_row_lookup(tables.CHUNKS),
-        "document": lambda reader, key: reader.chunks_of(key),
+        "document": lambda reader, key: reader.iter_chunks(key),
     },
     between={"id": make_range_scan(tables.CHUNKS), "rowid": make_range_scan(tables.CHUNKS)},
-    size=counted(tables.CHUNKS),
-    hidden={"vector": ("BLOB", _vector)},
+    size=make_row_counter(tables.CHUNKS),
+    hidden={"vector": ("BLOB", _read_vector)},
     matching={"text": find_matching_chunks},
 )
 
 
 def _list_abstracts(reader: Reader, key: str) -> TableRows:
     document = reader.find_document(key)
-    return iter(()) if document is None else reader.document(document).abstract_ids()
+    return iter(()) if document is None else reader.get_document(document).iter_abstract_ids()
 
 
 ABSTRACTS = SqlTable(
@@ -143,22 +143,25 @@ ABSTRACTS = SqlTable(
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _get_document_key),
-        "ordinal": ("INTEGER", lambda reader, row, record: reader.document(record.document).get_abstract_ordinal(row)),
+        "ordinal": (
+            "INTEGER",
+            lambda reader, row, record: reader.get_document(record.document).get_abstract_ordinal(row),
+        ),
         "parent": ("INTEGER", lambda reader, row, record: record.parent),
         "level": ("INTEGER", lambda reader, row, record: record.level),
         "first_chunk": ("INTEGER", lambda reader, row, record: record.first_chunk),
         "last_chunk": ("INTEGER", lambda reader, row, record: record.last_chunk),
-        "text": ("TEXT", lambda reader, row, record: reader.view.abstracts.text(record)),
+        "text": ("TEXT", lambda reader, row, record: reader.state.abstracts.read_text(record)),
     },
-    scan=lambda reader: reader.ids(tables.ABSTRACTS),
-    load=lambda reader, row: reader.view.abstracts.get(row),
+    scan=lambda reader: reader.iter_ids(tables.ABSTRACTS),
+    load=lambda reader, row: reader.state.abstracts.get(row),
     equal={
         "id": make_row_lookup(tables.ABSTRACTS),
         "rowid": make_row_lookup(tables.ABSTRACTS),
         "document": _list_abstracts,
     },
     between={"id": make_range_scan(tables.ABSTRACTS), "rowid": make_range_scan(tables.ABSTRACTS)},
-    size=counted(tables.ABSTRACTS),
+    size=make_row_counter(tables.ABSTRACTS),
 )
 
 FILES = SqlTable(
@@ -170,9 +173,9 @@ FILES = SqlTable(
         "bytes": ("INTEGER", lambda reader, row, record: record.signature[0]),
         "documents": ("INTEGER", lambda reader, row, record: len(record.documents)),
     },
-    scan=lambda reader: (file.source for file in reader.view.ingested_files.scan()),
-    load=lambda reader, row: reader.view.ingested_files.get(row),
+    scan=lambda reader: (file.source for file in reader.state.ingested_files.scan()),
+    load=lambda reader, row: reader.state.ingested_files.get(row),
     number=hash_row,
-    equal={"source": lambda reader, source: maybe(source if reader.view.ingested_files.get(source) else None)},
-    size=counted(tables.INGESTED_FILES),
+    equal={"source": lambda reader, source: iter_optional(source if reader.state.ingested_files.get(source) else None)},
+    size=make_row_counter(tables.INGESTED_FILES),
 )

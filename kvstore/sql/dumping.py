@@ -10,27 +10,27 @@ from collections.abc import Iterator
 
 from ..changes import facts
 from ..structures.state import State
-from ..systems.fact import Said
+from ..systems.fact import BoundStatement
 from .literals import literal
 
 
-def statements(view: State) -> Iterator[str]:
+def dump_statements(state: State) -> Iterator[str]:
     """The statements, one a line unless a text has more; those of comments begin with ``--``."""
-    yield f"-- embedder {view.settings.embedder}"
+    yield f"-- embedder {state.settings.embedder}"
     yield "BEGIN;"
-    for fact in facts.all_facts():
-        yield from (f"{_written(statement)};" for statement in fact.said(view))
+    for fact in facts.list_fact_kinds():
+        yield from (f"{_format_statement(statement)};" for statement in fact.to_statements(state))
     yield "COMMIT;"
 
 
-def unsaid(view: State) -> Iterator[str]:
+def find_inexpressible(state: State) -> Iterator[str]:
     """What the statements cannot say, one message each."""
-    for fact in facts.all_facts():
-        yield from map(_written, fact.unsaid(view))
+    for fact in facts.list_fact_kinds():
+        yield from map(_format_statement, fact.find_inexpressible(state))
 
 
-def _written(said: Said) -> str:
+def _format_statement(statement: BoundStatement) -> str:
     """A statement or sentence with its values in their places."""
-    text, values = said
+    text, values = statement
     first, *pieces = text.split("?")
     return first + "".join(literal(value) + piece for value, piece in zip(values, pieces, strict=True))

@@ -18,21 +18,21 @@ _thread_state = threading.local()
 
 
 @contextmanager
-def interruptible(by: threading.Event) -> Iterator[None]:
+def allow_interruption(event: threading.Event) -> Iterator[None]:
     """Let queries of this thread be stopped, and bounded, within the block."""
-    _thread_state.event = by
+    _thread_state.event = event
     try:
         yield
     finally:
         _thread_state.event = None
 
 
-def bounded() -> bool:
+def is_bounded() -> bool:
     """Whether the queries of this thread are bounded."""
     return getattr(_thread_state, "event", None) is not None
 
 
-def interrupted() -> bool:
+def is_interrupted() -> bool:
     """Whether the query of this thread is to stop."""
     event = getattr(_thread_state, "event", None)
     return event is not None and event.is_set()

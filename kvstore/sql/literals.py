@@ -41,10 +41,10 @@ def literal(value: SqlValue) -> str:
 
 def name(text: str) -> str:
     """``text`` as an identifier: bare where it may be, else in double quotes."""
-    return text if _BARE_NAME_PATTERN.fullmatch(text) else quoted(text)
+    return text if _BARE_NAME_PATTERN.fullmatch(text) else quote_name(text)
 
 
-def quoted(text: str) -> str:
+def quote_name(text: str) -> str:
     """``text`` as an identifier in double quotes."""
     return '"' + text.replace('"', '""') + '"'
 

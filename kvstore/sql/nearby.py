@@ -16,42 +16,44 @@ from ..text.normalize import to_entity_key
 from .literals import literal
 
 #: Keys or names that a misspelt one is compared with, at most.
-_COMPARED = 20_000
+_MAX_COMPARED = 20_000
 #: How like two of them must be, as difflib counts.
 _MIN_SIMILARITY = 0.75
 
 
-def find_near_keys(view: State, key: str, limit: int = 3) -> list[str]:
+def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
     """Keys of documents that look like ``key``."""
     for prefix in (key[: max(1, len(key) // 2)], ""):
-        matches = difflib.get_close_matches(key, islice(view.documents.keys(prefix), _COMPARED), limit, _MIN_SIMILARITY)
+        matches = difflib.get_close_matches(
+            key, islice(state.documents.iter_keys(prefix), _MAX_COMPARED), limit, _MIN_SIMILARITY
+        )
         if matches:
             return matches
     return []
 
 
-def near_names(view: State, name: str, limit: int = 3) -> list[str]:
+def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
     """Names of entities that look like ``name``."""
     key = to_entity_key(name)
     # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
     for length in (max(1, len(key) // 2), 1):
-        candidates = [other_key for other_key, _ in islice(view.entities.names(key[:length]), _COMPARED)]
+        candidates = [other_key for other_key, _ in islice(state.entities.iter_names(key[:length]), _MAX_COMPARED)]
         matches = difflib.get_close_matches(key, candidates, limit, _MIN_SIMILARITY)
         if matches:
-            return [view.entities.get(entity).name for entity in map(view.entities.identify, matches) if entity]
+            return [state.entities.get(entity).name for entity in map(state.entities.find_id, matches) if entity]
     return []
 
 
-def make_document_error(view: State, key: str) -> DocumentNotFoundError:
+def make_document_error(state: State, key: str) -> DocumentNotFoundError:
     """The error for a key that no document has."""
-    hint = _meant(find_near_keys(view, key)) or "; SELECT key FROM documents lists them"
+    hint = _format_hint(find_near_keys(state, key)) or "; SELECT key FROM documents lists them"
     return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
 
 
-def make_entity_error(view: State, name: str) -> EntityNotFoundError:
+def make_entity_error(state: State, name: str) -> EntityNotFoundError:
     """The error for a name that no entity has."""
-    return EntityNotFoundError(f"no entity is called {literal(name)}{_meant(near_names(view, name))}")
+    return EntityNotFoundError(f"no entity is called {literal(name)}{_format_hint(find_near_names(state, name))}")
 
 
-def _meant(near: Sequence[str]) -> str:
-    return f"; did you mean {' or '.join(map(literal, near))}?" if near else ""
+def _format_hint(matches: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(map(literal, matches))}?" if matches else ""

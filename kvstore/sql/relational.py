@@ -25,12 +25,12 @@ from ..systems.reader import Reader
 from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from ..text.text_query import TextMatcher
 from . import condition as conditions
-from .diagnosis import nearest
+from .diagnosis import suggest
 from .document_tables import JUDGED_DOCUMENTS
-from .interruption import MAX_VALUE_BYTES, bounded, interrupted
+from .interruption import MAX_VALUE_BYTES, is_bounded, is_interrupted
 from .literals import literal
 from .store_tables import get_sql_tables
-from .text_matching import matches
+from .text_matching import match_text
 from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
@@ -48,14 +48,14 @@ _ALLOWED_ACTIONS = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_
 #: Columns that at most one row of their table can have a given value of.
 _UNIQUE_COLUMNS = frozenset({"rowid", "id", "key", "name"})
 #: Words that a misspelt word of a query is compared with.
-_WORDS = (
+_SQL_WORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
     "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
     "LIKE", "GLOB", "MATCH", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST",
     "COLLATE",
     "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
-_END = object()
+_END_OF_ROWS = object()
 
 
 class _TableScan:
@@ -64,18 +64,18 @@ class _TableScan:
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._reader = connection.open_reader
         self._table = table
-        self._kinds = {name: kind for name, (kind, _) in table.every_column.items()}
-        self._reads = [read_column for _, read_column in table.every_column.values()]
+        self._kinds = {name: kind for name, (kind, _) in table.all_columns.items()}
+        self._read_functions = [read_column for _, read_column in table.all_columns.values()]
         self._rows: TableRows = iter(())
-        self._row: TableRow = _END
-        self._record: Any = _END
+        self._row: TableRow = _END_OF_ROWS
+        self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
         self.Close()
-        self._rows = self._found(plan, arguments) if plan else self._table.scan(self._reader)
+        self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
         self.Next()
 
-    def _found(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
+    def _find_rows(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
         bounds: dict[str, SqlValue] = {}
         for part, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = part.split(" ")
@@ -92,20 +92,20 @@ class _TableScan:
         return self._table.between[column](self._reader, bounds.get(">"), bounds.get("<"))
 
     def Eof(self) -> bool:
-        return self._row is _END
+        return self._row is _END_OF_ROWS
 
     def Next(self) -> None:
-        self._record = _END
-        self._row = next(self._rows, _END)
-        if self._row is not _END:
+        self._record = _END_OF_ROWS
+        self._row = next(self._rows, _END_OF_ROWS)
+        if self._row is not _END_OF_ROWS:
             self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
         if number < 0:
             return self.Rowid()
-        if self._record is _END:
+        if self._record is _END_OF_ROWS:
             self._record = self._table.load(self._reader, self._row)
-        return self._reads[number](self._reader, self._row, self._record)
+        return self._read_functions[number](self._reader, self._row, self._record)
 
     def Rowid(self) -> int:
         return self._table.number(self._reader, self._row)
@@ -121,20 +121,20 @@ class _MeasuredScan(_TableScan):
     """A scan that says what it costs."""
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        with self._measured():
+        with self._measure_cost():
             super().Filter(number, plan, arguments)
 
     def Next(self) -> None:
-        with self._measured():
+        with self._measure_cost():
             super().Next()
 
     def Column(self, number: int) -> SqlValue:
-        with self._measured():
+        with self._measure_cost():
             return super().Column(number)
 
     @contextmanager
-    def _measured(self) -> Iterator[None]:
-        measured, cost = self._reader.measured, self._reader.costs[self._table.name]
+    def _measure_cost(self) -> Iterator[None]:
+        measured, cost = self._reader.measured_view, self._reader.costs[self._table.name]
         if measured is None or self._is_measuring:  # Filter calls Next
             yield
             return
@@ -156,7 +156,7 @@ class _VirtualTable:
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._connection = connection
         self._table = table
-        self._names = list(table.every_column)
+        self._names = list(table.all_columns)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
         constraints = []
@@ -166,7 +166,7 @@ class _VirtualTable:
                 column = info.get_aConstraint_iColumn(index)
                 constraints.append((index, self._names[column] if column >= 0 else "rowid", operator))
         size = self._table.size(self._connection.open_reader)
-        selected, rows = self._choose(constraints, size)
+        selected, rows = self._choose_constraints(constraints, size)
         for position, (index, _, _) in enumerate(selected, 1):
             info.set_aConstraintUsage_argvIndex(index, position)
         info.idxStr = " AND ".join(f"{column} {operator} ?" for _, column, operator in selected) or None
@@ -174,26 +174,26 @@ class _VirtualTable:
         info.estimatedCost = 10 + rows
         return True
 
-    def _choose(
-        self, usable: Sequence[tuple[int, str, str]], size: int
+    def _choose_constraints(
+        self, constraints: Sequence[tuple[int, str, str]], size: int
     ) -> tuple[Sequence[tuple[int, str, str]], float]:
         """The constraints to enter by, and about how many rows they leave."""
         for column in self._table.equal:
-            for constraint in usable:
+            for constraint in constraints:
                 if constraint[1:] == (column, "="):
                     return [constraint], 1 if column in _UNIQUE_COLUMNS else min(size, 20)
-        for constraint in usable:
+        for constraint in constraints:
             if constraint[2] == "MATCH" and constraint[1] in self._table.matching:
                 return [constraint], size / 20
         for column in self._table.between:
-            lower = [c for c in usable if c[1] == column and c[2][0] == ">"][:1]
-            upper = [c for c in usable if c[1] == column and c[2][0] == "<"][:1]
+            lower = [c for c in constraints if c[1] == column and c[2][0] == ">"][:1]
+            upper = [c for c in constraints if c[1] == column and c[2][0] == "<"][:1]
             if lower or upper:
                 return lower + upper, size / (2 if not (lower and upper) else 8)
         return [], size
 
     def Open(self) -> _TableScan:
-        is_measured = self._connection.open_reader.measured is not None
+        is_measured = self._connection.open_reader.measured_view is not None
         return (_MeasuredScan if is_measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
@@ -240,15 +240,15 @@ class _Connection:
         self.sqlite.pragma("writable_schema", False)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED_ACTIONS else apsw.SQLITE_DENY
         # Python is entered now and then, so that Ctrl-C, or whoever stops the query, is heard in a long computation.
-        self.sqlite.set_progress_handler(interrupted, 20_000)
+        self.sqlite.set_progress_handler(is_interrupted, 20_000)
         # ``text MATCH query`` calls match(query, text), where it does not enter a table by it and to judge each row.
         self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
-        self._longest = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
+        self._max_value_bytes = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def begin(self, reader: Reader) -> None:
         """Serve a query on a state."""
         self.reader = reader
-        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if bounded() else self._longest)
+        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES if is_bounded() else self._max_value_bytes)
 
     def end(self) -> None:
         """Keep nothing of the query that is over."""
@@ -257,8 +257,8 @@ class _Connection:
     def _match(self, *arguments: SqlValue) -> int | None:
         query, value = arguments
         if self._judge is None:
-            self._judge = TextMatcher(self.open_reader.view.settings.stemmer)
-        return matches(self._judge, query, value)
+            self._judge = TextMatcher(self.open_reader.state.settings.stemmer)
+        return match_text(self._judge, query, value)
 
     @property
     def open_reader(self) -> Reader:
@@ -269,10 +269,10 @@ class _Connection:
 class _Pool:
     """Idle connections; a process after a fork starts with none."""
 
-    def __init__(self, most: int = 8) -> None:
+    def __init__(self, max_idle: int = 8) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
-        self._most = most
+        self._max_idle = max_idle
 
     def take(self, reader: Reader) -> _Connection:
         with self._lock:
@@ -285,7 +285,7 @@ class _Pool:
     def give_back(self, connection: _Connection) -> None:
         connection.end()
         with self._lock:
-            if len(self._idle) < self._most:
+            if len(self._idle) < self._max_idle:
                 self._idle.append(connection)
 
     def forget(self) -> None:
@@ -303,11 +303,11 @@ class Selection:
 
     _connection: _Connection | None = None
 
-    def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: MakeError) -> None:
+    def __init__(self, text: str, parameters: Parameters, reader: Reader, make_error: MakeError) -> None:
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()
         self._text = text
-        self._failed = failed
+        self._make_error = make_error
         self._connection = _pool.take(reader)
         self._cursor = self._connection.sqlite.cursor()
         self._cursor.exec_trace = self._describe
@@ -315,7 +315,7 @@ class Selection:
             self._cursor.execute(text, parameters)
         except Exception as error:
             self.close()
-            raise self._translated(error) from error
+            raise self._translate_error(error) from error
         except BaseException:
             self.close()
             raise
@@ -340,7 +340,7 @@ class Selection:
             raise
         except Exception as error:
             self.close()
-            raise self._translated(error) from error
+            raise self._translate_error(error) from error
         except BaseException:
             self.close()
             raise
@@ -355,18 +355,18 @@ class Selection:
     def __del__(self) -> None:
         self.close()
 
-    def _translated(self, error: Exception) -> Exception:
+    def _translate_error(self, error: Exception) -> Exception:
         if isinstance(error, apsw.Error):
             offset = getattr(error, "error_offset", -1)
             position = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
             return self._explain_message(str(error), position)
         if isinstance(error, KeyError):
             name = f":{error.args[0]}"
-            return self._failed(max(0, self._text.find(name)), f"no value was given for {name}")
+            return self._make_error(max(0, self._text.find(name)), f"no value was given for {name}")
         if isinstance(error, OverflowError):
             return InputError("a parameter is a whole number of more than 64 bits; give it as text")
         if isinstance(error, UnicodeDecodeError):
-            return self._failed(
+            return self._make_error(
                 None, "a text that the query makes is not UTF-8; hex() shows the bytes of a blob as text"
             )
         if isinstance(error, UnicodeEncodeError):
@@ -375,37 +375,41 @@ class Selection:
             return InputError(f"a parameter is a text, a number, bytes or None: {error}")
         return error
 
-    def _explain_message(self, message: str, place: int | None) -> StatementError:
+    def _explain_message(self, message: str, position: int | None) -> StatementError:
         """SQLite's message in this project's words, with the nearest name where one is misspelt."""
         kind, _, name = message.partition(": ")
         name = name.removeprefix("main.")
         if kind == "no such table":
-            place = self._text.lower().find(name.lower()) if place is None else place
+            position = self._text.lower().find(name.lower()) if position is None else position
             tables = get_sql_tables()
-            suggestion = nearest(name, tables)
+            suggestion = suggest(name, tables)
             remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
-            return self._failed(max(place, 0), f"there is no table {name}; {remedy}")
+            return self._make_error(max(position, 0), f"there is no table {name}; {remedy}")
         if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
             text = literal(unquote(quoted_match[1]))
-            return self._failed(place, f"there is no column {quoted_match[1]}; text stands in single quotes: {text}")
+            return self._make_error(
+                position, f"there is no column {quoted_match[1]}; text stands in single quotes: {text}"
+            )
         if kind == "no such column":
             column = name.rpartition(".")[2].split(" ")[0].strip('"')
-            return self._failed(place, f"there is no column {name}{_suggest_columns(column)}")
+            return self._make_error(position, f"there is no column {name}{_suggest_columns(column)}")
         if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
-            return self._failed(place, "SELECT only reads, and only the store's own tables")
+            return self._make_error(position, "SELECT only reads, and only the store's own tables")
         if kind == "incomplete input":
-            return self._failed(len(self._text), "the query ends too early")
+            return self._make_error(len(self._text), "the query ends too early")
         if word_match := re.match(r'near "([^\W\d]\w*)": syntax error', message):
-            return self._failed(place, f"{word_match[1]} may not stand here{self._suggest_word(word_match[1], place)}")
-        return self._failed(place, message)
+            return self._make_error(
+                position, f"{word_match[1]} may not stand here{self._suggest_word(word_match[1], position)}"
+            )
+        return self._make_error(position, message)
 
-    def _suggest_word(self, met: str, place: int | None) -> str:
+    def _suggest_word(self, unexpected: str, position: int | None) -> str:
         """A hint that the word SQLite stumbled over, or else the one before it, was to be another."""
-        preceding = re.search(r"([^\W\d]\w*)\s+$", self._text if place is None else self._text[:place])
-        for word in (met, preceding[1]) if preceding else (met,):
-            suggestion = nearest(word, _WORDS)
+        preceding = re.search(r"([^\W\d]\w*)\s+$", self._text if position is None else self._text[:position])
+        for word in (unexpected, preceding[1]) if preceding else (unexpected,):
+            suggestion = suggest(word, _SQL_WORDS)
             if suggestion and suggestion.lower() != word.lower():
-                return f"; did you mean {suggestion}" + ("?" if word == met else f" instead of {word}?")
+                return f"; did you mean {suggestion}" + ("?" if word == unexpected else f" instead of {word}?")
         return ""
 
 
@@ -413,16 +417,16 @@ def _suggest_columns(column: str) -> str:
     """The tables that have this column, or else the name that it was probably meant to be."""
     tables_by_column: dict[str, list[str]] = {}
     for table in get_sql_tables().values():
-        for each in table.every_column:
-            tables_by_column.setdefault(each.lower(), []).append(table.name)
+        for name in table.all_columns:
+            tables_by_column.setdefault(name.lower(), []).append(table.name)
     if table_names := tables_by_column.get(column.lower()):
         return f"; tables that have it: {', '.join(table_names)}"
-    suggestion = nearest(column, tables_by_column)
+    suggestion = suggest(column, tables_by_column)
     return f"; did you mean {suggestion}?" if suggestion else ""
 
 
 def select_documents(
-    view: State, condition: str, parameters: Parameters = (), among: Sequence[int] | None = None
+    state: State, condition: str, parameters: Parameters = (), among: Sequence[int] | None = None
 ) -> Iterator[int]:
     """Ids of the documents, of all or ``among`` some, for which ``condition``, a SQL expression over the table
     ``documents``, is true: SQLite reads each.
@@ -432,12 +436,12 @@ def select_documents(
     table = "documents" if among is None else f"{JUDGED_DOCUMENTS.name} AS documents"
     prefix = f"SELECT rowid FROM {table} WHERE (\n"
 
-    def failed(place: int | None, reason: str) -> StatementError:
-        offset = None if place is None else max(0, place - len(prefix))
+    def make_error(position: int | None, reason: str) -> StatementError:
+        offset = None if position is None else max(0, position - len(prefix))
         if offset is not None and offset > len(condition):  # at the parenthesis that is added here
             offset, reason = len(condition), "the condition ends too early"
         return conditions.ConditionError(condition, offset, reason)
 
-    reader = Reader(view, lambda: list_fixed_settings(view), among or ())
-    rows = Selection(f"{prefix}{condition}\n)", parameters, reader, failed)
+    reader = Reader(state, lambda: list_fixed_settings(state), among or ())
+    rows = Selection(f"{prefix}{condition}\n)", parameters, reader, make_error)
     return (int(row[0]) for row in rows)  # type: ignore[arg-type]

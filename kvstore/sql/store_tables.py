@@ -18,25 +18,25 @@ from ..structures.documents.document_triples import Triple, Triples
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
-from ..structures.indexes.index_reading import statuses
+from ..structures.indexes.index_reading import list_statuses
 from ..structures.state import State
 from ..systems import INDEXES, SYSTEMS
 from ..systems.passage_graph.structure import GRAPH
-from ..systems.reader import LONGEST_KEY, AssertedEdge, Reader
+from ..systems.reader import MAX_KEY_BYTES, AssertedEdge, Reader
 from ..systems.sql_table import (
     ReadColumn,
     SqlTable,
     SqlValue,
     TableRow,
     TableRows,
-    counted,
     hash_row,
-    listed,
+    iter_optional,
+    make_list_table,
+    make_row_counter,
     make_row_lookup,
-    maybe,
 )
 from ..text.normalize import to_entity_key
-from .diagnosis import nearest
+from .diagnosis import suggest
 from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
 
 # Entities ------------------------------------------------------------------------------------------------------------
@@ -44,14 +44,14 @@ from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
 
 def _scan_entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
     last = None if high is None else high.encode()
-    for key, entity in reader.view.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
+    for key, entity in reader.state.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
         if last is not None and bytes(key) > last:
             return
         yield U32.unpack(entity)[0]
 
 
-def _temperature(reader: Reader, row: TableRow, record: Any) -> int:
-    entry = reader.view.filter.find(record.key)
+def _get_temperature(reader: Reader, row: TableRow, record: Any) -> int:
+    entry = reader.state.filter.find(record.key)
     return 0 if entry is None else entry.temperature
 
 
@@ -62,31 +62,31 @@ _ENTITIES = SqlTable(
         "name": ("TEXT", lambda reader, row, record: record.name),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
         "mentions": ("INTEGER", lambda reader, row, record: reader.count_mentions(row, record.key)),
-        "temperature": ("INTEGER", _temperature),
+        "temperature": ("INTEGER", _get_temperature),
         "key": ("TEXT", lambda reader, row, record: record.key),
     },
-    scan=lambda reader: (entity for entity, _ in reader.view.entities.scan()),
-    load=lambda reader, row: reader.view.entities.get(row),
+    scan=lambda reader: (entity for entity, _ in reader.state.entities.scan()),
+    load=lambda reader, row: reader.state.entities.get(row),
     equal={
-        "name": lambda reader, name: maybe(reader.entity_id(name)),
-        "key": lambda reader, key: maybe(reader.entity_id(key)),
-        "rowid": lambda reader, number: maybe(number if number in reader.view.entities else None),
+        "name": lambda reader, name: iter_optional(reader.find_entity(name)),
+        "key": lambda reader, key: iter_optional(reader.find_entity(key)),
+        "rowid": lambda reader, number: iter_optional(number if number in reader.state.entities else None),
     },
     between={"key": _scan_entity_range},
-    size=counted(tables.ENTITY_NAMES),
+    size=make_row_counter(tables.ENTITY_NAMES),
 )
 
 
-def _mentions_in(reader: Reader, chunks: Iterator[int]) -> TableRows:
+def _iter_mentions(reader: Reader, chunks: Iterator[int]) -> TableRows:
     for chunk in chunks:
-        for index in range(len(reader.mentions_in(chunk))):
+        for index in range(len(reader.list_mentions(chunk))):
             yield chunk, index
 
 
 def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
-    entity = reader.entity_id(name)
-    for chunk in () if entity is None else reader.mention_chunks(name):
-        for index, mention in enumerate(reader.mentions_in(chunk)):
+    entity = reader.find_entity(name)
+    for chunk in () if entity is None else reader.iter_mention_chunks(name):
+        for index, mention in enumerate(reader.list_mentions(chunk)):
             if mention.entity == entity:
                 yield chunk, index
 
@@ -96,7 +96,7 @@ _MENTIONS = SqlTable(
     "where entities occur in chunks; start and end are bytes of the document's stored text",
     {
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record[1].entity)),
-        "document": ("TEXT", lambda reader, row, record: reader.document(record[0].document).key),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(record[0].document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0]),
         "start": ("INTEGER", lambda reader, row, record: record[0].start + record[1].start),
         "end": (
@@ -104,15 +104,15 @@ _MENTIONS = SqlTable(
             lambda reader, row, record: record[0].start + record[1].start + record[1].length,
         ),
     },
-    scan=lambda reader: _mentions_in(reader, reader.ids(tables.MENTIONS)),
-    load=lambda reader, row: (reader.view.chunks.get(row[0]), reader.mentions_in(row[0])[row[1]]),
+    scan=lambda reader: _iter_mentions(reader, reader.iter_ids(tables.MENTIONS)),
+    load=lambda reader, row: (reader.state.chunks.get(row[0]), reader.list_mentions(row[0])[row[1]]),
     number=lambda reader, row: row[0] << 16 | row[1],
     equal={
-        "chunk": lambda reader, chunk: _mentions_in(reader, make_row_lookup(tables.MENTIONS)(reader, chunk)),
-        "document": lambda reader, key: _mentions_in(reader, reader.chunks_of(key)),
+        "chunk": lambda reader, chunk: _iter_mentions(reader, make_row_lookup(tables.MENTIONS)(reader, chunk)),
+        "document": lambda reader, key: _iter_mentions(reader, reader.iter_chunks(key)),
         "entity": _iter_entity_mentions,
     },
-    size=lambda reader: 10 * reader.view.lmdb.count(tables.MENTIONS),
+    size=lambda reader: 10 * reader.state.lmdb.count(tables.MENTIONS),
 )
 
 # The forest ----------------------------------------------------------------------------------------------------------
@@ -121,16 +121,16 @@ _MENTIONS = SqlTable(
 def _find_tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
     """The document that states a tree's edges; NULL where several do, or the user."""
     document_ids: set[int] = set()
-    for node, _ in reader.view.forest.nodes(row):
-        for parent in reader.view.forest.iter_stated_parents(node):
-            document_ids.update(reader.view.forest.list_stating_documents(node, parent))
+    for node, _ in reader.state.forest.iter_nodes(row):
+        for parent in reader.state.forest.iter_stated_parents(node):
+            document_ids.update(reader.state.forest.list_stating_documents(node, parent))
             if len(document_ids) > 1:
                 return None
     return _get_stating_key(reader, document_ids.pop()) if document_ids else None
 
 
 def _get_stating_key(reader: Reader, document: int) -> str | None:
-    return None if document == USER else reader.document(document).key
+    return None if document == USER else reader.get_document(document).key
 
 
 _TREES = SqlTable(
@@ -138,59 +138,59 @@ _TREES = SqlTable(
     "trees of entities; source is the document that states a tree, where it is one alone",
     {
         "name": ("TEXT", lambda reader, row, record: record),
-        "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.nodes(row))),
+        "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.state.forest.iter_nodes(row))),
         "source": ("TEXT", _find_tree_source),
     },
-    scan=lambda reader: (tree for tree, _ in reader.view.forest.trees()),
-    load=lambda reader, row: reader.tree_name(row),
-    equal={"name": lambda reader, name: maybe(reader.tree_id(name))},
-    size=counted(tables.TREES),
+    scan=lambda reader: (tree for tree, _ in reader.state.forest.iter_trees()),
+    load=lambda reader, row: reader.get_tree_name(row),
+    equal={"name": lambda reader, name: iter_optional(reader.find_tree(name))},
+    size=make_row_counter(tables.TREES),
 )
 
 
 def _iter_entity_nodes(reader: Reader, name: str) -> TableRows:
-    return (node for rank, node in reader.addresses_of(name) if rank == addresses.NODE)
+    return (node for rank, node in reader.list_addresses(name) if rank == addresses.NODE_RANK)
 
 
 def _iter_tree_nodes(reader: Reader, name: str) -> TableRows:
-    tree = reader.tree_id(name)
-    return iter(()) if tree is None else (node for node, _ in reader.view.forest.nodes(tree))
+    tree = reader.find_tree(name)
+    return iter(()) if tree is None else (node for node, _ in reader.state.forest.iter_nodes(tree))
 
 
 _NODES = SqlTable(
     "nodes",
     "places of entities in trees; level 0 is a root",
     {
-        "tree": ("TEXT", lambda reader, row, record: reader.tree_name(record.tree)),
+        "tree": ("TEXT", lambda reader, row, record: reader.get_tree_name(record.tree)),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(record.entity)),
-        "level": ("INTEGER", lambda reader, row, record: reader.view.forest.level(row)),
-        "children": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.children(row))),
+        "level": ("INTEGER", lambda reader, row, record: reader.state.forest.compute_level(row)),
+        "children": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.state.forest.iter_children(row))),
     },
-    scan=lambda reader: reader.ids(tables.NODES),
-    load=lambda reader, row: reader.view.forest.node(row),
+    scan=lambda reader: reader.iter_ids(tables.NODES),
+    load=lambda reader, row: reader.state.forest.get_node(row),
     equal={"rowid": make_row_lookup(tables.NODES), "entity": _iter_entity_nodes, "tree": _iter_tree_nodes},
-    size=counted(tables.NODES),
+    size=make_row_counter(tables.NODES),
 )
 
 
-def _stated(reader: Reader, child: int, parent: int) -> Iterator[AssertedEdge]:
-    return ((child, parent, assertion) for assertion in reader.view.forest.assertions(child, parent))
+def _iter_asserted_edges(reader: Reader, child: int, parent: int) -> Iterator[AssertedEdge]:
+    return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
 def _iter_parent_edges(reader: Reader, nodes: TableRows) -> TableRows:
     for node in nodes:
-        for parent in reader.view.forest.iter_stated_parents(node):
-            yield from _stated(reader, node, parent)
+        for parent in reader.state.forest.iter_stated_parents(node):
+            yield from _iter_asserted_edges(reader, node, parent)
 
 
 def _iter_child_edges(reader: Reader, nodes: TableRows) -> TableRows:
     for node in nodes:
-        for child in reader.view.forest.iter_stated_children(node):
-            yield from _stated(reader, child, node)
+        for child in reader.state.forest.iter_stated_children(node):
+            yield from _iter_asserted_edges(reader, child, node)
 
 
-def _make_entity_reader(end: int) -> ReadColumn:
-    return lambda reader, row, record: reader.get_entity_name(reader.view.forest.node(row[end]).entity)
+def _make_entity_reader(index: int) -> ReadColumn:
+    return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 
 _EDGES = SqlTable(
@@ -199,33 +199,38 @@ _EDGES = SqlTable(
     {
         "child": ("TEXT", _make_entity_reader(0)),
         "parent": ("TEXT", _make_entity_reader(1)),
-        "tree": ("TEXT", lambda reader, row, record: reader.tree_name(reader.view.forest.node(row[0]).tree)),
+        "tree": ("TEXT", lambda reader, row, record: reader.get_tree_name(reader.state.forest.get_node(row[0]).tree)),
         "kind": ("TEXT", lambda reader, row, record: row[2].kind),
         "confidence": ("REAL", lambda reader, row, record: row[2].confidence),
         "document": ("TEXT", lambda reader, row, record: _get_stating_key(reader, row[2].document)),
         "start": ("INTEGER", lambda reader, row, record: row[2].start),
         "end": ("INTEGER", lambda reader, row, record: row[2].end),
-        "accepted": ("INTEGER", lambda reader, row, record: reader.view.forest.verdict(row[0], row[1]) == ACCEPTED),
+        "accepted": (
+            "INTEGER",
+            lambda reader, row, record: reader.state.forest.get_verdict(row[0], row[1]) == ACCEPTED,
+        ),
     },
-    scan=lambda reader: (edge for pair in reader.view.forest.edges() for edge in _stated(reader, *pair)),
+    scan=lambda reader: (
+        edge for pair in reader.state.forest.iter_edges() for edge in _iter_asserted_edges(reader, *pair)
+    ),
     number=hash_row,
     equal={
         "child": lambda reader, name: _iter_parent_edges(reader, _iter_entity_nodes(reader, name)),
         "parent": lambda reader, name: _iter_child_edges(reader, _iter_entity_nodes(reader, name)),
         "tree": lambda reader, name: _iter_parent_edges(reader, _iter_tree_nodes(reader, name)),
     },
-    size=counted(tables.STATEMENTS),
+    size=make_row_counter(tables.STATEMENTS),
 )
 
 
 def _find_alias(reader: Reader, name: str) -> TableRows:
     key = to_entity_key(name)
-    return maybe(key if 0 < len(key.encode()) <= LONGEST_KEY and reader.view.aliases.get(key) else None)
+    return iter_optional(key if 0 < len(key.encode()) <= MAX_KEY_BYTES and reader.state.aliases.get(key) else None)
 
 
 def _iter_aliases(reader: Reader, name: str) -> TableRows:
     key = to_entity_key(name)
-    return iter(reader.view.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= LONGEST_KEY else ())
+    return iter(reader.state.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else ())
 
 
 _ALIASES = SqlTable(
@@ -236,34 +241,34 @@ _ALIASES = SqlTable(
         "entity": ("TEXT", lambda reader, row, record: record.entity),
         "kind": ("TEXT", lambda reader, row, record: record.kind),
     },
-    scan=lambda reader: (key for key, _ in reader.view.aliases.scan()),
-    load=lambda reader, row: reader.view.aliases.get(row),
+    scan=lambda reader: (key for key, _ in reader.state.aliases.scan()),
+    load=lambda reader, row: reader.state.aliases.get(row),
     number=hash_row,
     equal={"name": _find_alias, "entity": _iter_aliases},
-    size=counted(tables.ALIASES),
+    size=make_row_counter(tables.ALIASES),
 )
 
 
-def _triples(view: State, document: int) -> tuple[Triple, ...]:
-    return Triples(view.lmdb).of(document).triples
+def _read_triples(state: State, document: int) -> tuple[Triple, ...]:
+    return Triples(state.lmdb).get(document).triples
 
 
 def _iter_triples(reader: Reader, documents: Iterator[int]) -> TableRows:
     for document in documents:
-        for index in range(len(reader.read(_triples, document))):
+        for index in range(len(reader.call_cached(_read_triples, document))):
             yield document, index
 
 
 def _iter_document_triples(reader: Reader, key: str) -> TableRows:
-    return _iter_triples(reader, maybe(reader.find_document(key)))
+    return _iter_triples(reader, iter_optional(reader.find_document(key)))
 
 
 def _iter_entity_triples(reader: Reader, name: str) -> TableRows:
-    entity = reader.entity_id(name)
+    entity = reader.find_entity(name)
     if entity is None:
         return
-    chunks = reader.view.part(GRAPH).joining(entity)
-    yield from _iter_triples(reader, iter({reader.view.chunks.get(chunk).document for chunk in chunks}))
+    chunks = reader.state.get_part(GRAPH).list_triple_chunks(entity)
+    yield from _iter_triples(reader, iter({reader.state.chunks.get(chunk).document for chunk in chunks}))
 
 
 _TRIPLES = SqlTable(
@@ -273,29 +278,29 @@ _TRIPLES = SqlTable(
         "subject": ("TEXT", lambda reader, row, record: record.subject),
         "relation": ("TEXT", lambda reader, row, record: record.relation),
         "object": ("TEXT", lambda reader, row, record: record.object),
-        "document": ("TEXT", lambda reader, row, record: reader.document(row[0]).key),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
     },
-    scan=lambda reader: _iter_triples(reader, reader.ids(tables.TRIPLES)),
-    load=lambda reader, row: reader.read(_triples, row[0])[row[1]],
+    scan=lambda reader: _iter_triples(reader, reader.iter_ids(tables.TRIPLES)),
+    load=lambda reader, row: reader.call_cached(_read_triples, row[0])[row[1]],
     number=hash_row,
     equal={"document": _iter_document_triples, "subject": _iter_entity_triples, "object": _iter_entity_triples},
-    size=lambda reader: 10 * reader.view.lmdb.count(tables.TRIPLES),
+    size=lambda reader: 10 * reader.state.lmdb.count(tables.TRIPLES),
 )
 
 # The store itself ----------------------------------------------------------------------------------------------------
 
 
-def _plain(value: Any) -> SqlValue:
+def _to_sql_value(value: Any) -> SqlValue:
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
-_SETTINGS = listed(
+_SETTINGS = make_list_table(
     "settings",
     "settings of the store, fixed when it was made, and of the session",
     {"name": "TEXT", "value": "", "fixed": "INTEGER"},
-    lambda reader: ((name, _plain(value), fixed) for name, value, fixed in reader.settings),
+    lambda reader: ((name, _to_sql_value(value), fixed) for name, value, fixed in reader.settings),
 )
-_FILTER_PAGES = listed(
+_FILTER_PAGES = make_list_table(
     "filter_pages",
     "the entity filter's bucket pages; load is the share of slots in use",
     {
@@ -308,14 +313,14 @@ _FILTER_PAGES = listed(
         "bytes": "INTEGER",
     },
     lambda reader: (
-        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.view.filter.iter_pages()
+        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.state.filter.iter_pages()
     ),
 )
-_INDEXES = listed(
+_INDEXES = make_list_table(
     "indexes",
     "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
-    lambda reader: map(astuple, statuses(reader.view, INDEXES.values())),
+    lambda reader: map(astuple, list_statuses(reader.state, INDEXES.values())),
 )
 
 #: Tables of which every row is a function of what one change has left: no settings, files or indexes.
@@ -333,12 +338,12 @@ _SPINE = (
 def get_sql_table(name: str) -> SqlTable:
     """The table of a name, in any case; raises InputError for one that is not there."""
     tables_by_name = get_sql_tables()
-    found = tables_by_name.get(name.lower())
-    if found is None:
-        suggestion = nearest(name, tables_by_name)
+    table = tables_by_name.get(name.lower())
+    if table is None:
+        suggestion = suggest(name, tables_by_name)
         remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables_by_name)}"
         raise InputError(f"there is no table {name}; {remedy}")
-    return found
+    return table
 
 
 def get_sql_tables() -> dict[str, SqlTable]:

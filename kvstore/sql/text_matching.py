@@ -15,10 +15,10 @@ from ..systems.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
 from ..systems.metadata_index.evaluation import Evaluation
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlValue, TableRows
-from ..text.text_query import TextMatcher, candidates, parse_text_query
+from ..text.text_query import TextMatcher, find_candidates, parse_text_query
 
 
-def matches(judge: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
+def match_text(judge: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
     """Whether a value, as text, matches a query; NULL where either is NULL."""
     if query is None or value is None or isinstance(value, bytes):
         return None
@@ -27,11 +27,11 @@ def matches(judge: TextMatcher, query: SqlValue, value: SqlValue) -> int | None:
 
 def find_matching_documents(reader: Reader, query: str) -> TableRows:
     """The documents that may match, by the words in them."""
-    _, may_match = Evaluation(reader.view).bounds(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
+    _, may_match = Evaluation(reader.state).evaluate(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
     return iter(np.flatnonzero(may_match).tolist())
 
 
 def find_matching_chunks(reader: Reader, query: str) -> TableRows:
     """The chunks that may match, by the words in them."""
-    find_chunks = partial(find_chunks_with_all, reader.view)
-    return iter(candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())
+    find_chunks = partial(find_chunks_with_all, reader.state)
+    return iter(find_candidates(parse_text_query(query), find_chunks, np.intersect1d, np.union1d).tolist())

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"""
       (?P<space>\s+)
     | (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
@@ -54,12 +54,12 @@ class Token:
 
 def tokens(text: str, start: int = 0) -> Iterator[Token]:
     """Every token of ``text`` from ``start`` on, white space and comments included; joined, they are the text."""
-    for match in _TOKEN.finditer(text, start):
+    for match in _TOKEN_PATTERN.finditer(text, start):
         assert match.lastgroup is not None  # every alternative is a named group
         yield Token(match.lastgroup, match.group(), match.start(), match.end())
 
 
-def split(text: str) -> Iterator[list[Token]]:
+def split_statements(text: str) -> Iterator[list[Token]]:
     """The statements of a script, each as its meaning tokens without the closing ``;``; empty ones are left out."""
     statement: list[Token] = []
     for token in tokens(text):

@@ -29,12 +29,12 @@ from ..errors import CorruptionError
 from . import engine_tables, records
 
 #: Bytes of changes beyond which a transaction is large, and the most that a segment has.
-LARGE = 1 << 20
+MAX_SEGMENT_BYTES = 1 << 20
 #: Segments beyond which they are merged, and bytes: this share of those of the store's pages, between two bounds. The
 #: segments are in the memory of whoever reads the store meanwhile.
 MAX_SEGMENTS = 512
-STORE_SHARE = 16
-MIN_BYTES, MOST_BYTES = 4 << 20, 64 << 20
+STORE_DIVISOR = 16
+MIN_BYTES, MAX_BYTES = 4 << 20, 64 << 20
 #: Bytes that are read in no time: as many may wait when a store is closed.
 QUICK_READ_BYTES = 1 << 22
 #: Patches of one record that are applied one after the other when it is read.
@@ -44,9 +44,9 @@ _TOKEN_BYTES = 8
 #: What is copied of a buffer to be changed is at most this share of it, but for the times when all of it is.
 _COPY_DIVISOR = 16
 #: Keys from which on a merge is faster than to insert each.
-_FEW = 16
+_MIN_MERGE_KEYS = 16
 #: What a chain begins with that does without what the table holds.
-_VALUE = b"\x00"
+_VALUE_MARK = b"\x00"
 
 #: What the segments say of a record: a chain of values and patches (:mod:`kvstore_cext.patches`), empty where they say
 #: nothing, and None where it is removed.
@@ -59,28 +59,28 @@ TableChanges = dict[bytes, Chain]
 
 def depends_on_stored(chain: Chain) -> bool:
     """Whether the value of a record depends on what its table holds."""
-    return chain is not None and chain[:1] != _VALUE
+    return chain is not None and chain[:1] != _VALUE_MARK
 
 
 def resolve_value(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
-    """The value of a record, None where there is none; raises CorruptionError where ``chain`` does not belong to it."""
+    """The value of a record, None where there is none; raises CorruptionError where ``get_chain`` does not belong to it."""
     try:
         value = value_of(chain, stored)
     except ValueError as error:
-        raise foreign(table, f"key {key.hex()}: {error}") from error
+        raise make_chain_error(table, f"key {key.hex()}: {error}") from error
     return None if value is None else memoryview(value)
 
 
-def foreign(table: str, what: object) -> CorruptionError:
-    """What to raise where a chain does not belong to its record; ``what`` begins with the key."""
+def make_chain_error(table: str, detail: object) -> CorruptionError:
+    """What to raise where a chain does not belong to its record; ``detail`` begins with the key."""
     return CorruptionError(
-        f"table {engine_tables.RECENT}, of table {table}, {what}; run CHECK REPAIR, or restore from a backup"
+        f"table {engine_tables.RECENT}, of table {table}, {detail}; run CHECK REPAIR, or restore from a backup"
     )
 
 
-def most_bytes(store: int) -> int:
+def compute_max_bytes(store_bytes: int) -> int:
     """Bytes of segments that are merged, in a store whose pages have so many."""
-    return min(max(store // STORE_SHARE, MIN_BYTES), MOST_BYTES)
+    return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
 
 
 class TableBuffer:
@@ -106,7 +106,7 @@ class TableBuffer:
         if len(self.newer) * _COPY_DIVISOR > len(self.older):
             other.older = {**self.older, **self.newer}
             if self._newer_keys is not None:
-                older, newer = self._lists()
+                older, newer = self._list_keys()
                 other._older_keys = sorted(older + newer)
         else:
             other.older, other._older_keys = self.older, self._older_keys
@@ -117,7 +117,7 @@ class TableBuffer:
     def __contains__(self, key: bytes) -> bool:
         return key in self.newer or key in self.older
 
-    def chain(self, key: bytes) -> Chain:
+    def get_chain(self, key: bytes) -> Chain:
         """What is said of a record."""
         if key in self.newer:
             return self.newer[key]
@@ -125,24 +125,24 @@ class TableBuffer:
 
     def add(self, pieces: TableChanges) -> None:
         """Extend the chains of some records."""
-        self._note(pieces)
+        self._note_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 
     def update(self, chains: TableChanges) -> None:
         """Put these chains of some records in place of what was known of them."""
-        self._note(chains)
+        self._note_keys(chains)
         self.newer.update(chains)
 
-    def forget(self, keys: Iterable[bytes]) -> None:
+    def discard(self, keys: Iterable[bytes]) -> None:
         """Say nothing more of some records of which ``older`` says nothing."""
         for key in keys:
             del self.newer[key]
         self._newer_keys, self.added = None, None
 
-    def ordered(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
+    def iter_keys(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
         """The keys of the changed records with ``start <= key < stop``, ascending or in the opposite order."""
         key_runs: list[Iterator[bytes]] = []
-        for keys in self._lists():
+        for keys in self._list_keys():
             first = bisect_left(keys, start) if start else 0
             positions = range(first, len(keys) if stop is None else bisect_left(keys, stop, first))
             if positions:
@@ -151,9 +151,9 @@ class TableBuffer:
             return key_runs[0] if key_runs else iter(())
         return merge(*key_runs, reverse=reverse)
 
-    def last_many(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
+    def find_last_keys(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
         """Of each range the key of the last changed record with ``start <= key < stop``, or None."""
-        older, newer = self._lists()
+        older, newer = self._list_keys()
         if not older and not newer:
             return [None] * len(ranges)
         last_keys: list[bytes | None] = []
@@ -168,14 +168,14 @@ class TableBuffer:
             last_keys.append(last)
         return last_keys
 
-    def _lists(self) -> tuple[list[bytes], list[bytes]]:
+    def _list_keys(self) -> tuple[list[bytes], list[bytes]]:
         if self._older_keys is None:
             self._older_keys = sorted(self.older)
         if self._newer_keys is None:
             self._newer_keys = sorted(key for key in self.newer if key not in self.older), []
         ordered_keys, unordered_keys = self._newer_keys
         if unordered_keys:
-            if len(unordered_keys) < _FEW:
+            if len(unordered_keys) < _MIN_MERGE_KEYS:
                 ordered_keys = ordered_keys.copy()
                 for key in unordered_keys:
                     insort(ordered_keys, key)
@@ -184,7 +184,7 @@ class TableBuffer:
             self._newer_keys = ordered_keys, []
         return self._older_keys, ordered_keys
 
-    def _note(self, changes: TableChanges) -> None:
+    def _note_keys(self, changes: TableChanges) -> None:
         """Take note of the keys of records that are about to be changed."""
         self.added = None
         if self._newer_keys is not None:
@@ -207,7 +207,7 @@ class ChangeBuffer:
         other._tables = {name: table.copy() for name, table in self._tables.items()}
         return other
 
-    def of(self, table: str) -> TableBuffer:
+    def get_table(self, table: str) -> TableBuffer:
         """What is changed of a table, to be changed only where this is nobody else's."""
         buffer = self._tables.get(table)
         if buffer is None:
@@ -219,13 +219,13 @@ class ChangeBuffer:
         """The tables of which something is changed, in order."""
         return sorted(self._tables)
 
-    def added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
+    def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """How many records more there are than the table itself holds."""
-        table_buffer = self.of(table)
+        table_buffer = self.get_table(table)
         if table_buffer.added is None:
             num_added = 0
-            for key in table_buffer.ordered():
-                chain = table_buffer.chain(key)
+            for key in table_buffer.iter_keys():
+                chain = table_buffer.get_chain(key)
                 if not depends_on_stored(chain):
                     num_added += (chain is not None) - is_stored(key)
             table_buffer.added = num_added
@@ -234,7 +234,7 @@ class ChangeBuffer:
     def add_segment(self, key: bytes, value: memoryview) -> None:
         """Change what a further segment says; raises CorruptionError where it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
-            self.of(table).add(pieces)
+            self.get_table(table).add(pieces)
         self.note_segment(key, len(value))
 
     def note_segment(self, key: bytes, size: int) -> None:
@@ -242,10 +242,10 @@ class ChangeBuffer:
         self.segments = (*self.segments, key)
         self.bytes += size
 
-    def overlaid(
+    def overlay(
         self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Records as stored, with those of ``keys`` (from :meth:`TableBuffer.ordered`) as they are now.
+        """Records as stored, with those of ``keys`` (from :meth:`TableBuffer.iter_keys`) as they are now.
 
         All are in order of their keys, or with ``reverse`` in the opposite order.
         """
@@ -255,26 +255,28 @@ class ChangeBuffer:
     def _iter_overlay(
         self, table: str, first: bytes, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], reverse: bool
     ) -> Iterator[tuple[bytes, memoryview]]:
-        get_chain, pending = self.of(table).chain, cast(bytes | None, first)
+        get_chain, pending = self.get_table(table).get_chain, cast(bytes | None, first)
         for record in stored:
             while pending is not None and (pending > record[0] if reverse else pending < record[0]):
-                yield from _present(table, pending, get_chain(pending), None)
+                yield from _yield_present(table, pending, get_chain(pending), None)
                 pending = next(keys, None)
             if pending == record[0]:
-                yield from _present(table, record[0], get_chain(record[0]), record[1])
+                yield from _yield_present(table, record[0], get_chain(record[0]), record[1])
                 pending = next(keys, None)
             else:
                 yield record
         while pending is not None:
-            yield from _present(table, pending, get_chain(pending), None)
+            yield from _yield_present(table, pending, get_chain(pending), None)
             pending = next(keys, None)
 
-    def is_full(self, most: int) -> bool:
-        """Whether the segments are to be merged, of which there may be ``most`` bytes."""
-        return len(self.segments) >= MAX_SEGMENTS or self.bytes >= most
+    def is_full(self, max_bytes: int) -> bool:
+        """Whether the segments are to be merged, of which there may be ``max_bytes`` bytes."""
+        return len(self.segments) >= MAX_SEGMENTS or self.bytes >= max_bytes
 
 
-def _present(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> Iterator[tuple[bytes, memoryview]]:
+def _yield_present(
+    table: str, key: bytes, chain: Chain, stored: memoryview | None
+) -> Iterator[tuple[bytes, memoryview]]:
     value = resolve_value(table, key, chain, stored)
     if value is not None:
         yield key, value
@@ -283,15 +285,15 @@ def _present(table: str, key: bytes, chain: Chain, stored: memoryview | None) ->
 def make_segment_key(last: bytes | None) -> bytes:
     """A key for the segment that follows the one of key ``last``."""
     number = 1 if last is None else records.U32.unpack_from(last)[0] + 1
-    return records.u32(number) + os.urandom(_TOKEN_BYTES)
+    return records.encode_u32(number) + os.urandom(_TOKEN_BYTES)
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
-    """Segments as they are stored, together saying what is given, each of about :data:`LARGE` bytes at most: keys in
+    """Segments as they are stored, together saying what is given, each of about :data:`MAX_SEGMENT_BYTES` bytes at most: keys in
     order, so that whoever reads many segments has little to sort."""
     nonempty = {table: pieces for table, pieces in changes.items() if pieces}
     sizes = (sum(map(len, pieces)) + sum(map(len, filter(None, pieces.values()))) for pieces in nonempty.values())
-    if sum(sizes) <= LARGE:  # as of most transactions
+    if sum(sizes) <= MAX_SEGMENT_BYTES:  # as of most transactions
         if nonempty:
             yield records.pack(
                 {table: {key: pieces[key] for key in sorted(pieces)} for table, pieces in nonempty.items()}
@@ -301,7 +303,7 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     size = 0
     for table, pieces in nonempty.items():
         for key in sorted(pieces):
-            if size > LARGE:
+            if size > MAX_SEGMENT_BYTES:
                 yield records.pack(segment)
                 segment, size = {}, 0
             piece = pieces[key]
@@ -344,35 +346,35 @@ class ChangeBufferReader:
     def __init__(self, buffered: Set[str]) -> None:
         #: The tables that are buffered.
         self.buffered = BufferedTableCache(buffered)
-        self._read = ChangeBuffer()
+        self._buffer = ChangeBuffer()
 
-    def buffer(self, stored: SegmentScanner) -> ChangeBuffer:
+    def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
         """What the stored segments say together; raises CorruptionError for a damaged one."""
-        cached = self._read
+        cached = self._buffer
         last = cached.segments[-1] if cached.segments else b""
-        segments = stored(last)
+        segments = scan_segments(last)
         # Segments are removed all at once, and no other has the random bytes of this one: it stands for those before.
         if last and next(segments, (b"",))[0] != last:
-            cached, segments = ChangeBuffer(), stored(b"")
+            cached, segments = ChangeBuffer(), scan_segments(b"")
         updated = None
         for key, value in segments:
             updated = updated or cached.copy()
             updated.add_segment(key, value)
-        self._read = updated or cached
-        return self._read
+        self._buffer = updated or cached
+        return self._buffer
 
     def adopt(self, buffer: ChangeBuffer) -> None:
         """Take over what a commit has left."""
-        self._read = buffer
+        self._buffer = buffer
 
 
-def undamaged(stored: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
+def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
     """What the segments that can be read say together, and a sentence for those that cannot, or are missing.
 
     Patches of a record that a lost segment has changed may belong to it no more.
     """
     buffer, losses, expected = ChangeBuffer(), [], 1
-    for key, value in stored(b""):
+    for key, value in scan_segments(b""):
         number = records.U32.unpack_from(key)[0]
         if number > expected:
             losses.append(
@@ -386,10 +388,10 @@ def undamaged(stored: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
     return buffer, losses
 
 
-def check_change_buffer(stored: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
+def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
     """What is wrong with the stored segments, read anew, as sentences."""
     last = None
-    for key, value in stored:
+    for key, value in segments:
         number = records.U32.unpack_from(key)[0]
         if number != 1 + (last or 0):
             yield f"table {engine_tables.RECENT}: segment {number} follows segment {last or 0}"

@@ -32,8 +32,8 @@ from ..errors import (
     StoreFullError,
     StoreNotFoundError,
 )
-from .dense_copy import write_densely
-from .lmdb_errors import READ_ERRORS, translate
+from .dense_copy import write_dense_copy
+from .lmdb_errors import READ_ERRORS, translate_error
 from .location import COMPACTED_FILE, DATA_FILE, MIN_DATA_BYTES, REPAIR_DIRECTORY, require_free_path, require_utf8_path
 from .mapped_pages import release_pages
 from .page_transaction import PageTransaction, VerifiedTransaction
@@ -146,7 +146,7 @@ class DataFile:
                     raise InputError(f"{self.directory}: already open in this process; share that store") from error
                 denied = isinstance(error, lmdb.ReadonlyError) or error.code in (errno.EPERM, errno.EROFS)
                 if not (denied and self.readonly and self.registers):
-                    raise translate(error, str(self.path)) from error
+                    raise translate_error(error, str(self.path)) from error
                 self.registers = False
 
     def close(self) -> None:
@@ -213,7 +213,7 @@ class DataFile:
         try:
             return Pages(address, self._page_size, change)
         except PageError as error:
-            raise translate(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Find where LMDB has mapped the file: by the first record of the main tree, whose page is known."""
@@ -256,7 +256,7 @@ class DataFile:
         try:
             verify_free_list(pages)
         except PageError as error:
-            raise translate(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
         self._free_list_verified = True
 
     def begin(self, *, write: bool) -> lmdb.Transaction[memoryview]:
@@ -300,7 +300,7 @@ class DataFile:
         try:
             return [] if pages is None else pages.names()
         except PageError as error:
-            raise translate(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
 
     def open_table(self, name: bytes, transaction: lmdb.Transaction[memoryview] | None) -> Handle:
         """The handle of a table.
@@ -380,7 +380,7 @@ class DataFile:
                 partial.rename(target)
             flush(target.resolve().parent)
         except READ_ERRORS as error:
-            raise translate(error, str(target)) from error
+            raise translate_error(error, str(target)) from error
         except OSError as error:
             raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
         finally:
@@ -412,7 +412,7 @@ class DataFile:
             self._write_successor(copy, write)
             yield copy
         except READ_ERRORS as error:
-            raise translate(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
         except PermissionError as error:
             raise ReadOnlyError(
                 f"{self.path}: this user may not replace it ({error.strerror}); COMPACT as the file's owner, with the "
@@ -444,7 +444,7 @@ class DataFile:
             source = self.begin_reading(transaction)
             if source is None:
                 raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
-            write_densely(source, copy, self.used)
+            write_dense_copy(source, copy, self.used)
 
     def open_successor(self) -> None:
         """Open the file that has taken this one's name by a COMPACT; no transaction may be open."""

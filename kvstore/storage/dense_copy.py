@@ -16,13 +16,13 @@ from .mapped_pages import release_pages
 from .page_transaction import PageTransaction
 
 #: Bytes of records that are copied in one transaction, which holds them in memory; then the pages read are let go.
-BATCH = 1 << 22
+BATCH_BYTES = 1 << 22
 #: Bytes of pages that these transactions take beside those of the records, and free for the next.
 _TRANSIENT_BYTES = 1 << 20
 
 
-def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> None:
-    """Append every record of all tables to the file ``target``, missing or empty, which takes at most ``most_bytes``.
+def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> None:
+    """Append every record of all tables to the file ``target``, missing or empty, which takes at most ``max_bytes``.
 
     Raises what LMDB raises, and CorruptionError where records are missing; ``target`` is of no use then.
     """
@@ -30,7 +30,7 @@ def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> Non
     with lmdb.open(
         str(target),
         subdir=False,
-        map_size=most_bytes + _TRANSIENT_BYTES,
+        map_size=max_bytes + _TRANSIENT_BYTES,
         max_dbs=max(1, len(tables)),
         lock=False,
         sync=False,  # flushed at the end
@@ -45,7 +45,7 @@ def write_densely(source: PageTransaction, target: Path, most_bytes: int) -> Non
                     for key, value in cursor:
                         num_copied += transaction.put(key, value, append=True, db=target_table)
                         size += len(key) + len(value)
-                        if size >= BATCH:
+                        if size >= BATCH_BYTES:
                             transaction.commit()
                             release_pages(value)
                             transaction, size = environment.begin(write=True), 0

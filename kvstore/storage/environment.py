@@ -25,12 +25,12 @@ import lmdb
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from .change_buffer import ChangeBufferReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun, size_of
-from .file_lock import FileIdentity, identity_of, release
+from .file_lock import FileIdentity, identity_of, release_lock
 from .index_file import remove_leftovers
-from .lmdb_errors import MapFull, translate
-from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, examine, make_directory
+from .lmdb_errors import MapFull, translate_error
+from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, is_creation_needed, make_directory
 from .mapped_pages import PageReleaser
-from .open_file import PAGE, OpenFile
+from .open_file import PAGE_SIZE, OpenFile
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
@@ -134,18 +134,18 @@ class Environment:
         directory = Path(path)
         create = create and not readonly
         try:
-            missing = examine(directory, create=create)
+            missing = is_creation_needed(directory, create=create)
         except CorruptionError:
             # Cut short, or in the making by another process, which holds the lock until it is whole.
-            with WriterLock(directory / WRITER_FILE).sharing(lock_timeout):
-                missing = examine(directory, create=create)
+            with WriterLock(directory / WRITER_FILE).hold_shared(lock_timeout):
+                missing = is_creation_needed(directory, create=create)
         identity = None if missing else identity_of(directory / DATA_FILE)
         for other in list(_environments):
             if identity is not None and other.identity == identity:
                 raise InputError(f"{path}: already open in this process; share that store, or close it first")
         size = map_size or max(FIRST_MAP, 0 if missing else _MAP_FACTOR * size_of(directory))
         if max_bytes is not None:
-            size = min(size, max_bytes // PAGE * PAGE)
+            size = min(size, max_bytes // PAGE_SIZE * PAGE_SIZE)
         if missing:
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
@@ -206,7 +206,7 @@ class Environment:
         """
         if not self.closed:
             self._file.close(self.lock_timeout if timeout is None else timeout)
-            self.transaction_thread.end()
+            self.transaction_thread.stop()
             _environments.discard(self)
 
     def __enter__(self) -> Self:
@@ -218,7 +218,7 @@ class Environment:
     @property
     def closed(self) -> bool:
         """Whether the environment can be used no more: closed, or inherited through a fork."""
-        return self._file.unusable is not None
+        return self._file.unusable_reason is not None
 
     @property
     def identity(self) -> FileIdentity | None:
@@ -244,9 +244,9 @@ class Environment:
         """A read transaction on the last commit; raises ClosedError after :meth:`close` or in the child of a fork."""
         while True:
             self._file.require_open()
-            shared = None if self._file.data.registers else self._writer_lock.share(self.lock_timeout)
+            shared = None if self._file.data.registers else self._writer_lock.acquire_shared(self.lock_timeout)
             try:
-                transaction, _ = self._file.begin(self.lock_timeout, write=False)
+                transaction, _ = self._file.begin_transaction(self.lock_timeout, write=False)
                 try:
                     reading = self._file.data.begin_reading(transaction)
                 except BaseException:
@@ -258,7 +258,7 @@ class Environment:
                     self.gate.leave()
             except BaseException:
                 if shared is not None:
-                    release(shared)
+                    release_lock(shared)
                 raise
             if reading is not None:
                 snapshot = ReadTransaction(self, reading)
@@ -266,7 +266,7 @@ class Environment:
                 snapshot.shared_lock = shared
                 return snapshot
             if shared is not None:
-                release(shared)
+                release_lock(shared)
 
     def write(self, timeout: float | None = None) -> WriteTransaction:
         """Begin the store's one write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
@@ -278,7 +278,7 @@ class Environment:
         try:
             if self._file.must_grow or self._crowded():
                 with contextlib.suppress(StoreFullError):  # early, while nobody must wait for it
-                    self._file.grow(0)
+                    self._file.grow_map(0)
             while True:
                 transaction, handles = self.transaction_thread.run(self._begin_writing, self._undo_writing)
                 if transaction.stat()["entries"] == len(handles):
@@ -312,7 +312,7 @@ class Environment:
                 with self.write(timeout) as transaction:
                     return function(transaction)
             except MapFull:
-                self._file.grow(self.lock_timeout)
+                self._file.grow_map(self.lock_timeout)
 
     @contextlib.contextmanager
     def raw(self, timeout: float | None = None) -> Iterator[lmdb.Environment]:
@@ -328,7 +328,7 @@ class Environment:
                 try:
                     yield data.environment
                 except lmdb.Error as error:
-                    raise translate(error, str(self.path)) from error
+                    raise translate_error(error, str(self.path)) from error
             self._file.open_tables(self._file.handles, self.lock_timeout)
         finally:
             self._writer_lock.release()
@@ -435,7 +435,7 @@ class Environment:
 
     def statistics(self) -> FileStatistics:
         """Sizes and counts as they are now."""
-        with self._file.still() as data:
+        with self._file.hold_open_briefly() as data:
             return data.statistics()
 
     @property
@@ -476,32 +476,32 @@ class Environment:
 
     def committed(self, created: Mapping[str, Handle]) -> None:
         """Take over the tables that a commit has added."""
-        self._file.committed(created)
+        self._file.adopt_commit(created)
 
     def ended(self, view: LmdbView) -> None:
         """Forget a view whose transaction is over; does nothing for one that is forgotten."""
-        if not self.gate.forget(view):
+        if not self.gate.leave_if_counted(view):
             return
         self._views.discard(view)
         if view.shared_lock is not None:
-            release(view.shared_lock)
+            release_lock(view.shared_lock)
         if view.writable:
             self._writer_lock.release()
 
     @property
     def has_room(self) -> bool:
         """Whether the map has room for whatever one transaction writes."""
-        with self._file.still() as data:
+        with self._file.hold_open_briefly() as data:
             return data.map_size - data.used >= _ROOM
 
     def map_full(self) -> MapFull:
         """The error for a transaction that the map could not take."""
-        return self._file.map_full()
+        return self._file.make_map_full_error()
 
     # -- Locks
 
     def _begin_writing(self) -> _Begun:
-        return self._file.begin(self.lock_timeout, write=True)
+        return self._file.begin_transaction(self.lock_timeout, write=True)
 
     def _undo_writing(self, begun: _Begun) -> None:
         transaction, _ = begun
@@ -509,7 +509,7 @@ class Environment:
         self.gate.leave()
 
     def _crowded(self) -> bool:
-        with self._file.still() as data:
+        with self._file.hold_open_briefly() as data:
             return data.used > data.map_size // 2
 
     def _take_writer_lock(self, timeout: float | None) -> None:
@@ -531,8 +531,8 @@ class Environment:
     def _without_writers(self) -> contextlib.AbstractContextManager[None]:
         self._file.require_open()
         if self._file.data.readonly:
-            return self._writer_lock.sharing(self.lock_timeout)
-        return self._writer_lock.excluding(self.lock_timeout)
+            return self._writer_lock.hold_shared(self.lock_timeout)
+        return self._writer_lock.hold(self.lock_timeout)
 
     def _after_fork(self) -> None:
         self.transaction_thread = TransactionThread()

@@ -54,7 +54,7 @@ def is_file_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def release(descriptor: int) -> None:
+def release_lock(descriptor: int) -> None:
     """Give a lock up and close its descriptor."""
     # Unlocked by name, not only by closing: a child forked meanwhile may hold a copy of the descriptor.
     try:

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IndexUnavailableError
-from .file_lock import lock_until, release
+from .file_lock import lock_until, release_lock
 from .location import INDEX_SUFFIXES
 from .partial_files import remove_abandoned
 
@@ -40,7 +40,7 @@ _HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
 #: Arrays begin at multiples of this, so that they are aligned however the file is mapped.
 ALIGNMENT = 64
 #: Seconds to wait for whoever only looks whether a file is being made.
-_PATIENCE = 0.1
+_LOCK_TIMEOUT = 0.1
 
 #: The types of arrays that an index file may have, as numpy names them.
 _TYPES = frozenset(
@@ -50,11 +50,11 @@ _TYPES = frozenset(
 _MAX_DIMENSIONS = 4
 
 #: What the head says of parts.
-_PARTS = "parts"
+_PARTS_KEY = "parts"
 
 FileHead = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
-Kept = TypeVar("Kept")
+Content = TypeVar("Content")
 
 
 class FilePart(NamedTuple):
@@ -68,26 +68,26 @@ class FilePart(NamedTuple):
 _Stamp = tuple[int, int, int]
 
 
-def path_of(directory: Path, kind: str) -> Path:
+def build_index_path(directory: Path, kind: str) -> Path:
     """Where the index file of a kind lies."""
     return directory / f"{kind}{INDEX_SUFFIXES[0]}"
 
 
 def read(
-    path: Path, kind: str, trusted: Callable[[bytes], bool], checked_in_place: Collection[str] = ()
+    path: Path, kind: str, is_trusted: Callable[[bytes], bool], unchecked_arrays: Collection[str] = ()
 ) -> tuple[FileHead, Arrays]:
-    """The head and the arrays of an index file, every checksum verified but those of arrays ``checked_in_place``.
+    """The head and the arrays of an index file, every checksum verified but those of arrays ``unchecked_arrays``.
 
-    Those are not read: whoever walks them verifies what it meets. ``trusted`` says whether a token stands in the
+    Those are not read: whoever walks them verifies what it meets. ``is_trusted`` says whether a token stands in the
     store's record of that kind. Raises FileNotFoundError and IndexUnavailableError.
     """
     data = _map_file(path)
-    head = _head(data, path, kind, trusted)
+    head = _parse_head(data, path, kind, is_trusted)
     arrays = {}
     for row in head["arrays"]:
         name, dtype, shape, start, checksum = _array_of(row, path)
         stop = start + dtype.itemsize * math.prod(shape)
-        is_valid = stop <= len(data) and (name in checked_in_place or zlib.crc32(data[start:stop]) == checksum)
+        is_valid = stop <= len(data) and (name in unchecked_arrays or zlib.crc32(data[start:stop]) == checksum)
         if not is_valid:
             raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
         try:
@@ -110,15 +110,15 @@ def _array_of(row: object, path: Path) -> tuple[str, np.dtype[Any], tuple[int, .
     raise IndexUnavailableError(f"{path}: its head describes no array ({row!r:.100}); REFRESH builds it anew")
 
 
-def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = ()) -> list[FilePart]:
+def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
     """The parts that the head of an index file names.
 
     Raises what :func:`read` raises: FileNotFoundError where there is another file by now, and other parts.
     """
     parts = []
-    for name in head.get(_PARTS, ()):
+    for name in head.get(_PARTS_KEY, ()):
         token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
-        contents = read(path.with_name(name), head["kind"], partial(_is_token, token), checked_in_place)
+        contents = read(path.with_name(name), head["kind"], partial(_is_token, token), unchecked_arrays)
         parts.append(FilePart(*contents, name))
     return parts
 
@@ -127,9 +127,9 @@ def _is_token(digits: str, token: bytes) -> bool:
     return token.hex() == digits
 
 
-def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
+def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
     """The head of an index file, without a look at its arrays; raises what :func:`read` raises."""
-    return _head(_map_file(path), path, kind, trusted)
+    return _parse_head(_map_file(path), path, kind, is_trusted)
 
 
 def _map_file(path: Path) -> memoryview:
@@ -140,11 +140,11 @@ def _map_file(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
-    magic, length, checksum = _HEADER.unpack_from(mapped)
+def _parse_head(data: memoryview, path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
+    magic, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
-    packed_head = mapped[_HEADER.size : _HEADER.size + length]
+    packed_head = data[_HEADER.size : _HEADER.size + length]
     if len(packed_head) != length or zlib.crc32(packed_head) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
     try:
@@ -156,10 +156,10 @@ def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], 
         or not isinstance(head.get("token"), bytes)
         or not isinstance(head.get("epoch", 0), int)
         or not isinstance(head.get("arrays"), list)
-        or not _are_names(head.get(_PARTS, []), path)
+        or not _are_names(head.get(_PARTS_KEY, []), path)
     ):
         raise IndexUnavailableError(f"{path}: its head is none of an index file; REFRESH builds it anew")
-    if head.get("kind") != kind or not trusted(head["token"]):
+    if head.get("kind") != kind or not is_trusted(head["token"]):
         raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH builds it anew")
     return head
 
@@ -171,24 +171,24 @@ def _are_names(parts: object, path: Path) -> bool:
     )
 
 
-class LoadedFile(Generic[Kept]):
+class LoadedFile(Generic[Content]):
     """What an index file holds, read when it is first asked for and again when another file has its name.
 
     Any thread may ask. ``read`` raises FileNotFoundError or IndexUnavailableError where there is nothing to be had.
     """
 
-    def __init__(self, path: Path, read: Callable[[Path], Kept]) -> None:
+    def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
         self.path = path
         #: Why there is nothing to be had, or why no file could be made; empty when all is well.
         self.problem = ""
         self._read = read
-        self._loading = threading.Lock()
+        self._load_lock = threading.Lock()
         #: What :func:`_compute_stamp` said of the file that was read, with its content; before the first look nothing.
-        self._held: tuple[_Stamp | None, Kept | None] = None, None
+        self._loaded: tuple[_Stamp | None, Content | None] = None, None
 
-    def get(self) -> Kept | None:
+    def get(self) -> Content | None:
         """What the file of that name holds now; None where there is none that can be used."""
-        stamp, (loaded_stamp, content) = _compute_stamp(self.path), self._held
+        stamp, (loaded_stamp, content) = _compute_stamp(self.path), self._loaded
         if stamp == loaded_stamp:
             return content
         # While one thread reads a new file, the others go on with the old one, which still exists without a name. A
@@ -196,26 +196,26 @@ class LoadedFile(Generic[Kept]):
         replaced = (
             stamp is not None and loaded_stamp is not None and stamp[0] != loaded_stamp[0] and content is not None
         )
-        if self._loading.acquire(blocking=not replaced):
+        if self._load_lock.acquire(blocking=not replaced):
             try:
                 self._load(stamp)
             finally:
-                self._loading.release()
-        return self._held[1]
+                self._load_lock.release()
+        return self._loaded[1]
 
     @property
-    def found(self) -> bool:
+    def exists(self) -> bool:
         """Whether a file had that name at the last look, usable or not."""
-        return self._held[0] is not None
+        return self._loaded[0] is not None
 
     def reject(self, problem: str) -> None:
         """Do without the file that was read, for this reason, until another has its name."""
-        with self._loading:
-            self._held = self._held[0], None
+        with self._load_lock:
+            self._loaded = self._loaded[0], None
             self.problem = problem
 
     def _load(self, stamp: _Stamp | None) -> None:
-        if stamp == self._held[0]:
+        if stamp == self._loaded[0]:
             return  # another thread has read it meanwhile
         content = None
         self.problem = ""
@@ -225,7 +225,7 @@ class LoadedFile(Generic[Kept]):
             stamp = None
         except IndexUnavailableError as error:
             self.problem = str(error)
-        self._held = stamp, content
+        self._loaded = stamp, content
 
 
 def _compute_stamp(path: Path) -> _Stamp | None:
@@ -238,79 +238,79 @@ def _compute_stamp(path: Path) -> _Stamp | None:
 
 
 class Draft:
-    """An index file in the making, which only one process and thread makes at a time; see :func:`drafting`."""
+    """An index file in the making, which only one process and thread makes at a time; see :func:`open_draft`."""
 
     def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
         self.path = path
         self._partial = partial
         self._descriptor = descriptor
         #: The parts that the file names, and those that were written for it.
-        self._named: list[str] = []
-        self._written: list[Path] = []
+        self._part_names: list[str] = []
+        self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
         """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
-        self._named = [part.name or self._write_part(head["kind"], part) for part in parts]
-        parts_entry = {_PARTS: self._named} if parts else {}
-        _write(self._descriptor, {**head, **parts_entry}, arrays)
+        self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
+        parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
+        _write_file(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
         """Give the file its name, in place of the one that had it, and remove the parts that it does not name."""
         # Not flushed to the disk: should the machine stop now, the checksums tell, and it is built anew.
         os.replace(self._partial, self.path)
-        self._written.clear()
-        _remove_parts(self.path, self._named)
+        self._written_paths.clear()
+        _remove_parts(self.path, self._part_names)
 
     def withdraw(self) -> None:
         """Remove what was written and not published."""
         if _is_file_at(self._descriptor, self._partial):
             self._partial.unlink()
-        for part in self._written:
+        for part in self._written_paths:
             part.unlink(missing_ok=True)
 
     def _write_part(self, kind: str, part: FilePart) -> str:
         token = os.urandom(16)
         path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_SUFFIXES[0]}")
-        self._written.append(path)
+        self._written_paths.append(path)
         with path.open("xb", buffering=0) as file:
-            _write(file.fileno(), {**part.head, "kind": kind, "token": token}, part.arrays)
+            _write_file(file.fileno(), {**part.head, "kind": kind, "token": token}, part.arrays)
         return path.name
 
 
-def _write(descriptor: int, head: FileHead, arrays: Arrays) -> None:
+def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
     """Write a file from its beginning."""
     contiguous = [np.ascontiguousarray(array) for array in arrays.values()]
     array_infos = [
-        (name, array.dtype.str, array.shape, zlib.crc32(_bytes(array)))
+        (name, array.dtype.str, array.shape, zlib.crc32(_to_bytes(array)))
         for name, array in zip(arrays, contiguous, strict=True)
     ]
     # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
-    offset = _align(_HEADER.size + len(_packed(head, array_infos, [2**63] * len(contiguous))))
+    offset = _align(_HEADER.size + len(_pack_head(head, array_infos, [2**63] * len(contiguous))))
     offsets = []
     for array in contiguous:
         offsets.append(offset)
         offset = _align(offset + array.nbytes)
-    packed_head = _packed(head, array_infos, offsets)
+    packed_head = _pack_head(head, array_infos, offsets)
     os.ftruncate(descriptor, 0)
     with open(descriptor, "wb", closefd=False) as file:
         file.write(_HEADER.pack(MAGIC, len(packed_head), zlib.crc32(packed_head)))
         file.write(packed_head)
         for start, array in zip(offsets, contiguous, strict=True):
             file.seek(start)
-            file.write(_bytes(array))
+            file.write(_to_bytes(array))
         file.truncate(offset)
 
 
 def list_files(path: Path) -> list[Path]:
     """The index file of a path and its parts, as far as they are there."""
-    return [found for found in (path, *_parts(path)) if found.exists()]
+    return [file for file in (path, *_glob_parts(path)) if file.exists()]
 
 
-def remove(path: Path) -> None:
+def remove_files(path: Path) -> None:
     """Remove an index file and its parts, and what a killed process was making of it."""
     path.unlink(missing_ok=True)
     _remove_parts(path, ())
-    remove_abandoned(partial_path(path))
+    remove_abandoned(build_partial_path(path))
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -319,29 +319,29 @@ def remove_leftovers(directory: Path) -> None:
         remove_abandoned(path)
 
 
-def _parts(path: Path) -> Iterator[Path]:
+def _glob_parts(path: Path) -> Iterator[Path]:
     return path.parent.glob(f"{path.stem}-*{INDEX_SUFFIXES[0]}")
 
 
-def _remove_parts(path: Path, named: Collection[str]) -> None:
-    for part in list(_parts(path)):
-        if part.name not in named:
+def _remove_parts(path: Path, used_names: Collection[str]) -> None:
+    for part in list(_glob_parts(path)):
+        if part.name not in used_names:
             part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def drafting(path: Path) -> Iterator[Draft]:
+def open_draft(path: Path) -> Iterator[Draft]:
     """Make the index file of this path within the block.
 
     What is not published when the block ends is removed; what a killed process left behind is taken over. Raises
     IndexUnavailableError where another process or thread is at it, or the directory may not be written to.
     """
-    partial = partial_path(path)
+    partial = build_partial_path(path)
     descriptor = None
     try:
         while True:
             descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
-            if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _PATIENCE):
+            if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _LOCK_TIMEOUT):
                 raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
             if _is_file_at(descriptor, partial):
                 break
@@ -356,13 +356,13 @@ def drafting(path: Path) -> Iterator[Draft]:
         raise IndexUnavailableError(f"{path}: the index cannot be written ({error.strerror})") from error
     finally:
         if descriptor is not None:
-            release(descriptor)
+            release_lock(descriptor)
 
 
 def is_being_drafted(path: Path) -> bool:
     """Whether a process is making the index file of this path."""
     try:
-        descriptor = os.open(partial_path(path), os.O_RDONLY)
+        descriptor = os.open(build_partial_path(path), os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -374,7 +374,7 @@ def is_being_drafted(path: Path) -> bool:
     return False
 
 
-def partial_path(path: Path) -> Path:
+def build_partial_path(path: Path) -> Path:
     """Where the index file of this path is made."""
     return path.with_name(f"{path.name}.new")
 
@@ -386,15 +386,17 @@ def _is_file_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _align(place: int) -> int:
-    return -(-place // ALIGNMENT) * ALIGNMENT
+def _align(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def _packed(head: FileHead, about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
-    rows = [[name, code, shape, offset, crc] for (name, code, shape, crc), offset in zip(about, places, strict=True)]
+def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: Sequence[int]) -> bytes:
+    rows = [
+        [name, code, shape, offset, crc] for (name, code, shape, crc), offset in zip(array_infos, offsets, strict=True)
+    ]
     packed_head: bytes = msgpack.packb({**head, "arrays": rows})
     return packed_head
 
 
-def _bytes(array: npt.NDArray[Any]) -> memoryview:
+def _to_bytes(array: npt.NDArray[Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data

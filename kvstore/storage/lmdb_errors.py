@@ -21,7 +21,7 @@ from ..errors import (
 #: The errors that reading records raises.
 READ_ERRORS = (lmdb.Error, PageError)
 #: LMDB takes keys of 1 to so many bytes.
-LONGEST_KEY = 511
+MAX_KEY_BYTES = 511
 #: LMDB answers EIO when a write ended early, which is what a disk does that runs full.
 NO_SPACE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
@@ -30,37 +30,37 @@ class MapFull(StoreFullError):
     """The memory map is full and the transaction rolled back; in a larger map it may succeed."""
 
 
-def translate(error: lmdb.Error | PageError, place: str) -> KvstoreError:
-    """The error of this project that says what an error of LMDB means at ``place`` (a path or a table)."""
+def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreError:
+    """The error of this project that says what an error of LMDB means at ``location`` (a path or a table)."""
     if isinstance(error, PageError) and "closed" not in str(error):
-        return CorruptionError(f"{place}: the data file is damaged: {error}; run CHECK REPAIR, or restore a backup")
+        return CorruptionError(f"{location}: the data file is damaged: {error}; run CHECK REPAIR, or restore a backup")
     if isinstance(error, PageError):
-        return ClosedError(f"{place}: the snapshot or transaction was closed; open another")
+        return ClosedError(f"{location}: the snapshot or transaction was closed; open another")
     code = getattr(error, "code", 0)
     if isinstance(error, lmdb.DiskError) or code in NO_SPACE_ERRNOS:
         return StoreFullError(
-            f"{place}: the disk is full or failing ({error.reason}); nothing was changed: free some space and try again"
+            f"{location}: the disk is full or failing ({error.reason}); nothing was changed: free some space and try again"
         )
     if isinstance(error, lmdb.TxnFullError):
-        return StoreFullError(f"{place}: too much for one transaction; split the work over several")
+        return StoreFullError(f"{location}: too much for one transaction; split the work over several")
     if isinstance(error, lmdb.BadValsizeError):
-        return make_key_error(place)
+        return make_key_error(location)
     if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
-        return ReadOnlyError(f"{place}: may not be written; open the store read-only, or get the right to")
+        return ReadOnlyError(f"{location}: may not be written; open the store read-only, or get the right to")
     if isinstance(error, lmdb.PanicError):
         return StoreFullError(
-            f"{place}: a write failed, because the disk is full or failing; the last commit is whole: free some space, "
+            f"{location}: a write failed, because the disk is full or failing; the last commit is whole: free some space, "
             "close the store and open it again"
         )
     if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError)):
-        return CorruptionError(f"{place}: LMDB found the data file damaged ({error}); restore it from a backup")
+        return CorruptionError(f"{location}: LMDB found the data file damaged ({error}); restore it from a backup")
     if isinstance(error, lmdb.BadTxnError):
-        return TransactionError(f"{place}: an earlier error ended this transaction; abort it and begin another")
+        return TransactionError(f"{location}: an earlier error ended this transaction; abort it and begin another")
     if "closed" in str(error):
-        return ClosedError(f"{place}: the snapshot or transaction was closed; open another")
-    return KvstoreError(f"{place}: LMDB could not do this: {error}")
+        return ClosedError(f"{location}: the snapshot or transaction was closed; open another")
+    return KvstoreError(f"{location}: LMDB could not do this: {error}")
 
 
-def make_key_error(place: str) -> InputError:
+def make_key_error(location: str) -> InputError:
     """The error for a key that LMDB cannot hold."""
-    return InputError(f"{place}: a key must be 1 to {LONGEST_KEY} bytes long")
+    return InputError(f"{location}: a key must be 1 to {MAX_KEY_BYTES} bytes long")

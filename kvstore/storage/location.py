@@ -28,10 +28,10 @@ INDEX_SUFFIXES = (".index", ".index.new")
 MIN_DATA_BYTES = 2 * 4096
 
 #: LMDB's mark, at byte 16 of each of its two meta pages, in the byte order of the machine.
-_MARK = struct.pack("=I", 0xBEEFC0DE)
+_LMDB_MAGIC = struct.pack("=I", 0xBEEFC0DE)
 
 
-def examine(path: Path, *, create: bool) -> bool:
+def is_creation_needed(path: Path, *, create: bool) -> bool:
     """Say whether ``path`` must be created (True) or holds a store already (False).
 
     Raises StoreNotFoundError when there is none and ``create`` is false or the parent folder is missing,
@@ -57,7 +57,7 @@ def examine(path: Path, *, create: bool) -> bool:
         # Looked at before anything is opened: a directory of somebody else's must not get files of ours.
         with data.open("rb") as file:
             head = file.read(MIN_DATA_BYTES)
-        if _MARK not in (head[16:20], head[4096 + 16 : 4096 + 20]):
+        if _LMDB_MAGIC not in (head[16:20], head[4096 + 16 : 4096 + 20]):
             raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}

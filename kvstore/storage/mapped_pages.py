@@ -17,7 +17,7 @@ import numpy as np
 
 #: Bytes of mapped files beyond which a process lets go those of a store: more would count as its memory and make it
 #: little faster, because the system keeps the pages of files all the same.
-MOST_BYTES = 1 << 29
+MAX_MAPPED_BYTES = 1 << 29
 #: Who looks up records lets go nothing before the process takes so many bytes in all: to map anew what one question
 #: after another looks up is a fifth of what they take in a store of a million chunks.
 MIN_TOTAL_BYTES = 1 << 31
@@ -29,7 +29,7 @@ _MEMORY_STATISTICS = Path("/proc/self/statm")
 
 
 class PageReleaser:
-    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES` and,
+    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MAX_MAPPED_BYTES` and,
     where records are looked up, takes more than :data:`MIN_TOTAL_BYTES`.
 
     Whoever reads the file tells how much. Any thread may; what it reads meanwhile is mapped again.
@@ -40,18 +40,18 @@ class PageReleaser:
         #: Records since the last look: of those read one after the other or to be written, and of those looked up.
         self._unchecked_reads = [0, 0]
         #: Bytes of other files, as of the last time that something was let go.
-        self._others = 0
+        self._other_bytes = 0
 
-    def note(self, records: int, *, looked_up: bool = False) -> None:
+    def note_reads(self, records: int, *, looked_up: bool = False) -> None:
         """So many records were read, or one that stands for a few pages; ``looked_up`` says that they may be again."""
         self._unchecked_reads[looked_up] += records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
             self._unchecked_reads[looked_up] = 0
             total_bytes, mapped_bytes = measure_memory()
-            self._others = min(self._others, mapped_bytes)
-            if mapped_bytes > self._others + MOST_BYTES and (not looked_up or total_bytes > MIN_TOTAL_BYTES):
+            self._other_bytes = min(self._other_bytes, mapped_bytes)
+            if mapped_bytes > self._other_bytes + MAX_MAPPED_BYTES and (not looked_up or total_bytes > MIN_TOTAL_BYTES):
                 self._release()
-                self._others = measure_memory()[1]
+                self._other_bytes = measure_memory()[1]
 
 
 def measure_memory() -> tuple[int, int]:

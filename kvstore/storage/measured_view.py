@@ -37,7 +37,7 @@ class MeasuredView:
         self.reads += 1
         value = self._view.get(table, key)
         if value is not None:
-            self._note(value)
+            self._count_pages(value)
         return value
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
@@ -46,16 +46,16 @@ class MeasuredView:
         values = self._view.get_many(table, keys)
         for value in values:
             if value is not None:
-                self._note(value)
+                self._count_pages(value)
         return values
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         self.reads += 1
-        found = self._view.scan_prefixes(table, prefixes)
-        for _, value in found:
-            self._note(value)
-        return found
+        records = self._view.scan_prefixes(table, prefixes)
+        for _, value in records:
+            self._count_pages(value)
+        return records
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -63,7 +63,7 @@ class MeasuredView:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         self.reads += 1
         for record in self._view.scan(table, start, stop, reverse=reverse):
-            self._note(record[1])
+            self._count_pages(record[1])
             yield record
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
@@ -72,7 +72,7 @@ class MeasuredView:
         records = self._view.last_many(table, ranges)
         for record in records:
             if record is not None:
-                self._note(record[1])
+                self._count_pages(record[1])
         return records
 
     def count(self, table: str) -> int:
@@ -80,8 +80,8 @@ class MeasuredView:
         self.reads += 1
         return self._view.count(table)
 
-    def _note(self, value: memoryview) -> None:
+    def _count_pages(self, value: memoryview) -> None:
         # LMDB hands out the mapped file itself, so the address of a value says on which pages it lies.
-        first = np.frombuffer(value, np.uint8).ctypes.data if len(value) else 0
-        if first:
-            self._pages.update(range(first // mmap.PAGESIZE, (first + len(value) - 1) // mmap.PAGESIZE + 1))
+        address = np.frombuffer(value, np.uint8).ctypes.data if len(value) else 0
+        if address:
+            self._pages.update(range(address // mmap.PAGESIZE, (address + len(value) - 1) // mmap.PAGESIZE + 1))

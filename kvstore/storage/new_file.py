@@ -17,7 +17,7 @@ from .partial_files import hold_lock, partial_path
 
 
 @contextmanager
-def new_file(target: Path) -> Iterator[Path]:
+def create_file_atomically(target: Path) -> Iterator[Path]:
     """Where to write what is to stand at ``target``.
 
     Raises InputError when something stands there or its folder does not exist, StoreFullError when it cannot be

@@ -17,7 +17,9 @@ from ..errors import CorruptionError
 from . import records
 
 
-def unpack(values: list[memoryview | None], table: str, keys: Sequence[bytes], columns: int) -> npt.NDArray[np.int64]:
+def unpack_numbers(
+    values: list[memoryview | None], table: str, keys: Sequence[bytes], columns: int
+) -> npt.NDArray[np.int64]:
     """The records of keys, shape (n, columns); raises CorruptionError for one that is damaged or None."""
     rows = np.empty((len(values), columns), np.int64)
     bad_index = read_numbers(values, rows)

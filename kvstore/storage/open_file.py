@@ -20,7 +20,7 @@ import lmdb
 from ..errors import ClosedError, StoreFullError, StoreNotFoundError, TransactionError
 from .data_file import CompactReport, DataFile, OvertakenError, flush
 from .file_lock import FileIdentity, identity_of
-from .lmdb_errors import MapFull, translate
+from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE
 from .readers_table import MAX_READERS
 from .shared_open_lock import SharedOpenLock
@@ -30,7 +30,7 @@ from .writer_lock import WriterLock
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
-PAGE = 4096
+PAGE_SIZE = 4096
 
 
 class OpenFile:
@@ -52,7 +52,7 @@ class OpenFile:
         self.gate = TransactionGate()
         self.handles: Mapping[str, Handle] = {}
         #: Why the file can be used no more.
-        self.unusable: str | None = None
+        self.unusable_reason: str | None = None
         #: Whether the map was too small for the last transaction.
         self.must_grow = False
         self._tables_lock = threading.RLock()
@@ -60,21 +60,21 @@ class OpenFile:
         self._open_lock = SharedOpenLock(directory / DATA_FILE)
         try:
             if self._open_lock.path.exists():
-                self._open_lock.begin(wait)
+                self._open_lock.acquire(wait)
             self.data = DataFile(
                 directory, self._open_lock.get_descriptor, readonly=readonly, durability=durability, map_size=map_size
             )
-            self._open_lock.begin(wait)  # a file just made: under the writer's lock nobody has replaced it
+            self._open_lock.acquire(wait)  # a file just made: under the writer's lock nobody has replaced it
         except BaseException:
-            self._open_lock.end()
+            self._open_lock.release()
             raise
 
     # -- Use and its end
 
     def require_open(self) -> None:
         """Raise ClosedError when the file can be used no more."""
-        if self.unusable is not None:
-            raise ClosedError(f"{self.path}: {self.unusable}")
+        if self.unusable_reason is not None:
+            raise ClosedError(f"{self.path}: {self.unusable_reason}")
 
     @property
     def identity(self) -> FileIdentity | None:
@@ -99,7 +99,7 @@ class OpenFile:
     @contextmanager
     def hold_open(self) -> Iterator[DataFile]:
         """Keep the file open and its map as it is within the block."""
-        with self.gate.entering():
+        with self.gate.enter():
             self.require_open()
         try:
             yield self.data
@@ -107,7 +107,7 @@ class OpenFile:
             self.gate.leave()
 
     @contextmanager
-    def still(self) -> Iterator[DataFile]:
+    def hold_open_briefly(self) -> Iterator[DataFile]:
         """Keep the file open and its map as it is within a short block, which may be within a transaction."""
         with self.gate.condition:
             self.require_open()
@@ -119,29 +119,31 @@ class OpenFile:
 
     def close(self, wait: float) -> None:
         """Close the file once no transaction is open; raises TransactionError when some still are, and stays open."""
-        with self.gate.alone(wait, TransactionError, f"{self.path}: the store was to be closed"):
-            if self.unusable is None:  # another thread may have closed it meanwhile
-                self._end("it was closed; open it again")
+        with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: the store was to be closed"):
+            if self.unusable_reason is None:  # another thread may have closed it meanwhile
+                self._shut_down("it was closed; open it again")
 
     def reset_after_fork(self) -> None:
         """In a forked child: forget everything."""
         # The references are dropped, which LMDB's binding takes for no closing in a process that did not open it; then
         # the child can open the store itself.
-        self.unusable = "it was opened before a fork; open it again in this process"
+        self.unusable_reason = "it was opened before a fork; open it again in this process"
         self.gate = TransactionGate()
         self.handles = {}
         self._open_lock.reset_after_fork()
         del self.data
 
-    def _end(self, reason: str) -> None:
-        self.unusable = reason
+    def _shut_down(self, reason: str) -> None:
+        self.unusable_reason = reason
         self.handles = {}
         self.data.close()
-        self._open_lock.end()
+        self._open_lock.release()
 
     # -- Transactions and tables
 
-    def begin(self, wait: float, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
+    def begin_transaction(
+        self, wait: float, *, write: bool
+    ) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction and count it, adopting the map's size where another process has grown it.
 
         Returns the handles that were open before it, which are those it can use.
@@ -149,7 +151,7 @@ class OpenFile:
         readers_cleared = reopened = False
         while True:
             try:
-                with self.gate.entering():
+                with self.gate.enter():
                     self.require_open()
                     return self.data.begin(write=write), self.handles
             except lmdb.MapResizedError:
@@ -157,7 +159,7 @@ class OpenFile:
             except lmdb.PanicError as error:
                 # A meta page could not be written, and LMDB begins nothing more; the last commit is whole on the disk.
                 if reopened:
-                    raise translate(error, str(self.path)) from error
+                    raise translate_error(error, str(self.path)) from error
                 self._reopen(wait)
                 reopened = True
             except lmdb.ReadersFullError as error:
@@ -170,19 +172,19 @@ class OpenFile:
                     data.environment.reader_check()
                 readers_cleared = True
             except lmdb.Error as error:
-                raise translate(error, str(self.path)) from error
+                raise translate_error(error, str(self.path)) from error
 
-    def open_tables(self, known: Mapping[str, Handle], wait: float) -> None:
-        """Open the tables that others have made, unless that has been done since the handles ``known`` were current.
+    def open_tables(self, known_handles: Mapping[str, Handle], wait: float) -> None:
+        """Open the tables that others have made, unless that has been done since the handles ``known_handles`` were current.
 
         Where the file is open for writing this takes the writer's lock, for handles last only when a write transaction
         has opened them; that transaction writes nothing.
         """
-        with self._tables_lock if self.data.readonly else self._writer_lock.holding(wait):
-            if self.handles is not known:
+        with self._tables_lock if self.data.readonly else self._writer_lock.ensure_held(wait):
+            if self.handles is not known_handles:
                 return
             while True:
-                transaction, _ = self.begin(wait, write=not self.data.readonly)
+                transaction, _ = self.begin_transaction(wait, write=not self.data.readonly)
                 try:
                     opening_transaction = None if self.data.readonly else transaction
                     names = self.data.table_names(
@@ -198,7 +200,7 @@ class OpenFile:
                     self.gate.leave()
             self.handles = handles
 
-    def committed(self, created: Mapping[str, Handle]) -> None:
+    def adopt_commit(self, created: Mapping[str, Handle]) -> None:
         """Take over the tables that a commit has added."""
         if created:
             self.handles = {**self.handles, **created}
@@ -209,21 +211,21 @@ class OpenFile:
     def open_for_writing(self, wait: float) -> None:
         """Open a file that is open to read again, for writing; this thread holds the writer's lock."""
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
-        with self.gate.alone(wait, TransactionError, purpose):
+        with self.gate.exclude_transactions(wait, TransactionError, purpose):
             self.require_open()
             self._open_lock.require_reader_table(wait)
             self.data.reopen_for_writing()
             self.handles = {}
 
-    def grow(self, wait: float) -> None:
+    def grow_map(self, wait: float) -> None:
         """Double the map, up to ``max_bytes``; raises StoreFullError where that may not or cannot be done."""
         if self._is_at_limit():
-            raise self.map_full()
+            raise self.make_map_full_error()
         size = 2 * self.data.map_size
         self.must_grow = False
-        self._resize_map(size if self.max_bytes is None else min(size, self.max_bytes // PAGE * PAGE), wait)
+        self._resize_map(size if self.max_bytes is None else min(size, self.max_bytes // PAGE_SIZE * PAGE_SIZE), wait)
 
-    def map_full(self) -> MapFull:
+    def make_map_full_error(self) -> MapFull:
         """The error for a transaction that the map could not take; the map grows before the next transaction."""
         if self._is_at_limit():
             return MapFull(
@@ -242,10 +244,10 @@ class OpenFile:
         Raises TransactionError when another process has the file open or a transaction of this one stays open, and
         what :meth:`DataFile.successor` raises; the file is then as before.
         """
-        with self.gate.alone(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
+        with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
             size_before = self.data.size
-            with self._open_lock.alone(), self.data.successor(self.data.write_densely) as copy:
+            with self._open_lock.hold_exclusively(), self.data.successor(self.data.write_densely) as copy:
                 self._put_in_place(copy)
             return CompactReport(size_before, self.data.size)
 
@@ -254,7 +256,7 @@ class OpenFile:
 
         Raises TransactionError if another process has it open.
         """
-        return self._open_lock.alone()
+        return self._open_lock.hold_exclusively()
 
     def rewrite(self, write: Callable[[Path], None], wait: float) -> None:
         """Put the file that ``write`` fills in the data file's place; this thread holds the writer's lock.
@@ -262,9 +264,9 @@ class OpenFile:
         Raises as :meth:`compact` does. ``write`` may read snapshots, and must close them.
         """
         with (
-            self._open_lock.alone(),
+            self._open_lock.hold_exclusively(),
             self.data.successor(write) as copy,
-            self.gate.alone(wait, TransactionError, f"{self.path}: a repair replaces the data file"),
+            self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: a repair replaces the data file"),
         ):
             self.require_open()
             self._put_in_place(copy)
@@ -277,22 +279,22 @@ class OpenFile:
             self.handles = {}
         except BaseException:
             if not copy.exists():  # it has the name already, so the file that is open must not be used
-                self._end("another data file took its place, which then could not be opened; open it again")
+                self._shut_down("another data file took its place, which then could not be opened; open it again")
             raise
 
     def _is_at_limit(self) -> bool:
-        return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE * PAGE
+        return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE_SIZE * PAGE_SIZE
 
     def _reopen(self, wait: float) -> None:
         """Open the file again after a write that LMDB could not finish."""
         purpose = f"{self.path}: a write failed, so the store must be opened again"
-        with self.gate.alone(wait, TransactionError, purpose):
+        with self.gate.exclude_transactions(wait, TransactionError, purpose):
             self.require_open()
             self.data.reopen()
             self.handles = {}
 
     def _resize_map(self, size: int, wait: float) -> None:
-        with self.gate.alone(wait, StoreFullError, f"{self.path}: the memory map must grow"):
+        with self.gate.exclude_transactions(wait, StoreFullError, f"{self.path}: the memory map must grow"):
             self.require_open()
             environment_before = self.data.environment
             try:

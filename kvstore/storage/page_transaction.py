@@ -16,7 +16,7 @@ import lmdb
 
 from kvstore_cext.pages import Cursor, Pages, Tree
 
-from .lmdb_errors import LONGEST_KEY
+from .lmdb_errors import MAX_KEY_BYTES
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
@@ -44,7 +44,7 @@ class PageTransaction:
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
         """The value under a key, or None."""
-        if not 0 < len(key) <= LONGEST_KEY:
+        if not 0 < len(key) <= MAX_KEY_BYTES:
             raise lmdb.BadValsizeError("mdb_get")
         return db.get(key)
 
@@ -132,7 +132,7 @@ class VerifiedTransaction:
     def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
         """The value under a key, or None."""
         if db.tree is not None:
-            if not db.changed and 0 < len(key) <= LONGEST_KEY:
+            if not db.changed and 0 < len(key) <= MAX_KEY_BYTES:
                 return db.tree.get(key)
             db.tree.verify_path(key)
         return self.lmdb.get(key, db=db.handle)
@@ -267,4 +267,4 @@ class VerifiedCursor:
 
 
 #: Above every key.
-_ABOVE = b"\xff" * (LONGEST_KEY + 1)
+_ABOVE = b"\xff" * (MAX_KEY_BYTES + 1)

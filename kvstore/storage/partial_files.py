@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from .file_lock import release
+from .file_lock import release_lock
 
 
 def partial_path(target: Path) -> Path:
@@ -49,7 +49,7 @@ def remove_abandoned(path: Path) -> None:
             else:
                 path.unlink()
         finally:
-            release(descriptor)
+            release_lock(descriptor)
 
 
 def _is_running(process: int) -> bool:

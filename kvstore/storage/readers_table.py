@@ -25,7 +25,7 @@ MAX_READERS = 1024
 TABLE_BYTES = 64 * (MAX_READERS - 1) + 192
 
 #: What a system answers that cannot take room so.
-_UNKNOWN = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_UNSUPPORTED_ERRNOS = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 def is_reader_table_missing(directory: Path) -> bool:
@@ -43,7 +43,7 @@ def reserve_reader_table(directory: Path) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         if error.errno in NO_SPACE_ERRNOS:
-            raise _full(path, error) from error
+            raise _make_full_error(path, error) from error
         return  # LMDB meets the same error, and what it means for the opening is known there
     try:
         status = os.fstat(descriptor)
@@ -51,26 +51,26 @@ def reserve_reader_table(directory: Path) -> None:
         if status.st_size < num_bytes or 512 * status.st_blocks < num_bytes:
             _allocate_blocks(descriptor, status.st_size, num_bytes)
     except OSError as error:
-        raise _full(path, error) from error
+        raise _make_full_error(path, error) from error
     finally:
         os.close(descriptor)
 
 
-def _allocate_blocks(descriptor: int, size: int, wanted: int) -> None:
-    """Put blocks behind the first ``wanted`` bytes of a file of ``size`` bytes; its content stays."""
+def _allocate_blocks(descriptor: int, size: int, num_bytes: int) -> None:
+    """Put blocks behind the first ``num_bytes`` bytes of a file of ``size`` bytes; its content stays."""
     if hasattr(os, "posix_fallocate"):
         try:
-            os.posix_fallocate(descriptor, 0, wanted)
+            os.posix_fallocate(descriptor, 0, num_bytes)
             return
         except OSError as error:
-            if error.errno not in _UNKNOWN:
+            if error.errno not in _UNSUPPORTED_ERRNOS:
                 raise
     # What is there may be in use, so it is not written to; a new file has nothing yet.
-    while size < wanted:
-        size += os.pwrite(descriptor, bytes(wanted - size), size)
+    while size < num_bytes:
+        size += os.pwrite(descriptor, bytes(num_bytes - size), size)
 
 
-def _full(path: Path, error: OSError) -> StoreFullError:
+def _make_full_error(path: Path, error: OSError) -> StoreFullError:
     reason = "the disk is full" if error.errno in NO_SPACE_ERRNOS else error.strerror
     return StoreFullError(
         f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({reason}); nothing was changed: free some "

@@ -21,14 +21,14 @@ U32 = struct.Struct(">I")
 U32_PAIR = struct.Struct(">II")
 U64_PAIR = struct.Struct(">QQ")
 
-PAGE = 4096
+PAGE_SIZE = 4096
 #: LMDB puts a 16-byte header before a value that fills whole pages.
 PAGE_OVERHEAD = 16
 
 
 def compute_page_value_size(pages: int) -> int:
     """Bytes of a page-like value that LMDB stores in exactly ``pages`` pages."""
-    return pages * PAGE - PAGE_OVERHEAD
+    return pages * PAGE_SIZE - PAGE_OVERHEAD
 
 
 def seal(payload: bytes | bytearray | memoryview) -> bytes:
@@ -49,21 +49,21 @@ def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
 
 def pack(value: Any) -> bytes:
     """Encode ``value`` as sealed msgpack."""
-    return seal(packed(value))
+    return seal(encode_msgpack(value))
 
 
 #: Packers that nobody is using: one takes longer to make than a record to pack.
-_idle: list[msgpack.Packer] = []
+_idle_packers: list[msgpack.Packer] = []
 
 
-def packed(value: Any) -> bytes:
+def encode_msgpack(value: Any) -> bytes:
     """Encode ``value`` as msgpack; in any thread, and while another is being encoded."""
     try:
-        packer = _idle.pop()
+        packer = _idle_packers.pop()
     except IndexError:
         packer = msgpack.Packer(use_bin_type=True)
     payload: bytes = packer.pack(value)
-    _idle.append(packer)  # one that has failed may hold a part
+    _idle_packers.append(packer)  # one that has failed may hold a part
     return payload
 
 
@@ -76,11 +76,11 @@ def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
         raise CorruptionError(f"table {table}, key {key.hex()}: not msgpack: {error}") from error
 
 
-def u64(number: int) -> bytes:
+def encode_u64(number: int) -> bytes:
     """Eight big-endian bytes, so that key order is numeric order."""
     return U64.pack(number)
 
 
-def u32(number: int) -> bytes:
+def encode_u32(number: int) -> bytes:
     """Four big-endian bytes, so that key order is numeric order."""
     return U32.pack(number)

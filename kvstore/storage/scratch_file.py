@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 
 #: Bytes that are gathered before they are written.
-_GATHERED = 1 << 16
+_BUFFER_BYTES = 1 << 16
 
 
 class ScratchFile:
@@ -24,27 +24,27 @@ class ScratchFile:
         with tempfile.TemporaryFile(dir=folder if writable else None) as file:
             self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)
-        self._gathered = bytearray()
-        self._written = 0
+        self._buffer = bytearray()
+        self._num_written = 0
 
     def __len__(self) -> int:
-        return self._written + len(self._gathered)
+        return self._num_written + len(self._buffer)
 
     def append(self, data: bytes | memoryview) -> None:
         """Write more at the end."""
-        self._gathered += data
-        if len(self._gathered) >= _GATHERED:
-            self._write()
+        self._buffer += data
+        if len(self._buffer) >= _BUFFER_BYTES:
+            self._flush_buffer()
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes ``start`` to ``end``."""
-        if self._gathered:
-            self._write()
+        if self._buffer:
+            self._flush_buffer()
         return os.pread(self._descriptor, end - start, start)
 
-    def _write(self) -> None:
-        remaining = memoryview(bytes(self._gathered))
-        self._written += len(remaining)
-        self._gathered.clear()
+    def _flush_buffer(self) -> None:
+        remaining = memoryview(bytes(self._buffer))
+        self._num_written += len(remaining)
+        self._buffer.clear()
         while remaining:
             remaining = remaining[os.write(self._descriptor, remaining) :]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
-from .file_lock import MAX_PAUSE, FileIdentity, identity_of, is_file_at, lock_until, release
+from .file_lock import MAX_PAUSE, FileIdentity, identity_of, is_file_at, lock_until, release_lock
 from .location import READERS_FILE, WRITER_FILE
 from .readers_table import is_reader_table_missing, reserve_reader_table
 from .writer_lock import describe_holder
@@ -34,7 +34,7 @@ class SharedOpenLock:
         self._descriptor: int | None = None
         self._successor: int | None = None
 
-    def begin(self, timeout: float) -> None:
+    def acquire(self, timeout: float) -> None:
         """Share the lock on the file that has the name; does nothing when that is done already.
 
         Raises LockTimeoutError when a COMPACT of another process lasts longer than ``timeout`` seconds, or when another
@@ -69,21 +69,21 @@ class SharedOpenLock:
         assert self._descriptor is not None
         return self._descriptor
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Give the lock up; does nothing when it is not held."""
-        for descriptor in self._forget():
-            release(descriptor)
+        for descriptor in self._take_descriptors():
+            release_lock(descriptor)
 
     def __del__(self) -> None:
-        self.end()  # a store that is dropped without being closed
+        self.release()  # a store that is dropped without being closed
 
     def reset_after_fork(self) -> None:
         """In a forked child: drop the copied descriptors, so that the lock ends with the parent."""
-        for descriptor in self._forget():
+        for descriptor in self._take_descriptors():
             os.close(descriptor)
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def hold_exclusively(self) -> Iterator[None]:
         """Hold the lock alone within the block, and share it again afterwards; the writer's lock must be held.
 
         Raises TransactionError at once when another process has the store open, or when the file was replaced by
@@ -104,7 +104,7 @@ class SharedOpenLock:
             yield
         finally:
             if self._successor is not None:
-                release(self._successor)
+                release_lock(self._successor)
                 self._successor = None
             # An attempt that failed has given the shared lock up. Only a holder of the writer's lock could be in the
             # way now, so this waits for nobody.
@@ -114,7 +114,7 @@ class SharedOpenLock:
     def replace(self, successor: Path) -> None:
         """Give the data file's name to ``successor``, which is locked before anybody can open it by that name.
 
-        To be called within :meth:`alone`. Raises OSError; then nothing has changed.
+        To be called within :meth:`hold_exclusively`. Raises OSError; then nothing has changed.
         """
         assert self._descriptor is not None
         self._successor = os.open(successor, os.O_RDONLY)
@@ -122,10 +122,10 @@ class SharedOpenLock:
         os.rename(successor, self.path)
         old_descriptor, self._descriptor, self._successor = self._descriptor, self._successor, None
         self.identity = identity_of(self._descriptor)
-        release(old_descriptor)
+        release_lock(old_descriptor)
 
     def require_reader_table(self, timeout: float) -> None:
-        """See to it that there is a table of readers when the store is opened again; raises as :meth:`begin` does."""
+        """See to it that there is a table of readers when the store is opened again; raises as :meth:`acquire` does."""
         assert self._descriptor is not None
         try:
             self._ensure_reader_table(self._descriptor, time.monotonic() + timeout)
@@ -154,7 +154,7 @@ class SharedOpenLock:
             "has it)"
         )
 
-    def _forget(self) -> list[int]:
+    def _take_descriptors(self) -> list[int]:
         descriptors = [descriptor for descriptor in (self._descriptor, self._successor) if descriptor is not None]
         self._descriptor = self._successor = self.identity = None
         return descriptors

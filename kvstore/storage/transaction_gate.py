@@ -1,7 +1,7 @@
 """The count of open transactions, and moments without any.
 
 LMDB's file may be mapped anew or closed only while no transaction of the process is open: a buffer read afterwards
-would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.alone`, which waits for those
+would crash the process. In: transactions that begin and end. Out: :meth:`TransactionGate.exclude_transactions`, which waits for those
 that are open, keeps new ones waiting, and raises the error it is told when its time is over.
 """
 
@@ -26,46 +26,46 @@ class TransactionGate:
 
     def __init__(self) -> None:
         self.condition = threading.Condition()
-        self.open = 0
-        self._alone = False
+        self.num_open = 0
+        self._is_exclusive = False
 
     @contextmanager
-    def entering(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         """Begin a transaction within the block; it counts as open unless the block raises."""
         with self.condition:
-            self.condition.wait_for(lambda: not self._alone)
+            self.condition.wait_for(lambda: not self._is_exclusive)
             yield
-            self.open += 1
+            self.num_open += 1
 
     def leave(self) -> None:
         """Count a transaction as ended."""
         with self.condition:
-            self.open -= 1
+            self.num_open -= 1
             self.condition.notify_all()
 
-    def forget(self, one: CountedTransaction) -> bool:
+    def leave_if_counted(self, transaction: CountedTransaction) -> bool:
         """Count a transaction as ended that is counted; returns whether it was."""
         with self.condition:
-            if not one.counted:
+            if not transaction.counted:
                 return False
-            self.open -= 1
-            one.counted = False  # nothing comes between this line and the one before, not even an interrupt
+            self.num_open -= 1
+            transaction.counted = False  # nothing comes between this line and the one before, not even an interrupt
             self.condition.notify_all()
             return True
 
     @contextmanager
-    def alone(self, wait: float, error: type[KvstoreError], purpose: str) -> Iterator[None]:
-        """Run the block while no transaction is open; raises ``error`` when some still are after ``wait`` seconds."""
+    def exclude_transactions(self, wait: float, error_type: type[KvstoreError], purpose: str) -> Iterator[None]:
+        """Run the block while no transaction is open; raises ``error_type`` when some still are after ``wait`` seconds."""
         with self.condition:
-            self.condition.wait_for(lambda: not self._alone)
-            self._alone = True
+            self.condition.wait_for(lambda: not self._is_exclusive)
+            self._is_exclusive = True
             try:
-                if not self.condition.wait_for(lambda: self.open == 0, wait):
-                    raise error(
-                        f"{purpose}, but {self.open} snapshots or transactions of this process are still open after "
+                if not self.condition.wait_for(lambda: self.num_open == 0, wait):
+                    raise error_type(
+                        f"{purpose}, but {self.num_open} snapshots or transactions of this process are still open after "
                         f"{wait:g} s; end them and try again"
                     )
                 yield
             finally:
-                self._alone = False
+                self._is_exclusive = False
                 self.condition.notify_all()

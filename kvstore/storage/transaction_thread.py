@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-class _Errand:
+class _Task:
     """A function to be called, and what came of it."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         # A plain lock: a finaliser may wait for it wherever it runs.
-        self._over = threading.Lock()
-        self._over.acquire()
+        self._done_lock = threading.Lock()
+        self._done_lock.acquire()
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -34,14 +34,14 @@ class _Errand:
         except BaseException as error:
             self.error = error
         del self._function
-        self._over.release()
+        self._done_lock.release()
 
     def wait(self) -> BaseException | None:
         """Wait until the function is over; returns what interrupted the waiting, such as Ctrl-C, if anything did."""
         interruption: BaseException | None = None
         while True:
             try:
-                self._over.acquire()
+                self._done_lock.acquire()
                 return interruption
             except BaseException as error:
                 interruption = error
@@ -52,7 +52,7 @@ class TransactionThread:
 
     def __init__(self) -> None:
         self._start_lock = threading.Lock()
-        self._tasks: SimpleQueue[_Errand | None] | None = None
+        self._tasks: SimpleQueue[_Task | None] | None = None
         self._thread: int | None = None
 
     def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
@@ -60,10 +60,10 @@ class TransactionThread:
 
         An interruption (Ctrl-C) is raised when the function is over; its result is given to ``undo`` before.
         """
-        tasks = self._begun()
+        tasks = self._ensure_started()
         if tasks is None:
             return function()
-        task = _Errand(function)
+        task = _Task(function)
         tasks.put(task)
         interruption = task.wait()
         error, task.error = task.error, None
@@ -79,14 +79,14 @@ class TransactionThread:
         finally:
             del task, error, interruption  # an error leads to this frame, which must not lead back to it
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Let the thread end when it has done what it was asked for."""
         with self._start_lock:
             tasks, self._tasks, self._thread = self._tasks, None, None
         if tasks is not None:
             tasks.put(None)
 
-    def _begun(self) -> SimpleQueue[_Errand | None] | None:
+    def _ensure_started(self) -> SimpleQueue[_Task | None] | None:
         """Where to put errands; None where whoever asks runs them: the thread itself, and the last thread of a process
         that is ending."""
         if sys.is_finalizing() or threading.get_ident() == self._thread:
@@ -110,7 +110,7 @@ class TransactionThread:
             self._tasks.put(None)
 
 
-def _run_tasks(errands: SimpleQueue[_Errand | None]) -> None:
-    while (task := errands.get()) is not None:
+def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
+    while (task := tasks.get()) is not None:
         task.run()
         del task

@@ -27,10 +27,10 @@ from .change_buffer import (
     TableBuffer,
     depends_on_stored,
     resolve_value,
-    undamaged,
+    salvage_segments,
 )
-from .dense_copy import write_densely
-from .lmdb_errors import LONGEST_KEY, READ_ERRORS, MapFull, translate
+from .dense_copy import write_dense_copy
+from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, MapFull, translate_error
 from .mapped_pages import PageReleaser
 from .page_transaction import PageTransaction, VerifiedTransaction
 from .transaction_gate import TransactionGate
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Record = tuple[bytes, memoryview]
 
 #: Above whatever may follow in a key.
-_ABOVE = b"\xff" * (LONGEST_KEY + 1)
+_ABOVE = b"\xff" * (MAX_KEY_BYTES + 1)
 #: Records of a scan after which it is told how much was read.
 _NOTED = 256
 #: What the change buffer says of a table that is not buffered.
@@ -174,20 +174,20 @@ class LmdbView:
         transaction = self._current()
         try:
             if self._buffered[table]:
-                chain = self._buffer().of(table).chain(key)
+                chain = self._buffer().get_table(table).get_chain(key)
                 if chain != UNCHANGED:
                     return resolve_value(table, key, chain, self._in_table(table, key, chain))
             handle = transaction.table(table)
             return None if handle is None else transaction.get(key, db=handle)
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
-        self._owner.page_bound.note(len(keys), looked_up=not self.writable)
+        self._owner.page_bound.note_reads(len(keys), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
+        changes = self._buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
         found: list[memoryview | None] = []
         try:
@@ -201,13 +201,13 @@ class LmdbView:
                     else:
                         found.append(None if cursor is None else cursor.get(key))
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
         return found
 
     def scan_prefixes(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         transaction = self._current()
-        self._owner.page_bound.note(len(prefixes), looked_up=not self.writable)
+        self._owner.page_bound.note_reads(len(prefixes), looked_up=not self.writable)
         handle = self._find_table(table)
         found: list[list[Record]] = []
         try:
@@ -222,11 +222,11 @@ class LmdbView:
                             found[-1].append((key, cursor.value()))
                             more = cursor.next()
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
         if self._buffered[table]:
             for place, prefix in enumerate(prefixes):
-                keys = self._buffer().of(table).ordered(prefix, prefix + _ABOVE)
-                found[place] = list(self._buffer().overlaid(table, keys, iter(found[place])))
+                keys = self._buffer().get_table(table).iter_keys(prefix, prefix + _ABOVE)
+                found[place] = list(self._buffer().overlay(table, keys, iter(found[place])))
         return list(itertools.chain.from_iterable(found))
 
     def scan(
@@ -236,17 +236,17 @@ class LmdbView:
         stored = self._stored(table, start, stop, reverse)
         if not self._buffered[table]:
             return stored
-        keys = self._buffer().of(table).ordered(start, stop, reverse=reverse)
-        return self._buffer().overlaid(table, keys, stored, reverse=reverse)
+        keys = self._buffer().get_table(table).iter_keys(start, stop, reverse=reverse)
+        return self._buffer().overlay(table, keys, stored, reverse=reverse)
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
-        self._owner.page_bound.note(len(ranges), looked_up=not self.writable)
+        self._owner.page_bound.note_reads(len(ranges), looked_up=not self.writable)
         handle = self._find_table(table)
-        changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
+        changes = self._buffer().get_table(table) if self._buffered[table] else _NO_CHANGES
         # No record behind the last that has changed has changed.
-        lasts = changes.last_many(ranges)
+        lasts = changes.find_last_keys(ranges)
         found: list[Record | None] = [None] * len(ranges)
         changed: list[tuple[int, bytes]] = []
         try:
@@ -260,7 +260,7 @@ class LmdbView:
                     elif last is not None:
                         changed.append((place, last))
             for place, key in changed:
-                chain = changes.chain(key)
+                chain = changes.get_chain(key)
                 needed = handle is not None and depends_on_stored(chain)
                 value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needed else None)
                 if value is None:
@@ -268,7 +268,7 @@ class LmdbView:
                 else:
                     found[place] = key, value
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
         return found
 
     def count(self, table: str) -> int:
@@ -279,11 +279,11 @@ class LmdbView:
             count = 0 if handle is None else transaction.count(handle)
             if not self._buffered[table]:
                 return count
-            return count + self._buffer().added(
+            return count + self._buffer().count_added(
                 table, lambda key: handle is not None and transaction.get(key, db=handle) is not None
             )
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
 
     def tables(self) -> dict[str, dict[str, int]]:
         """LMDB's page and record counts of every table, by name (for statistics); the change buffer is one of them."""
@@ -298,7 +298,7 @@ class LmdbView:
     def _buffer(self) -> ChangeBuffer:
         """The change buffer as this view sees it."""
         if self._known_buffer is None:
-            self._known_buffer = self._owner.buffer_reader.buffer(self._segments)
+            self._known_buffer = self._owner.buffer_reader.read_buffer(self._segments)
         return self._known_buffer
 
     def _in_table(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
@@ -310,7 +310,7 @@ class LmdbView:
             value: memoryview | None = self._current().get(key, db=handle)
             return value
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
 
     def _segments(self, start: bytes) -> Iterator[Record]:
         """The stored segments of the change buffer from a key on."""
@@ -334,7 +334,7 @@ class LmdbView:
         reverse: bool,
     ) -> Iterator[Record]:
         bound = self._owner.page_bound
-        bound.note(1)
+        bound.note_reads(1)
         try:
             with transaction.cursor(db=handle) as cursor:
                 if reverse:
@@ -345,7 +345,7 @@ class LmdbView:
                             return
                         yield record, value
                         if not number % _NOTED:
-                            bound.note(_NOTED)
+                            bound.note_reads(_NOTED)
                 elif cursor.set_range(start) if start else cursor.first():
                     for number, (key, value) in enumerate(cursor.iternext(), 1):
                         record = bytes(key)
@@ -353,9 +353,9 @@ class LmdbView:
                             return
                         yield record, value
                         if not number % _NOTED:
-                            bound.note(_NOTED)
+                            bound.note_reads(_NOTED)
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
 
     def _find_table(self, table: str) -> Any:
         """A table as the transaction knows it, or None."""
@@ -363,7 +363,7 @@ class LmdbView:
         try:
             return transaction.table(table)
         except READ_ERRORS as error:
-            raise translate(error, f"table {table}") from error
+            raise translate_error(error, f"table {table}") from error
 
     def _current(self) -> Any:
         if self._transaction is None:
@@ -394,12 +394,12 @@ class ReadTransaction(LmdbView):
         is lost is lost with it.
         """
         self._current().passes_damage = True
-        self._known_buffer, lost = undamaged(self._segments)
+        self._known_buffer, lost = salvage_segments(self._segments)
         buffer = self._known_buffer
         for table in buffer.tables:
-            changes = buffer.of(table)
-            for key in list(changes.ordered()):
-                chain = changes.chain(key)
+            changes = buffer.get_table(table)
+            for key in list(changes.iter_keys()):
+                chain = changes.get_chain(key)
                 try:
                     resolve_value(table, key, chain, self._in_table(table, key, chain))
                 except CorruptionError:
@@ -411,8 +411,8 @@ class ReadTransaction(LmdbView):
         return self._current().find_damage(table)  # type: ignore[no-any-return]
 
     def copy_to(self, target: Path, most_bytes: int) -> None:
-        """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_densely` raises."""
-        write_densely(self._current(), target, most_bytes)
+        """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_dense_copy` raises."""
+        write_dense_copy(self._current(), target, most_bytes)
 
     @contextmanager
     def pin(self) -> Iterator[Self]:

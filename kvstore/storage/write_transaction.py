@@ -22,8 +22,16 @@ from kvstore_cext.patches import say_many, values_of
 
 from ..errors import KvstoreError, TransactionError
 from . import change_buffer, engine_tables
-from .change_buffer import LARGE, ChangeBuffer, TableChanges, foreign, make_segment_key, most_bytes, pack_segments
-from .lmdb_errors import LONGEST_KEY, READ_ERRORS, make_key_error, translate
+from .change_buffer import (
+    MAX_SEGMENT_BYTES,
+    ChangeBuffer,
+    TableChanges,
+    compute_max_bytes,
+    make_chain_error,
+    make_segment_key,
+    pack_segments,
+)
+from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, make_key_error, translate_error
 from .page_transaction import VerifiedTransaction, WrittenTable
 from .view import LmdbView, Record, TransactionOwner
 
@@ -60,7 +68,7 @@ class WriteTransaction(LmdbView):
         self._ends: dict[str, bytes] | None = None
         #: The change buffer as the last commit left it, and the bytes of segments that may wait.
         self._committed = ChangeBuffer()
-        self._most_bytes = most_bytes(owner.used_bytes)
+        self._most_bytes = compute_max_bytes(owner.used_bytes)
 
     @property
     def large(self) -> bool:
@@ -117,13 +125,13 @@ class WriteTransaction(LmdbView):
         """Put what the change buffer holds into its tables, and buffer no more."""
         buffer = self._buffer()
         for table in buffer.tables:
-            changes = buffer.of(table)
-            keys = changes.ordered()
+            changes = buffer.get_table(table)
+            keys = changes.iter_keys()
             while portion := list(islice(keys, _PORTION)):
                 try:
                     values = values_of(portion, changes.newer, changes.older, self._reading(table))
                 except ValueError as error:
-                    raise foreign(table, error) from error
+                    raise make_chain_error(table, error) from error
                 except READ_ERRORS as error:
                     raise self._failed(error, f"table {table}") from error
                 self._write_many(table, dict(zip(portion, values, strict=True)))
@@ -206,7 +214,7 @@ class WriteTransaction(LmdbView):
     def _buffer_changes(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         self._current()
         for key in changes:
-            if not 0 < len(key) <= LONGEST_KEY:
+            if not 0 < len(key) <= MAX_KEY_BYTES:
                 raise make_key_error(f"table {table}")
         if self._ends is not None:
             changes = self._append(table, self._ends, changes)
@@ -217,19 +225,19 @@ class WriteTransaction(LmdbView):
             self._committed, buffer = buffer, buffer.copy()
             self._known_buffer = buffer
         self._changes += 1
-        before = self._committed.of(table)
+        before = self._committed.get_table(table)
         own = self._own.setdefault(table, {})
         chains: TableChanges = {}
         read, most = self._reading(table), change_buffer.MAX_PATCHES
-        self._owner.page_bound.note(len(changes))
+        self._owner.page_bound.note_reads(len(changes))
         try:
             self._own_bytes += say_many(changes, before.newer, before.older, read, most, own, chains)
         except ValueError as error:
-            raise foreign(table, error) from error
+            raise make_chain_error(table, error) from error
         except READ_ERRORS as error:
             raise self._failed(error, f"table {table}") from error
-        buffer.of(table).update(chains)
-        if self._own_bytes > LARGE and self._ends is None:
+        buffer.get_table(table).update(chains)
+        if self._own_bytes > MAX_SEGMENT_BYTES and self._ends is None:
             self._become_large()
         if self._own_bytes > self._most_bytes:
             self.merge_buffer()
@@ -238,11 +246,11 @@ class WriteTransaction(LmdbView):
         """Write what comes behind all that a table holds into the table, from now on, and what has come so far."""
         buffer, self._ends, self._own_bytes = self._buffer(), {}, 0
         for table, own in self._own.items():
-            end, before = self._last_key(table, self._ends), self._committed.of(table)
+            end, before = self._last_key(table, self._ends), self._committed.get_table(table)
             appended = [key for key in own if key > end and key not in before]
-            changes = buffer.of(table)
+            changes = buffer.get_table(table)
             nothing = values_of(appended, changes.newer, {}, lambda key: None)
-            changes.forget(appended)
+            changes.discard(appended)
             for key in appended:
                 del own[key]
             self._write_many(table, {k: value for k, value in zip(appended, nothing, strict=True) if value is not None})
@@ -252,7 +260,7 @@ class WriteTransaction(LmdbView):
         self, table: str, ends: dict[str, bytes], changes: Mapping[bytes, bytes | None]
     ) -> Mapping[bytes, bytes | None]:
         """Write changes behind what the table held into the table; gives the others."""
-        end, buffered = self._last_key(table, ends), self._buffer().of(table)
+        end, buffered = self._last_key(table, ends), self._buffer().get_table(table)
         appended = {key: value for key, value in changes.items() if key > end and key not in buffered}
         if not appended:
             return changes
@@ -261,9 +269,9 @@ class WriteTransaction(LmdbView):
 
     def _is_appended(self, table: str, key: bytes) -> bool:
         """Whether a record is written into its table at once, as one that stands behind what the table held."""
-        if self._ends is None or len(key) > LONGEST_KEY:
+        if self._ends is None or len(key) > MAX_KEY_BYTES:
             return False
-        return key > self._last_key(table, self._ends) and key not in self._buffer().of(table)
+        return key > self._last_key(table, self._ends) and key not in self._buffer().get_table(table)
 
     def _last_key(self, table: str, ends: dict[str, bytes]) -> bytes:
         """The last key that a table held when it was first asked for."""
@@ -289,7 +297,7 @@ class WriteTransaction(LmdbView):
         if not kept:
             return
         transaction = self._current()
-        self._owner.page_bound.note(len(kept))  # the pages of records that are put are read before
+        self._owner.page_bound.note_reads(len(kept))  # the pages of records that are put are read before
         try:
             handle = self._table(table)
             self._changes += 1
@@ -309,7 +317,7 @@ class WriteTransaction(LmdbView):
 
     def _put(self, table: str, key: bytes, value: Bytes) -> None:
         transaction = self._current()
-        self._owner.page_bound.note(1)
+        self._owner.page_bound.note_reads(1)
         try:
             handle = self._table(table)
             self._changes += 1
@@ -322,7 +330,7 @@ class WriteTransaction(LmdbView):
         handle = self._find_table(table)
         if handle is None:
             return False
-        self._owner.page_bound.note(1)
+        self._owner.page_bound.note_reads(1)
         self._changes += 1
         try:
             removed: bool = transaction.delete(key, db=handle)
@@ -336,7 +344,7 @@ class WriteTransaction(LmdbView):
         return (
             self._owner.map_full()
             if isinstance(error, lmdb.MapFullError)
-            else translate(error, f"{self._owner.path}, {place}")
+            else translate_error(error, f"{self._owner.path}, {place}")
         )
 
     def _after_fork(self) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError, TransactionError
 from .data_file import flush
-from .file_lock import is_file_at, lock_until, release
+from .file_lock import is_file_at, lock_until, release_lock
 from .lmdb_errors import NO_SPACE_ERRNOS
 
 _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
@@ -40,7 +40,7 @@ class WriterLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._threads = threading.Lock()
+        self._thread_lock = threading.Lock()
         self._holder: threading.Thread | None = None
         self._descriptor: int | None = None
         _locks.add(self)
@@ -57,12 +57,12 @@ class WriterLock:
             raise TransactionError("this thread already has a write transaction open; commit or abort it first")
         while True:
             deadline = time.monotonic() + timeout
-            if self._threads.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
+            if self._thread_lock.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
                 break
             holder = self._holder
             if timeout <= 0 or not isinstance(holder, MaintenanceThread):
                 name = holder.name if holder is not None else "another thread"
-                raise self._timeout(timeout, f"thread {name!r} of this process ({os.getpid()})")
+                raise self._make_timeout_error(timeout, f"thread {name!r} of this process ({os.getpid()})")
         try:
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             self._holder = threading.current_thread()
@@ -86,7 +86,7 @@ class WriterLock:
             self._unlock()
 
     @contextlib.contextmanager
-    def excluding(self, timeout: float) -> Iterator[None]:
+    def hold(self, timeout: float) -> Iterator[None]:
         """Hold the lock within the block; raises what :meth:`acquire` raises."""
         self.acquire(timeout)
         try:
@@ -94,23 +94,23 @@ class WriterLock:
         finally:
             self.release()
 
-    def holding(self, timeout: float) -> contextlib.AbstractContextManager[None]:
+    def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
         """Hold the lock within the block; when this thread holds it already, that serves."""
         if self._holder is threading.current_thread():
             return contextlib.nullcontext()
-        return self.excluding(timeout)
+        return self.hold(timeout)
 
     @contextlib.contextmanager
-    def sharing(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block; raises what :meth:`share` raises."""
-        descriptor = self.share(timeout)
+    def hold_shared(self, timeout: float) -> Iterator[None]:
+        """Keep writers out within the block; raises what :meth:`acquire_shared` raises."""
+        descriptor = self.acquire_shared(timeout)
         try:
             yield
         finally:
             if descriptor is not None:
-                release(descriptor)
+                release_lock(descriptor)
 
-    def share(self, timeout: float) -> int | None:
+    def acquire_shared(self, timeout: float) -> int | None:
         """Keep writers out while a reader that cannot register itself with LMDB reads.
 
         Returns a file descriptor to release when the reading is over, or None when there is no lock file and so no
@@ -123,18 +123,18 @@ class WriterLock:
 
     def _lock_file(self, kind: int, deadline: float, timeout: float) -> int:
         while True:
-            descriptor = self._open(kind)
+            descriptor = self._open_lock_file(kind)
             try:
                 if not lock_until(descriptor, kind, deadline):
-                    raise self._timeout(timeout, describe_holder(self.path))
+                    raise self._make_timeout_error(timeout, describe_holder(self.path))
                 if is_file_at(descriptor, self.path):
                     return descriptor
             except BaseException:
                 os.close(descriptor)
                 raise
-            release(descriptor)  # deleted while this process waited: whoever comes now locks another file
+            release_lock(descriptor)  # deleted while this process waited: whoever comes now locks another file
 
-    def _open(self, kind: int) -> int:
+    def _open_lock_file(self, kind: int) -> int:
         try:
             return os.open(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -158,21 +158,21 @@ class WriterLock:
         descriptor, self._descriptor = self._descriptor, None
         try:
             if descriptor is not None:
-                release(descriptor)
+                release_lock(descriptor)
         finally:
             self._holder = None  # last: a waiting thread asks who holds the lock
-            self._threads.release()
+            self._thread_lock.release()
 
-    def _timeout(self, timeout: float, holder: str) -> LockTimeoutError:
+    def _make_timeout_error(self, timeout: float, holder: str) -> LockTimeoutError:
         return LockTimeoutError(
             f"{self.path.parent}: {holder} has held the writer's lock for the whole {timeout:g} s; wait for it to "
             "finish, or allow more time with lock_timeout (of the command: --lock-timeout)"
         )
 
-    def _after_fork(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In a forked child: drop the copied descriptor, so that the lock ends with the parent that holds it."""
         descriptor, self._descriptor, self._holder = self._descriptor, None, None
-        self._threads = threading.Lock()
+        self._thread_lock = threading.Lock()
         if descriptor is not None:
             os.close(descriptor)
 
@@ -186,9 +186,9 @@ def describe_holder(path: Path) -> str:
     return f"process {process_number}" if process_number else "another process"
 
 
-def _forget_in_child() -> None:
+def _reset_locks_in_child() -> None:
     for lock in list(_locks):
-        lock._after_fork()
+        lock._reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=_reset_locks_in_child)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from ..storage import records
 from ..storage.environment import View, WriteView
 from . import tables
-from .documents.chunks import GROUP
+from .documents.chunks import GROUP_SIZE
 
 _KEY = b"counters"
 
@@ -41,7 +41,7 @@ class Counters:
     @property
     def next_chunk(self) -> int:
         """Every chunk has a number below this."""
-        return GROUP * self.next_group
+        return GROUP_SIZE * self.next_group
 
     @classmethod
     def load(cls, view: View) -> Counters:

@@ -17,7 +17,7 @@ from ..storage.view import View, WriteView
 from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
 
 
-class Derived(Protocol):
+class DerivationSpec(Protocol):
     """What derives parts: its name, and whether their vectors take a byte a number."""
 
     @property
@@ -27,22 +27,22 @@ class Derived(Protocol):
     def quantised(self) -> bool: ...
 
 
-def vector_space(derived: Derived) -> VectorSpace:
+def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
     """The space of a derivation's vectors."""
     return VectorSpace(
-        derived.name, f"{derived.name}_vectors", f"{derived.name}_vector_space", quantised=derived.quantised
+        derivation.name, f"{derivation.name}_vectors", f"{derivation.name}_vector_space", quantised=derivation.quantised
     )
 
 
-def list_derivation_tables(derived: Derived) -> list[LmdbTable]:
+def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
     """The tables of a derivation."""
-    space = vector_space(derived)
-    return [LmdbTable(f"{derived.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
+    space = get_vector_space(derivation)
+    return [LmdbTable(f"{derivation.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 
 
-def to_vector_id(document: int, text: int) -> int:
+def to_vector_id(document: int, text_index: int) -> int:
     """The id of the vector of a text of a document's part."""
-    return document << 32 | text
+    return document << 32 | text_index
 
 
 def split_vector_id(id: int) -> tuple[int, int]:
@@ -54,7 +54,7 @@ class DerivedPart(NamedTuple):
     """What is derived of a document, and where the vectors of its texts stand: blocks and rows."""
 
     part: Any
-    places: list[tuple[int, int]]
+    vector_locations: list[tuple[int, int]]
 
 
 class DerivedParts:
@@ -62,10 +62,10 @@ class DerivedParts:
 
     vectors: Vectors
 
-    def __init__(self, view: View, derived: Derived, dimension: int) -> None:
+    def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
         self._view = view
-        self._table = f"{derived.name}_parts"
-        self.vectors = Vectors(view, dimension, vector_space(derived))
+        self._table = f"{derivation.name}_parts"
+        self.vectors = Vectors(view, dimension, get_vector_space(derivation))
 
     def get(self, document: int) -> DerivedPart:
         """What is derived of a document; raises CorruptionError where nothing is kept."""
@@ -80,21 +80,21 @@ class DerivedParts:
 
     def find_many(self, documents: Sequence[int]) -> list[DerivedPart | None]:
         """What is derived of each of some documents, or None where nothing is kept."""
-        keys = list(map(records.u64, documents))
+        keys = list(map(records.encode_u64, documents))
         values = self._view.get_many(self._table, keys)
-        return [None if value is None else self._decoded(key, value) for key, value in zip(keys, values, strict=True)]
+        return [None if value is None else self._decode(key, value) for key, value in zip(keys, values, strict=True)]
 
     @property
-    def documents(self) -> int:
+    def document_count(self) -> int:
         """Of how many documents there are parts."""
         return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
         """Every document's id with what is derived of it."""
         for key, value in self._view.scan(self._table):
-            yield records.U64.unpack(key)[0], self._decoded(key, value)
+            yield records.U64.unpack(key)[0], self._decode(key, value)
 
-    def _decoded(self, key: bytes, value: memoryview) -> DerivedPart:
+    def _decode(self, key: bytes, value: memoryview) -> DerivedPart:
         part, locations = records.unpack(value, self._table, key)
         return DerivedPart(part, [(block, row) for block, row in locations])
 
@@ -104,9 +104,9 @@ class DerivedPartWriter(DerivedParts):
 
     vectors: VectorWriter
 
-    def __init__(self, view: WriteView, derived: Derived, dimension: int) -> None:
-        super().__init__(view, derived, dimension)
-        self.vectors = VectorWriter(view, dimension, vector_space(derived))
+    def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
+        super().__init__(view, derivation, dimension)
+        self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write = view
         last_block = next(view.scan(self.vectors.space.blocks, reverse=True), None)
         self._next_block = 1 if last_block is None else int(records.U32.unpack(last_block[0])[0]) + 1
@@ -121,21 +121,21 @@ class DerivedPartWriter(DerivedParts):
 
     def remove(self, document: int) -> None:
         """Take out what is kept of a document."""
-        for block, row in self.get(document).places:
+        for block, row in self.get(document).vector_locations:
             self.vectors.remove(block, row)
-        self._write.delete(self._table, records.u64(document))
+        self._write.delete(self._table, records.encode_u64(document))
 
-    def move(self, moved: Iterable[Sequence[int]]) -> None:
+    def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
         """Take note of vectors that were moved: id, block, row."""
         moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
-        for id, block, row in moved:
+        for id, block, row in moves:
             document, text_index = split_vector_id(id)
             moves_by_document.setdefault(document, []).append((text_index, (block, row)))
         for document, text_moves in moves_by_document.items():
             derived_part = self.get(document)
             for text_index, location in text_moves:
-                derived_part.places[text_index] = location
+                derived_part.vector_locations[text_index] = location
             self._put(document, derived_part)
 
-    def _put(self, document: int, found: DerivedPart) -> None:
-        self._write.put(self._table, records.u64(document), records.pack(found))
+    def _put(self, document: int, derived_part: DerivedPart) -> None:
+        self._write.put(self._table, records.encode_u64(document), records.pack(derived_part))

@@ -14,27 +14,27 @@ import numpy.typing as npt
 Number = TypeVar("Number", bound=np.number[Any])
 
 
-def distinct(*some: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def merge_distinct(*arrays: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """The numbers of some arrays, one at least, each once, ascending.
 
     >>> import numpy as np
-    >>> distinct(np.array([5, 2]), np.array([2, 9])).tolist()
+    >>> merge_distinct(np.array([5, 2]), np.array([2, 9])).tolist()
     [2, 5, 9]
     """
-    ordered = np.sort(np.concatenate(some))
+    ordered = np.sort(np.concatenate(arrays))
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return ordered[is_first]
 
 
-def without(numbers: npt.NDArray[Number], gone: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def subtract_ids(numbers: npt.NDArray[Number], removed: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """The numbers that are not among others, each once, ascending.
 
     >>> import numpy as np
-    >>> without(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
+    >>> subtract_ids(np.array([9, 5, 2, 5]), np.array([2, 7])).tolist()
     [5, 9]
     """
-    remaining, removed_sorted = distinct(numbers), distinct(gone)
+    remaining, removed_sorted = merge_distinct(numbers), merge_distinct(removed)
     if not len(removed_sorted):
         return remaining
     positions = np.minimum(np.searchsorted(removed_sorted, remaining), len(removed_sorted) - 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ..models.language import language_version
+from ..models.language import get_language_version
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import View, WriteView
@@ -23,12 +23,12 @@ _KEY = b"language_version"
 
 def put_settings(view: WriteView, settings: FixedSettings) -> None:
     """Record the settings that everything is derived with, the version of the rules that split texts among them."""
-    view.put(tables.META, tables.SETTINGS, records.pack(asdict(settings)))
+    view.put(tables.META, tables.SETTINGS_KEY, records.pack(asdict(settings)))
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
     """Record that everything is derived with the version that is installed."""
-    view.put(tables.META, _KEY, records.pack(language_version(settings.language)))
+    view.put(tables.META, _KEY, records.pack(get_language_version(settings.language)))
 
 
 def get_stored_language_version(view: View) -> str:
@@ -37,10 +37,10 @@ def get_stored_language_version(view: View) -> str:
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 
 
-def check_language_version(view: State) -> Iterator[str]:
+def check_language_version(state: State) -> Iterator[str]:
     """The sentence of CHECK where another version is installed than the one that the store was derived with."""
-    language = view.settings.language
-    stored_version, installed_version = get_stored_language_version(view.lmdb), language_version(language)
+    language = state.settings.language
+    stored_version, installed_version = get_stored_language_version(state.lmdb), get_language_version(language)
     if stored_version and installed_version and stored_version != installed_version:
         yield (
             f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version "
@@ -49,7 +49,7 @@ def check_language_version(view: State) -> Iterator[str]:
         )
 
 
-def list_fixed_settings(view: State) -> list[tuple[str, Any, bool]]:
+def list_fixed_settings(state: State) -> list[tuple[str, Any, bool]]:
     """The settings fixed when the store was made, as rows of the table ``settings``."""
-    settings = {**asdict(view.settings), "language_version": get_stored_language_version(view.lmdb)}
+    settings = {**asdict(state.settings), "language_version": get_stored_language_version(state.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

@@ -17,45 +17,45 @@ from .state import State
 LogicalName = Any
 
 
-class Logical:
+class LogicalNames:
     """Names for the internal ids of one state."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
         self._state = state
         self._documents = documents
 
-    def entity(self, entity: int, /) -> LogicalName:
+    def name_entity(self, entity: int, /) -> LogicalName:
         return self._state.entities.get(entity).key
 
-    def document(self, document: int, /) -> LogicalName:
+    def name_document(self, document: int, /) -> LogicalName:
         return "" if document == USER else self._documents[document].key
 
-    def chunk(self, chunk: int, /) -> LogicalName:
+    def name_chunk(self, chunk: int, /) -> LogicalName:
         record = self._state.chunks.get(chunk)
         return self._documents[record.document].key, record.ordinal
 
-    def abstract(self, abstract: int, /) -> LogicalName:
+    def name_abstract(self, abstract: int, /) -> LogicalName:
         record = self._documents[self._state.abstracts.get(abstract).document]
         if abstract < FIRST_UPPER_ABSTRACT:
             return record.key, "leaf", abstract - record.first_group
         return record.key, "upper", record.uppers.index(abstract)
 
-    def node(self, node: int, /) -> LogicalName:
-        tree_node = self._state.forest.node(node)
-        return self._state.forest.tree_name(tree_node.tree), self.entity(tree_node.entity)
+    def name_node(self, node: int, /) -> LogicalName:
+        tree_node = self._state.forest.get_node(node)
+        return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
-    def address(self, number: int, /) -> LogicalName:
-        rank, target = addresses.split(number)
-        return (rank, *(self.node(target) if rank == addresses.NODE else self.abstract(target)))
+    def name_address(self, number: int, /) -> LogicalName:
+        rank, target = addresses.split_address(number)
+        return (rank, *(self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)))
 
 
-class Internal(Logical):
+class InternalNames(LogicalNames):
     """The internal ids themselves, where rows of one store are compared."""
 
     def __init__(self) -> None:
         pass
 
-    def _same(self, number: int, /) -> LogicalName:
+    def _return_id(self, number: int, /) -> LogicalName:
         return number
 
-    entity = document = chunk = abstract = node = address = _same
+    name_entity = name_document = name_chunk = name_abstract = name_node = name_address = _return_id

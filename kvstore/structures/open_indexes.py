@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..storage.index_file import Kept, LoadedFile, path_of
+from ..storage.index_file import Content, LoadedFile, build_index_path
 from .documents.condition_cache import ConditionCache
 from .vectors.vectors import VerifiedBlocks
 
@@ -22,19 +22,19 @@ _MAX_GENERATIONS = 2
 
 class OpenIndexes:
     """The index files of one open store, each read when it is first asked for; ``vectors`` serves exact search,
-    ``verified`` are the blocks of vectors that were, ``conditions`` those that were asked before."""
+    ``verified_blocks`` are the blocks of vectors that were, ``condition_cache`` those that were asked before."""
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.forget()
+        self.clear_caches()
         self._files: dict[str, LoadedFile[Any]] = {}
         self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """Keep nothing that was read of the store's tables: after a repair all of it stands elsewhere."""
         self.__dict__.pop("vectors", None)
-        self.verified = VerifiedBlocks()
-        self.conditions = ConditionCache()
+        self.verified_blocks = VerifiedBlocks()
+        self.condition_cache = ConditionCache()
 
     @cached_property
     def vectors(self) -> VectorCache:
@@ -43,9 +43,9 @@ class OpenIndexes:
 
         return VectorCache()
 
-    def file(self, kind: str, read: Callable[[Path], Kept]) -> LoadedFile[Kept]:
+    def get_file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
         """The file of a kind of index; ``read`` makes of it what is kept."""
-        return self._files.setdefault(kind, LoadedFile(path_of(self.environment.path, kind), read))
+        return self._files.setdefault(kind, LoadedFile(build_index_path(self.environment.path, kind), read))
 
     def get_generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
         """What is kept of a generation of a kind of index, by name; of the last two that were asked for."""

@@ -25,14 +25,14 @@ from ..storage.view import Record
 from . import tables
 
 #: Postings of a full block; a block is split in halves beyond it.
-FULL = 256
-_LONGEST_TERM = 200
+MAX_BLOCK_POSTINGS = 256
+_MAX_TERM_BYTES = 200
 #: Terms whose blocks are changed at once.
-_PORTION = 1024
+_TERM_BATCH = 1024
 #: Above the first chunk of every block.
 _END = b"\xff" * 9
 #: Blocks that are listed in the time of one search for the block of a chunk.
-_LISTED = 4
+_BLOCKS_PER_SEEK = 4
 
 Ids = npt.NDArray[np.uint64]
 
@@ -48,17 +48,17 @@ class TermPostings(NamedTuple):
 def encode_term(term: str) -> bytes:
     """The key prefix of a term; a long one is cut and told apart by a digest."""
     plain = term.encode()
-    if len(plain) > _LONGEST_TERM:
+    if len(plain) > _MAX_TERM_BYTES:
         import hashlib  # which loads all of OpenSSL, for terms that hardly any text has
 
-        plain = plain[:_LONGEST_TERM] + hashlib.blake2b(plain, digest_size=16).hexdigest().encode()
+        plain = plain[:_MAX_TERM_BYTES] + hashlib.blake2b(plain, digest_size=16).hexdigest().encode()
     return plain + b"\x00"
 
 
 def _decode(key: bytes, value: memoryview) -> TermPostings:
     payload = records.unseal(value, tables.POSTINGS, key)
     try:
-        chunks, frequencies, lengths = unpack_postings(_first(key), payload)
+        chunks, frequencies, lengths = unpack_postings(_get_first_chunk(key), payload)
     except ValueError as error:
         raise CorruptionError(f"table {tables.POSTINGS}, key {key.hex()}: {error}; run CHECK") from error
     return TermPostings(
@@ -66,11 +66,11 @@ def _decode(key: bytes, value: memoryview) -> TermPostings:
     )
 
 
-def _first(key: bytes) -> int:
+def _get_first_chunk(key: bytes) -> int:
     return int(records.U64.unpack_from(key, len(key) - records.U64.size)[0])
 
 
-def _join(parts: list[TermPostings]) -> TermPostings:
+def _join_parts(parts: list[TermPostings]) -> TermPostings:
     if not parts:
         return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
     if len(parts) == 1:
@@ -97,32 +97,32 @@ class Postings:
 
     def get(self, term: str) -> TermPostings:
         """All postings of a term; empty where it does not occur."""
-        return _join(list(self.iter_parts(term)))
+        return _join_parts(list(self.iter_parts(term)))
 
     def iter_parts(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term block by block, in order."""
-        return (_decode(key, value) for key, value in self.blocks(term))
+        return (_decode(key, value) for key, value in self.get_blocks(term))
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether no text is stored."""
         return next(self._view.scan(tables.POSTINGS), None) is None
 
-    def count(self, term: str) -> int:
+    def count_chunks(self, term: str) -> int:
         """In how many chunks a term occurs."""
-        return self.counts([term])[term]
+        return self.count_chunks_by_term([term])[term]
 
-    def counts(self, terms: Sequence[str]) -> dict[str, int]:
+    def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
         """In how many chunks each of some terms occurs."""
-        return {term: size.postings for term, size in zip(terms, self.sizes(terms), strict=True)}
+        return {term: size.postings for term, size in zip(terms, self.get_sizes(terms), strict=True)}
 
-    def sizes(self, terms: Sequence[str]) -> list[TermSize]:
+    def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """How many postings and blocks each of some terms has; of one with a single block, that says it."""
         keys = [encode_term(term) for term in terms]
         term_sizes = []
         for key, value in zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True):
             if value is not None:
-                term_sizes.append(_size(key, value))
+                term_sizes.append(_decode_size(key, value))
                 continue
             blocks = self._view.scan_prefixes(tables.POSTINGS, [key])
             payloads = [records.unseal(block, tables.POSTINGS, block_key) for block_key, block in blocks]
@@ -132,23 +132,25 @@ class Postings:
     def containing(
         self,
         terms: Collection[str],
-        known: Mapping[str, TermSize] | None = None,
-        narrowed: Callable[[Ids], Ids] | None = None,
+        known_sizes: Mapping[str, TermSize] | None = None,
+        narrow: Callable[[Ids], Ids] | None = None,
     ) -> Ids:
         """The chunks that have all of some terms, ascending; none of no terms.
 
-        The rarest is read whole, and of each further one the blocks that a chunk so far may lie in. ``known`` are the
-        sizes of the terms, where they are; ``narrowed`` leaves out some of the chunks of the rarest, before anything
+        The rarest is read whole, and of each further one the blocks that a chunk so far may lie in. ``known_sizes`` are the
+        sizes of the terms, where they are; ``narrow`` leaves out some of the chunks of the rarest, before anything
         else is read.
         """
         unique_terms = list(dict.fromkeys(terms))
-        sizes = dict(zip(unique_terms, self.sizes(unique_terms), strict=True)) if known is None else known
+        sizes = (
+            dict(zip(unique_terms, self.get_sizes(unique_terms), strict=True)) if known_sizes is None else known_sizes
+        )
         order = sorted(unique_terms, key=lambda term: sizes[term].postings)
         if not order or not sizes[order[0]].postings:
             return np.empty(0, np.uint64)
         chunks = self.get(order[0]).chunks
-        if narrowed is not None:
-            chunks = narrowed(chunks)
+        if narrow is not None:
+            chunks = narrow(chunks)
         for term in order[1:]:
             if not len(chunks):
                 break
@@ -160,27 +162,27 @@ class Postings:
         try:
             return np.frombuffer(chunks_among(chunks, blocks), np.uint64)
         except ValueError as error:
-            raise damaged(error) from error
+            raise make_corruption_error(error) from error
 
-    def beginning(self, letters: str) -> Ids:
+    def find_chunks_by_prefix(self, prefix: str) -> Ids:
         """The chunks that have a term which begins so, ascending."""
-        blocks = self._view.scan_prefixes(tables.POSTINGS, [letters.encode()[:_LONGEST_TERM]])
+        blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
         chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)
 
-    def blocks(self, term: str) -> list[Record]:
+    def get_blocks(self, term: str) -> list[Record]:
         """All blocks of a term, ascending: keys and sealed values."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         """The blocks of a term that some chunks (ascending) may lie in, and others, if it has few; ``size`` is its."""
-        if size.blocks <= _LISTED * len(chunks):
-            return self.blocks(term)
+        if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
+            return self.get_blocks(term)
         prefix = encode_term(term)
-        found = self._view.last_many(
-            tables.POSTINGS, [(prefix, prefix + records.u64(chunk) + b"\0") for chunk in chunks.tolist()]
+        blocks = self._view.last_many(
+            tables.POSTINGS, [(prefix, prefix + records.encode_u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )
-        return list({block[0]: block for block in found if block is not None}.values())
+        return list({block[0]: block for block in blocks if block is not None}.values())
 
     def has_term_between(self, first: str, last: str) -> bool:
         """True if some chunk has a term that begins with a character from ``first`` to ``last``."""
@@ -191,18 +193,18 @@ class Postings:
         for key, value in self._view.scan(tables.POSTINGS):
             yield key[:-9], _decode(key, value)
 
-    def counted(self) -> Iterator[tuple[bytes, TermSize]]:
+    def scan_sizes(self) -> Iterator[tuple[bytes, TermSize]]:
         """The sizes stored of terms with more than one block, in order of the terms' bytes."""
         for key, value in self._view.scan(tables.TERM_COUNTS):
-            yield key[:-1], _size(key, value)
+            yield key[:-1], _decode_size(key, value)
 
 
-def damaged(error: ValueError) -> CorruptionError:
+def make_corruption_error(error: ValueError) -> CorruptionError:
     """What to raise where the kernel has met bytes that are no block."""
     return CorruptionError(f"table {tables.POSTINGS}: {error}; run CHECK")
 
 
-def _size(key: bytes, value: memoryview) -> TermSize:
+def _decode_size(key: bytes, value: memoryview) -> TermSize:
     try:
         postings, blocks = records.unpack(value, tables.TERM_COUNTS, key)
     except (TypeError, ValueError):
@@ -217,7 +219,7 @@ class PostingWriter(Postings):
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
-        self._changes = PostingChanges(FULL)
+        self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
         """Add a chunk that has no postings yet: how often it has each term, and its length in words.
@@ -230,32 +232,32 @@ class PostingWriter(Postings):
         """Remove a chunk's postings; ``terms`` are those it was added with."""
         self._changes.remove(chunk, terms)
 
-    def sizes(self, terms: Sequence[str]) -> list[TermSize]:
+    def get_sizes(self, terms: Sequence[str]) -> list[TermSize]:
         self.flush(terms)
-        return super().sizes(terms)
+        return super().get_sizes(terms)
 
-    def blocks(self, term: str) -> list[Record]:
+    def get_blocks(self, term: str) -> list[Record]:
         self.flush([term])
-        return super().blocks(term)
+        return super().get_blocks(term)
 
     def get_blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         self.flush([term])
         return super().get_blocks_around(term, chunks, size)
 
-    def beginning(self, letters: str) -> Ids:
+    def find_chunks_by_prefix(self, prefix: str) -> Ids:
         self.flush()
-        return super().beginning(letters)
+        return super().find_chunks_by_prefix(prefix)
 
-    def flush(self, among: Iterable[str] | None = None) -> None:
+    def flush(self, only_terms: Iterable[str] | None = None) -> None:
         """Write what was gathered, or what was gathered of some terms: by term, removals first, then additions, each
         block once.
 
         A document that takes the place of another has most of its terms: what is not asked for meanwhile is changed
         once for both.
         """
-        changed_terms = self._changes.terms(among)
-        for start in range(0, len(changed_terms), _PORTION):
-            terms = batch = changed_terms[start : start + _PORTION]
+        changed_terms = self._changes.terms(only_terms)
+        for start in range(0, len(changed_terms), _TERM_BATCH):
+            terms = batch = changed_terms[start : start + _TERM_BATCH]
             prefixes = [encode_term(term) for term in terms]
             stops = [prefix + _END for prefix in prefixes]
             while terms:
@@ -264,7 +266,7 @@ class PostingWriter(Postings):
                 try:
                     terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, block_changes)
                 except ValueError as error:
-                    raise damaged(error) from error
+                    raise make_corruption_error(error) from error
                 self._write.change_many(tables.POSTINGS, block_changes)
             self._write_sizes(batch)
             self._changes.forget(batch)
@@ -277,7 +279,7 @@ class PostingWriter(Postings):
         for key, value, (old_count, postings, blocks) in zip(
             keys, stored_values, self._changes.counts(terms), strict=True
         ):
-            old_size = TermSize(old_count, min(old_count, 1)) if value is None else _size(key, value)
+            old_size = TermSize(old_count, min(old_count, 1)) if value is None else _decode_size(key, value)
             new_size = TermSize(old_size.postings + postings, old_size.blocks + blocks)
             if new_size.blocks > 1 and (value is None or new_size != old_size):
                 size_changes[key] = records.pack(new_size)

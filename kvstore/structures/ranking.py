@@ -2,7 +2,7 @@
 
 In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
 settings: ids tell when a document came, and decide nothing. So whoever takes the first *n* of some chunks, by score or
-otherwise, takes them with :func:`best` or :func:`in_order`, and whoever turns a ranking into ranks takes
+otherwise, takes them with :func:`best` or :func:`sort_chunks`, and whoever turns a ranking into ranks takes
 :func:`assign_ranks`. Records are read of chunks alone that tie with others.
 """
 
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 Ranking = list[tuple[int, float]]
 
 
-class Placed(Protocol):
+class SortKeySource(Protocol):
     """What knows what orders chunks: a state, or what reads one."""
 
-    def places_of(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
+    def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that are equals, of each."""
         ...
 
 
 def best(
-    state: Placed, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
+    state: SortKeySource,
+    chunks: Sequence[int] | npt.NDArray[np.uint64],
+    scores: npt.NDArray[np.floating[Any]],
+    top: int,
 ) -> Ranking:
     """The ``top`` chunks of highest score, best first; equal scores by document key, then by place in the document.
 
@@ -51,16 +54,16 @@ def best(
     tied_ranges = [(start, end) for start, end in pairwise(starts) if end - start > 1 and start < top]
     if tied_ranges:
         tied_chunks = [chunk for start, end in tied_ranges for chunk in ordered_chunks[start:end]]
-        sort_keys = iter(state.places_of(tied_chunks))
+        sort_keys = iter(state.get_sort_keys(tied_chunks))
         for start, end in tied_ranges:
             ordered_chunks[start:end] = [chunk for _, chunk in sorted(islice(sort_keys, end - start))]
     return list(zip(ordered_chunks[:top], scores[:top].tolist(), strict=True))
 
 
-def in_order(state: Placed, chunks: Iterable[int]) -> list[int]:
+def sort_chunks(state: SortKeySource, chunks: Iterable[int]) -> list[int]:
     """Chunks, by their ids, by document key and then by place in the document."""
     ids = list(chunks)
-    return ids if len(ids) < 2 else [chunk for _, chunk in sorted(state.places_of(ids))]
+    return ids if len(ids) < 2 else [chunk for _, chunk in sorted(state.get_sort_keys(ids))]
 
 
 def assign_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:

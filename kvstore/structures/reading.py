@@ -7,7 +7,7 @@ Haxl (Marlow, Brandy, Coens and Purdy 2014, "There is no Fork: an Abstraction fo
 Data Access", ICFP).
 
 A strategy asks and reckons; it knows no table. What answers a request stands beside the structures that have the answer
-and is all that knows how they are laid out. :class:`StateReading` reads one state in this process.
+and is all that knows how they are laid out. :class:`StateReader` reads one state in this process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .counters import Counters
 from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix
 
-__all__ = ["BatchedReading", "ChunkPlaces", "Ids", "Matrix", "ReadRequest", "StateReading"]
+__all__ = ["BatchedReader", "ChunkSortKeys", "Ids", "Matrix", "ReadRequest", "StateReader"]
 
 Wanted = TypeVar("Wanted", covariant=True)
 First = TypeVar("First")
@@ -40,33 +40,33 @@ class ReadRequest(ABC, Generic[Wanted]):
     def fetch(self, state: State) -> Wanted:
         """The answer of a state."""
 
-    def placed(self, answer: Any) -> Iterable[int]:
+    def list_chunks(self, answer: Any) -> Iterable[int]:
         """The chunks of an answer that come with what orders them, so that nobody asks for it again."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPlaces(ReadRequest[list[ChunkSortKey]]):
+class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
     """What orders chunks that are equals: for each the key of its document, and its id, which goes up with the text."""
 
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[ChunkSortKey]:
-        return state.places_of(self.chunks)
+        return state.get_sort_keys(self.chunks)
 
-    def placed(self, answer: list[ChunkSortKey]) -> Iterable[int]:
+    def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:
         return self.chunks
 
 
-class BatchedReading(ABC):
+class BatchedReader(ABC):
     """One state of a store, to be asked for things; ``rounds`` and ``requests`` count what was asked so far."""
 
     def __init__(self) -> None:
         self.rounds = 0
         self.requests = 0
         #: Called after each answer, by who tells how long each takes.
-        self.answered: Callable[[], None] | None = None
-        self._placed: set[int] = set()
+        self.on_answer: Callable[[], None] | None = None
+        self._known_chunks: set[int] = set()
 
     @property
     @abstractmethod
@@ -118,17 +118,17 @@ class BatchedReading(ABC):
         self.requests += len(requests)
         answers = self._answer_requests(requests)
         for request, answer in zip(requests, answers, strict=True):
-            self._placed.update(request.placed(answer))
+            self._known_chunks.update(request.list_chunks(answer))
         return answers
 
-    def places_of(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
+    def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that are equals; a round, unless earlier answers have named them all."""
-        if self._placed.issuperset(chunks):
+        if self._known_chunks.issuperset(chunks):
             return self._get_known_sort_keys(chunks)
-        return self.fetch(ChunkPlaces(chunks))
+        return self.fetch(ChunkSortKeys(chunks))
 
 
-class StateReading(BatchedReading):
+class StateReader(BatchedReader):
     """Asks a state in this process. What orders chunks is read where it is needed: few of a ranking are equals."""
 
     def __init__(self, state: State) -> None:
@@ -147,9 +147,9 @@ class StateReading(BatchedReading):
         answers = []
         for request in requests:
             answers.append(request.fetch(self._state))
-            if self.answered is not None:
-                self.answered()
+            if self.on_answer is not None:
+                self.on_answer()
         return answers
 
     def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        return self._state.places_of(chunks)
+        return self._state.get_sort_keys(chunks)

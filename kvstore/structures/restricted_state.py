@@ -6,7 +6,7 @@ triple or edge that has it, or an alias or an edge of the user. An edge needs an
 the user. Strategies, indexes and answers read through it, so that none of them filters names or paths itself.
 
 Statistics are those of the whole state: counters, postings and the degrees of the passage graph weigh words and names.
-What is kept for other states is read and made through :attr:`State.whole`.
+What is kept for other states is read and made through :attr:`State.unrestricted`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from itertools import chain, islice
 import numpy as np
 import numpy.typing as npt
 
-from ..text.normalize import Folded
+from ..text.normalize import FoldedText
 from . import tables
-from .documents.allowed import Allowed
-from .documents.chunks import FIRST_UPPER_ABSTRACT, GROUP, ChunkRecord, Chunks
+from .documents.allowed import AllowedDocuments
+from .documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, ChunkRecord, Chunks
 from .documents.documents import DocumentRecord, Documents
 from .filter import addresses
 from .filter.entity_filter import EntityFilter, FilterEntry, Matches, Mention
@@ -34,7 +34,7 @@ from .state import State
 from .vectors.vectors import Ids
 
 #: Neighbors of a node whose assertions are read together.
-_BATCH = 256
+_BATCH_SIZE = 256
 #: Tables of edges whose keys begin with the child.
 _CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOPED_EDGES))
 
@@ -42,15 +42,15 @@ _CHILD_FIRST_TABLES = frozenset((tables.EDGES_UP, tables.REFUSED_UP, tables.LOOP
 class RestrictedState(State):
     """A state in which only some documents, and the user, state anything."""
 
-    def __init__(self, state: State, allowed: Allowed) -> None:
+    def __init__(self, state: State, allowed: AllowedDocuments) -> None:
         super().__init__(state.lmdb, state.settings, state.open_indexes)
-        self.allowed: Allowed = allowed
-        self._whole = state
+        self.allowed: AllowedDocuments = allowed
+        self._unrestricted = state
         state.restricted.add(self)
 
     @property
-    def whole(self) -> State:
-        return self._whole
+    def unrestricted(self) -> State:
+        return self._unrestricted
 
     @cached_property
     def documents(self) -> Documents:
@@ -84,12 +84,12 @@ class RestrictedDocuments(Documents):
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
-    def find(self, key: str) -> DocumentRecord | None:
-        record = super().find(key)
+    def find_by_key(self, key: str) -> DocumentRecord | None:
+        record = super().find_by_key(key)
         return record if record is not None and record.id in self._allowed else None
 
-    def has(self, document: int) -> bool:
-        return document in self._allowed and super().has(document)
+    def has_id(self, document: int) -> bool:
+        return document in self._allowed and super().has_id(document)
 
     def scan(self) -> Iterator[DocumentRecord]:
         return iter(self.get_many(self._allowed.documents.tolist()).values())
@@ -97,8 +97,8 @@ class RestrictedDocuments(Documents):
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
         return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
-    def keys(self, prefix: str = "") -> Iterator[str]:
-        return (key for key in super().keys(prefix) if self.find(key) is not None)
+    def iter_keys(self, prefix: str = "") -> Iterator[str]:
+        return (key for key in super().iter_keys(prefix) if self.find_by_key(key) is not None)
 
 
 class RestrictedChunks(Chunks):
@@ -111,11 +111,14 @@ class RestrictedChunks(Chunks):
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
         ids = list(chunks)
         records = zip(ids, super().find_many(ids), strict=True)
-        return [record if self._allowed.has(chunk) else None for chunk, record in records]
+        return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         ids = list(chunks)
-        return [present and self._allowed.has(chunk) for chunk, present in zip(ids, super().has_many(ids), strict=True)]
+        return [
+            present and self._allowed.has_chunk(chunk)
+            for chunk, present in zip(ids, super().has_many(ids), strict=True)
+        ]
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
         for document_start, document_stop in zip(
@@ -133,8 +136,11 @@ class RestrictedPostings(Postings):
         super().__init__(state.lmdb)
         self._allowed = state.allowed
 
-    def counts(self, terms: Sequence[str]) -> dict[str, int]:
-        return {term: count if count and self._is_present(term) else 0 for term, count in super().counts(terms).items()}
+    def count_chunks_by_term(self, terms: Sequence[str]) -> dict[str, int]:
+        return {
+            term: count if count and self._is_present(term) else 0
+            for term, count in super().count_chunks_by_term(terms).items()
+        }
 
     def _is_present(self, term: str) -> bool:
         """True if a chunk that may answer has a term."""
@@ -155,14 +161,14 @@ class RestrictedEntities(Entities):
         records = self.find_many(entities)
         return [record is not None and self._filter.find(record.key) is not None for record in records]
 
-    def identify(self, key: str) -> int | None:
-        return super().identify(key) if self._filter.find(key) is not None else None
+    def find_id(self, key: str) -> int | None:
+        return super().find_id(key) if self._filter.find(key) is not None else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
 
-    def names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
-        return ((key, entity) for key, entity in super().names(prefix) if self._filter.find(key))
+    def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
+        return ((key, entity) for key, entity in super().iter_names(prefix) if self._filter.find(key))
 
 
 class RestrictedForest(Forest):
@@ -186,33 +192,33 @@ class RestrictedForest(Forest):
             for edge, assertions in super().get_assertions(edges).items()
         }
 
-    def document_edges(self, document: int) -> list[Edge]:
-        return super().document_edges(document) if document in self._allowed else []
+    def list_document_edges(self, document: int) -> list[Edge]:
+        return super().list_document_edges(document) if document in self._allowed else []
 
-    def find(self, tree: int, entity: int) -> int | None:
-        node = super().find(tree, entity)
+    def find_node(self, tree: int, entity: int) -> int | None:
+        node = super().find_node(tree, entity)
         return node if node is not None and self.has_node(node) else None
 
-    def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        return ((node, tree_node) for node, tree_node in super().nodes(tree) if self.has_node(node))
+    def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
+        return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
-    def tree(self, name: str) -> int | None:
-        tree = super().tree(name)
-        return tree if tree is not None and next(self.nodes(tree), None) is not None else None
+    def find_tree(self, name: str) -> int | None:
+        tree = super().find_tree(name)
+        return tree if tree is not None and next(self.iter_nodes(tree), None) is not None else None
 
-    def trees(self) -> Iterator[tuple[int, str]]:
-        return ((tree, name) for tree, name in super().trees() if next(self.nodes(tree), None) is not None)
+    def iter_trees(self) -> Iterator[tuple[int, str]]:
+        return ((tree, name) for tree, name in super().iter_trees() if next(self.iter_nodes(tree), None) is not None)
 
-    def edges(self) -> Iterator[Edge]:
-        return (edge for edge in super().edges() if self.get_assertions([edge])[edge])
+    def iter_edges(self) -> Iterator[Edge]:
+        return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
-    def verdict(self, child: int, parent: int) -> int | None:
+    def get_verdict(self, child: int, parent: int) -> int | None:
         edge = child, parent
-        return super().verdict(child, parent) if self.get_assertions([edge])[edge] else None
+        return super().get_verdict(child, parent) if self.get_assertions([edge])[edge] else None
 
-    def _neighbours(self, table: str, node: int) -> Iterator[int]:
-        neighbors = super()._neighbours(table, node)
-        while batch := list(islice(neighbors, _BATCH)):
+    def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
+        neighbors = super()._iter_neighbors(table, node)
+        while batch := list(islice(neighbors, _BATCH_SIZE)):
             edges = [(node, neighbor) if table in _CHILD_FIRST_TABLES else (neighbor, node) for neighbor in batch]
             assertions = self.get_assertions(edges)
             yield from (neighbor for neighbor, edge in zip(batch, edges, strict=True) if assertions[edge])
@@ -249,19 +255,21 @@ class RestrictedFilter(EntityFilter):
                 )
         return entities, first_addresses
 
-    def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        address_arrays = (np.array(numbers, np.uint64) for numbers in super().addresses_below(keys, stop))
+    def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+        address_arrays = (np.array(numbers, np.uint64) for numbers in super().get_addresses_below(keys, stop))
         return [tuple(numbers[self._compute_visible_mask(numbers)].tolist()) for numbers in address_arrays]
 
-    def recognise(self, folded: Folded, max_words: int) -> Matches:
+    def recognise(self, folded: FoldedText, max_words: int) -> Matches:
         matches = super().recognise(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)
         visible = np.isin(matches.entity, [entity for entity, record in names if self.find(record.key) is not None])
         return Matches(matches.start[visible], matches.end[visible], matches.entity[visible])
 
-    def mentions(self, folded: Folded, max_words: int, keys: dict[int, str], kind: type[Mention]) -> list[Mention]:
-        mentions = super().mentions(folded, max_words, keys, kind)
+    def find_mentions(
+        self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
+    ) -> list[Mention]:
+        mentions = super().find_mentions(folded, max_words, keys, mention_type)
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
@@ -286,12 +294,12 @@ class RestrictedFilter(EntityFilter):
 
     def _compute_visible_mask(self, numbers: Ids) -> npt.NDArray[np.bool_]:
         """Return which addresses are nodes with a visible edge, or abstracts of allowed documents."""
-        ranks, targets = numbers >> np.uint64(addresses.SHIFT), numbers & np.uint64(addresses.ID)
-        nodes = ranks == addresses.NODE
+        ranks, targets = numbers >> np.uint64(addresses.RANK_SHIFT), numbers & np.uint64(addresses.TARGET_MASK)
+        nodes = ranks == addresses.NODE_RANK
         leaves = ~nodes & (targets < FIRST_UPPER_ABSTRACT)
         upper = ~nodes & ~leaves
         visible = np.zeros(len(numbers), np.bool_)
-        visible[leaves] = self._allowed.mask(targets[leaves] * np.uint64(GROUP))
+        visible[leaves] = self._allowed.mask(targets[leaves] * np.uint64(GROUP_SIZE))
         visible[upper] = [
             abstract.document in self._allowed for abstract in self._abstracts.get_many(targets[upper].tolist())
         ]

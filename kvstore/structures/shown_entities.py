@@ -14,16 +14,16 @@ from .state import State
 class DisplayEntities:
     """Which entity each entity is shown as, where somebody stated that one name stands for another."""
 
-    def __init__(self, merged: dict[int, int]) -> None:
-        self._display_by_entity = merged
-        self._sources = np.array(sorted(merged), np.uint32)
-        self._to = np.array([merged[entity] for entity in sorted(merged)], np.uint32)
+    def __init__(self, display_by_entity: dict[int, int]) -> None:
+        self._display_by_entity = display_by_entity
+        self._sources = np.array(sorted(display_by_entity), np.uint32)
+        self._displayed = np.array([display_by_entity[entity] for entity in sorted(display_by_entity)], np.uint32)
 
-    def one(self, entity: int) -> int:
+    def resolve_one(self, entity: int) -> int:
         """The entity that one is shown as."""
         return self._display_by_entity.get(entity, entity)
 
-    def names_of(self, entity: int) -> list[int]:
+    def list_names(self, entity: int) -> list[int]:
         """The entities that are shown as one, itself among them."""
         return [
             entity,
@@ -39,15 +39,15 @@ class DisplayEntities:
         """The entities that others are shown as."""
         return set(self._display_by_entity.values())
 
-    def of(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """The entities that some are shown as."""
         if not len(self._sources):
             return entities
         positions = np.minimum(np.searchsorted(self._sources, entities), len(self._sources) - 1)
-        return np.where(self._sources[positions] == entities, self._to[positions], entities).astype(np.uint32)
+        return np.where(self._sources[positions] == entities, self._displayed[positions], entities).astype(np.uint32)
 
 
-def shown_entities(state: State) -> DisplayEntities:
+def load_display_entities(state: State) -> DisplayEntities:
     """Which entities of a state are shown as others."""
     display_by_entity: dict[int, int] = {}
     for key, _ in state.aliases.scan():

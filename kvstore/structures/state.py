@@ -16,7 +16,7 @@ import numpy as np
 from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import DocumentRecord, Documents
-from .forest.place_cache import PlaceCache
+from .forest.place_cache import NodeCache
 from .vectors.vectors import Ids, Matrix, Vectors
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ..settings import FixedSettings
     from ..storage.environment import View
-    from .derived_parts import Derived, DerivedParts
-    from .documents.allowed import Allowed
+    from .derived_parts import DerivationSpec, DerivedParts
+    from .documents.allowed import AllowedDocuments
     from .documents.ingested_files import IngestedFiles
     from .filter.entity_filter import EntityFilter
     from .forest.forest import Forest
@@ -41,7 +41,7 @@ Read = TypeVar("Read", covariant=True)
 ChunkSortKey = tuple[str, int]
 
 
-class Part(Protocol[Read]):
+class StatePart(Protocol[Read]):
     """Something kept beside the spine, which a system adds to the parts of a state."""
 
     @property
@@ -63,34 +63,34 @@ class State:
     would keep the store open until the garbage collector runs.
     """
 
-    allowed: Allowed | None = None
+    allowed: AllowedDocuments | None = None
 
     def __init__(
         self,
         lmdb: View,
         settings: FixedSettings,
         open_indexes: OpenIndexes | None = None,
-        place_cache: PlaceCache | None = None,
+        node_cache: NodeCache | None = None,
     ) -> None:
         self.lmdb = lmdb
         self.settings = settings
         self.open_indexes = open_indexes
-        self._shares_nodes = place_cache is not None
-        self._node_cache = place_cache or PlaceCache()
+        self._shares_nodes = node_cache is not None
+        self._node_cache = node_cache or NodeCache()
         self._parts: dict[str, Any] = {}
-        self._derived: dict[str, DerivedParts] = {}
+        self._derived_parts: dict[str, DerivedParts] = {}
         #: States that are made of this one, and closed with it.
         self.restricted: weakref.WeakSet[State] = weakref.WeakSet()
 
     @property
-    def whole(self) -> State:
+    def unrestricted(self) -> State:
         """The same state of all documents: read what other states share through it."""
         return self
 
     def close(self) -> None:
         """Drop what was read through this state, and through those made of it; its view stays open."""
         self._parts.clear()
-        self._derived.clear()
+        self._derived_parts.clear()
         for state in list(self.restricted):
             state.close()
 
@@ -100,25 +100,25 @@ class State:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def part(self, part: Part[Read]) -> Read:
+    def get_part(self, part: StatePart[Read]) -> Read:
         """What a system keeps beside the spine, as this view sees it."""
         content: Read | None = self._parts.get(part.name)
         if content is None:
             content = self._parts[part.name] = part.read(self)
         return content
 
-    def derived_parts(self, derived: Derived) -> DerivedParts:
+    def get_derived_parts(self, derivation: DerivationSpec) -> DerivedParts:
         """What a derivation made of each document."""
-        found = self._derived.get(derived.name)
+        found = self._derived_parts.get(derivation.name)
         if found is None:
             from .derived_parts import DerivedParts
 
-            found = self._derived[derived.name] = DerivedParts(self.lmdb, derived, self.settings.dimension)
+            found = self._derived_parts[derivation.name] = DerivedParts(self.lmdb, derivation, self.settings.dimension)
         return found
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
         """Read what is derived through these: they see what is not in its place yet."""
-        self._derived.update(parts)
+        self._derived_parts.update(parts)
 
     @cached_property
     def counters(self) -> Counters:
@@ -156,7 +156,7 @@ class State:
         # asks for no change number: the counters may be what is damaged.
         if self.lmdb.writable:
             return Forest(self.lmdb, None)
-        return Forest(self.lmdb, self._node_cache.keys(self.counters.change) if self._shares_nodes else {})
+        return Forest(self.lmdb, self._node_cache.get_keys(self.counters.change) if self._shares_nodes else {})
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
@@ -178,8 +178,8 @@ class State:
 
     @cached_property
     def vectors(self) -> Vectors:
-        verified_blocks = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified
-        return Vectors(self.lmdb, self.settings.dimension, verified=verified_blocks)
+        verified_blocks = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified_blocks
+        return Vectors(self.lmdb, self.settings.dimension, verified_blocks=verified_blocks)
 
     @cached_property
     def filter(self) -> EntityFilter:
@@ -187,48 +187,50 @@ class State:
 
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
-    def places(self, relatives: int) -> Places:
+    def get_decoded_nodes(self, relatives: int) -> Places:
         """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
-        return self._node_cache.places(self.counters.change, relatives)
+        return self._node_cache.get_nodes(self.counters.change, relatives)
 
     def resolve(self, key: str) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""
         return self.aliases.resolve(key, self.filter)
 
-    def addresses_of(self, identity: Identity, limit: int | None = None) -> Ids:
+    def find_addresses(self, identity: Identity, limit: int | None = None) -> Ids:
         """The addresses of all names of an entity, ascending, at most ``limit``; each place once, at its best rank."""
         from .filter import addresses
 
-        address_lists = [self.filter.addresses(key, limit) for key, _ in identity.names]
+        address_lists = [self.filter.get_addresses(key, limit) for key, _ in identity.names]
         if len(address_lists) == 1:
             return address_lists[0]
-        ranks = map(addresses.split, np.concatenate(address_lists).tolist())
+        ranks = map(addresses.split_address, np.concatenate(address_lists).tolist())
         return addresses.build_addresses([(target, rank) for rank, target in ranks])[:limit]
 
-    def find_addresses_with_ties(self, identity: Identity, most: int) -> Ids:
-        """At least the first ``most`` addresses of an entity, ascending, and all of the same rank as the last of them:
+    def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
+        """At least the first ``min_count`` addresses of an entity, ascending, and all of the same rank as the last of them:
         which of them come first is not for their ids to say."""
         from .filter import addresses
 
-        entity_addresses = self.addresses_of(identity, most)
-        if len(entity_addresses) < most:
+        entity_addresses = self.find_addresses(identity, min_count)
+        if len(entity_addresses) < min_count:
             return entity_addresses
-        rank, _ = addresses.split(int(entity_addresses[-1]))
-        entity_addresses = self.addresses_of(identity)
-        return entity_addresses[: int(np.searchsorted(entity_addresses, np.uint64(addresses.address(rank + 1, 0))))]
+        rank, _ = addresses.split_address(int(entity_addresses[-1]))
+        entity_addresses = self.find_addresses(identity)
+        return entity_addresses[
+            : int(np.searchsorted(entity_addresses, np.uint64(addresses.make_address(rank + 1, 0))))
+        ]
 
-    def vectors_of(self, record: DocumentRecord) -> Matrix:
+    def read_vectors(self, record: DocumentRecord) -> Matrix:
         """The vectors of a document's chunks, shape (chunks, dimension)."""
         chunks = self.chunks.get_many(record.chunk_ids())
         return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
-    def places_of(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
+    def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
         """What orders chunks that are equals, of each."""
         records = self.chunks.get_many(chunks)
         keys = self.documents.get_keys(record.document for record in records)
         return [(keys[record.document], chunk) for record, chunk in zip(records, chunks, strict=True)]
 
-    def chunk_text(self, chunk: int) -> str:
+    def read_chunk_text(self, chunk: int) -> str:
         """The text of a chunk that must exist."""
         record = self.chunks.get(chunk)
         return self.documents.text_slice(record.document, record.start, record.end)
@@ -236,6 +238,6 @@ class State:
     def read_searchable_text(self, record: DocumentRecord) -> str:
         """The text of a document as it is searched: of one that its user has cut, what lies in its chunks."""
         if record.own_chunks is None:
-            return self.documents.text(record.id).decode()
+            return self.documents.read_text(record.id).decode()
         byte_ranges = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]
         return "\n\n".join(self.documents.text_slices({record.id: byte_ranges})[record.id])

@@ -1,6 +1,6 @@
 """The tables of the spine: one LMDB named database each. FORMAT.md gives every key and value in bytes.
 
-Those of the systems are in :func:`kvstore.systems.store_tables`.
+Those of the systems are in :func:`kvstore.systems.list_store_tables`.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ INDEXES = "indexes"
 WRITTEN = "written"
 
 #: The key in ``meta`` of the settings that a store is made with.
-SETTINGS = b"settings"
+SETTINGS_KEY = b"settings"
 
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
-REBUILD = b"rebuild"
+REBUILD_KEY = b"rebuild"
 #: The record in META of what a store was made with.
-SETTINGS = b"settings"
+SETTINGS_KEY = b"settings"
 
 #: Every table of the spine.
-SPINE = (
+SPINE_TABLES = (
     LmdbTable(META, buffered=False),
     # Before those that its records belong to: whoever empties them all need not read it.
     LmdbTable(RECENT, buffered=False),

@@ -12,12 +12,12 @@ from functools import reduce
 import numpy as np
 
 from ..text.text_query import Phrase, Proximity, WordPattern
-from ..text.words import stemmer
+from ..text.words import get_stemmer
 from .postings import Ids
 from .state import State
 
 #: Letters that every word has in common with its stem, where it has so many.
-_KEPT = 3
+_MIN_STEM_LETTERS = 3
 #: How English words end that have shorter stems, and all that such an ending ends with: a beginning may stop within it.
 _ENDINGS = (
     *("e", "es", "ed", "er", "ers", "ing", "ings", "ingly", "edly", "y", "ies", "ied", "ly", "al", "ally", "ational"),
@@ -25,7 +25,7 @@ _ENDINGS = (
     *("ments", "ness", "fulness", "fully", "ousness", "ously", "izes", "izing", "izer", "ization", "ises", "ising"),
     *("iser", "isation", "ances", "ences", "isms", "ists", "icate", "ically", "icity", "iciti", "ogy", "ogist"),
 )
-_ENDING_SUFFIXES = sorted({ending[place:] for ending in _ENDINGS for place in range(len(ending) + 1)})
+_ENDING_SUFFIXES = sorted({ending[start:] for ending in _ENDINGS for start in range(len(ending) + 1)})
 
 
 def iter_patterns(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
@@ -36,10 +36,10 @@ def iter_patterns(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
 
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     """The chunks that may have a word, ascending."""
-    stem = stemmer(state.settings.stemmer)
+    stem = get_stemmer(state.settings.stemmer)
     if not pattern.prefix:
         return state.postings.get(stem(pattern.word)).chunks
-    chunk_arrays = [state.postings.beginning(pattern.word)]
+    chunk_arrays = [state.postings.find_chunks_by_prefix(pattern.word)]
     chunk_arrays += [
         state.postings.get(term).chunks for term in sorted(_list_shorter_stems(pattern.word, state.settings.stemmer))
     ]
@@ -49,7 +49,7 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
 def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
     """The chunks that have all words of a phrase, or of those that stand near each other, ascending."""
     patterns = set(iter_patterns(leaf))
-    stem = stemmer(state.settings.stemmer)
+    stem = get_stemmer(state.settings.stemmer)
     whole_words = {stem(pattern.word) for pattern in patterns if not pattern.prefix}
     chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)
     if whole_words:
@@ -57,11 +57,11 @@ def find_chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
     return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), chunk_arrays)
 
 
-def _list_shorter_stems(beginning: str, stemming: str) -> set[str]:
+def _list_shorter_stems(prefix: str, stemmer_name: str) -> set[str]:
     """Stems that do not begin as a word does that has them."""
-    if stemming == "none":
+    if stemmer_name == "none":
         return set()
-    stem = stemmer(stemming)
-    stems = {stem(beginning + ending) for ending in _ENDING_SUFFIXES}
-    stems.update(beginning[:length] for length in range(_KEPT, len(beginning)))
-    return {term for term in stems if not term.startswith(beginning)}
+    stem = get_stemmer(stemmer_name)
+    stems = {stem(prefix + ending) for ending in _ENDING_SUFFIXES}
+    stems.update(prefix[:length] for length in range(_MIN_STEM_LETTERS, len(prefix)))
+    return {term for term in stems if not term.startswith(prefix)}

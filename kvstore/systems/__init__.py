@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import InputError, KvstoreError, UnknownStrategyError
-from ..structures.tables import SPINE
+from ..structures.tables import SPINE_TABLES
 
 if TYPE_CHECKING:
     from ..retrieval.query import Strategy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Named = TypeVar("Named")
 
-_NONE: Mapping[str, int] = MappingProxyType({})
+_NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
 
 
 class SystemOutline(NamedTuple):
@@ -35,8 +35,8 @@ class SystemOutline(NamedTuple):
 
     strategies: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    structures: Mapping[str, int] = _NONE
-    derivations: Mapping[str, int] = _NONE
+    structures: Mapping[str, int] = _NO_VERSIONS
+    derivations: Mapping[str, int] = _NO_VERSIONS
 
 
 #: The folders, in the order in which their strategies are listed.
@@ -67,39 +67,39 @@ class _DeferredRegistry(MutableMapping[str, Named]):
     """Things by name; a folder is imported when something in it is asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Named | _DeferredEntry] = {}
+        self._entries: dict[str, Named | _DeferredEntry] = {}
 
     def defer(self, names: tuple[str, ...], folder: str) -> None:
         """Say that a folder has these."""
-        self._known.update(dict.fromkeys(names, _DeferredEntry(folder)))
+        self._entries.update(dict.fromkeys(names, _DeferredEntry(folder)))
 
-    def imported(self, name: str) -> Named | None:
+    def get_imported(self, name: str) -> Named | None:
         """What has this name, if that need not be imported first."""
-        entry = self._known[name]
+        entry = self._entries[name]
         return None if isinstance(entry, _DeferredEntry) else entry
 
     def __getitem__(self, name: str) -> Named:
-        entry = self._known[name]
+        entry = self._entries[name]
         if isinstance(entry, _DeferredEntry):
-            _add(import_module(f"{__name__}.{entry.folder}").SYSTEM)
-            entry = self._known[name]
+            _add_system(import_module(f"{__name__}.{entry.folder}").SYSTEM)
+            entry = self._entries[name]
             assert not isinstance(entry, _DeferredEntry)
         return entry
 
     def __setitem__(self, name: str, value: Named) -> None:
-        self._known[name] = value
+        self._entries[name] = value
 
     def __delitem__(self, name: str) -> None:
-        del self._known[name]
+        del self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        return name in self._entries
 
 
 #: Every system, every strategy and every kind of index by its name.
@@ -121,7 +121,11 @@ def register(system: System) -> Callable[[], None]:
     """
     for kind_name, names, taken_names in (
         ("system", {system.name}, SYSTEMS.keys()),
-        ("structure or derivation", set(_kept(system)), {name for other in SYSTEMS.values() for name in _kept(other)}),
+        (
+            "structure or derivation",
+            set(_list_maintained_names(system)),
+            {name for other in SYSTEMS.values() for name in _list_maintained_names(other)},
+        ),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
         ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
         (
@@ -138,27 +142,27 @@ def register(system: System) -> Callable[[], None]:
     ):
         for name in names & taken_names:
             raise InputError(f"system {system.name!r}: there is a {kind_name} {name!r} already; give it another name")
-    _add(system)
+    _add_system(system)
 
-    def take_back() -> None:
+    def unregister() -> None:
         del SYSTEMS[system.name]
         for strategy in system.strategies:
             del STRATEGIES[strategy.name]
         for kind in system.indexes:
             del INDEXES[kind.name]
 
-    return take_back
+    return unregister
 
 
-def _add(system: System) -> None:
+def _add_system(system: System) -> None:
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
     INDEXES.update((kind.name, kind) for kind in system.indexes)
 
 
-def outlines() -> list[SystemOutline]:
+def list_outlines() -> list[SystemOutline]:
     """The outline of every system; none is imported."""
-    imported = ((name, SYSTEMS.imported(name)) for name in SYSTEMS)
+    imported = ((name, SYSTEMS.get_imported(name)) for name in SYSTEMS)
     return [_OUTLINES_BY_FOLDER[name] if system is None else build_outline(system) for name, system in imported]
 
 
@@ -175,17 +179,17 @@ def build_outline(system: System) -> SystemOutline:
     )
 
 
-def _kept(system: System) -> list[str]:
+def _list_maintained_names(system: System) -> list[str]:
     outline = build_outline(system)
     return [*outline.structures, *outline.derivations]
 
 
-def structures() -> list[Structure[Any]]:
+def list_structures() -> list[Structure[Any]]:
     """What the systems keep beside the spine."""
     return [structure for system in SYSTEMS.values() for structure in system.structures]
 
 
-def derivations() -> list[Derivation]:
+def list_derivations() -> list[Derivation]:
     """What the systems derive from each document, in every store or where it has the index."""
     from .contract import MaintainedIndex
 
@@ -196,7 +200,7 @@ def derivations() -> list[Derivation]:
     ]
 
 
-def facts() -> list[StatedFact[Any, Any]]:
+def list_facts() -> list[StatedFact[Any, Any]]:
     """What can be stated for the systems."""
     return [fact for system in SYSTEMS.values() for fact in system.facts]
 
@@ -212,49 +216,49 @@ def get_written_facts() -> dict[str, WrittenFact]:
     """The kinds of texts that EXTRACT has a model write, by name."""
     from .written_passages import WrittenFact
 
-    return {fact.name: fact for fact in facts() if isinstance(fact, WrittenFact)}
+    return {fact.name: fact for fact in list_facts() if isinstance(fact, WrittenFact)}
 
 
 def get_written_fact(name: str) -> WrittenFact:
     """The kind of texts of this name, in any case; raises InputError suggesting the nearest."""
-    return _named(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
+    return _lookup_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
 
 
-def store_tables() -> list[LmdbTable]:
+def list_store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep and have stated."""
     from ..storage.engine_tables import LmdbTable
     from ..structures.derived_parts import list_derivation_tables
     from ..structures.indexes.generations import list_generation_tables
 
-    derivation_tables = (table for derivation in derivations() for table in list_derivation_tables(derivation))
-    fact_tables = (LmdbTable(table) for fact in facts() for table in fact.tables)
+    derivation_tables = (table for derivation in list_derivations() for table in list_derivation_tables(derivation))
+    fact_tables = (LmdbTable(table) for fact in list_facts() for table in fact.tables)
     index_tables = (table for kind in list_generation_kinds() for table in list_generation_tables(kind))
-    structure_tables = (table for structure in structures() for table in structure.tables)
-    return [*SPINE, *structure_tables, *derivation_tables, *fact_tables, *index_tables]
+    structure_tables = (table for structure in list_structures() for table in structure.tables)
+    return [*SPINE_TABLES, *structure_tables, *derivation_tables, *fact_tables, *index_tables]
 
 
 class _BufferedTables(Set[str]):
     """Names of tables; the systems are imported when a table is asked for that is not the spine's."""
 
-    _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE})
+    _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE_TABLES})
 
     @cached_property
-    def _all(self) -> frozenset[str]:
-        return frozenset(table.name for table in store_tables() if table.buffered)
+    def _buffered_names(self) -> frozenset[str]:
+        return frozenset(table.name for table in list_store_tables() if table.buffered)
 
     def __contains__(self, table: object) -> bool:
         is_buffered = self._SPINE_BUFFERED.get(str(table))
-        return table in self._all if is_buffered is None else is_buffered
+        return table in self._buffered_names if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
+        return iter(self._buffered_names)
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Named]) -> Set[Named]:
         return frozenset(it)
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._buffered_names)
 
 
 def get_buffered_tables() -> Set[str]:
@@ -262,11 +266,11 @@ def get_buffered_tables() -> Set[str]:
     return _BufferedTables()
 
 
-def strategies() -> list[Strategy]:
+def list_strategies() -> list[Strategy]:
     """Every strategy that a query can name, those of installed packages last."""
     from .plugin_strategy import STRATEGY_PLUGINS
 
-    return [*STRATEGIES.values(), *STRATEGY_PLUGINS.usable().values()]
+    return [*STRATEGIES.values(), *STRATEGY_PLUGINS.load_usable().values()]
 
 
 def get_strategy(name: str) -> Strategy:
@@ -279,7 +283,9 @@ def get_strategy(name: str) -> Strategy:
     plugin = STRATEGY_PLUGINS.get(name.lower())
     if plugin is not None:
         return plugin
-    return _named(name, {strategy.name: strategy for strategy in strategies()}, "strategy", UnknownStrategyError)
+    return _lookup_name(
+        name, {strategy.name: strategy for strategy in list_strategies()}, "strategy", UnknownStrategyError
+    )
 
 
 def list_overview_strategies() -> list[str]:
@@ -290,21 +296,21 @@ def list_overview_strategies() -> list[str]:
 
 def get_index_kind(name: str) -> Index:
     """The kind of index of this name, in any case; raises InputError suggesting the nearest."""
-    return _named(name, INDEXES, "index of kind", InputError)
+    return _lookup_name(name, INDEXES, "index of kind", InputError)
 
 
 def get_description(name: str) -> Description:
     """What DESCRIBE says of a kind of thing that a system keeps, in any case; raises InputError suggesting the
     nearest."""
-    known = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
-    return _named(name, known, "kind of thing to DESCRIBE", InputError)
+    descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
+    return _lookup_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
 
 
-def _named(name: str, known: Mapping[str, Named], what: str, error: type[KvstoreError]) -> Named:
-    if name.lower() not in known:
+def _lookup_name(name: str, values: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
+    if name.lower() not in values:
         import difflib
 
-        matches = difflib.get_close_matches(name.lower(), known, 1)
+        matches = difflib.get_close_matches(name.lower(), values, 1)
         hint = f"did you mean {matches[0]}? " if matches else ""
-        raise error(f"there is no {what} {name!r}; {hint}there are {', '.join(known) or 'none'}")
-    return known[name.lower()]
+        raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values) or 'none'}")
+    return values[name.lower()]

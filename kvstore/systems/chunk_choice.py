@@ -19,24 +19,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ..retrieval.lexical_search import find_best_by_words, get_term_weights
-from ..structures.clustering.nearest_rows import nearest_rows
+from ..structures.clustering.nearest_rows import find_nearest_rows
 from ..structures.state import State
-from ..text.words import list_content_terms, segments, stemmer
+from ..text.words import get_stemmer, list_content_terms, segment_words
 
 Floats = npt.NDArray[np.float64]
 
 #: KET-RAG's: the share of a walk that goes on, neighbours of each of the two kinds, and the steps of the iteration.
-_DAMPING, _NEIGHBOURS, _STEPS = 0.85, 5, 50
+_DAMPING, _NUM_NEIGHBOURS, _NUM_STEPS = 0.85, 5, 50
 #: Rarest terms of a chunk by which others are looked for.
-_TERMS = 10
+_NUM_TERMS = 10
 #: What takes the place of no match at all in a precision of BLEU ("floor" smoothing, as the published code has it).
 _PRECISION_FLOOR = 0.1
-_ORDERS = 4
-_AT_ONCE = 1024
+_MAX_ORDER = 4
+_ROWS_PER_BATCH = 1024
 
 
-def choose(weights: Sequence[int], worths: Sequence[float] | Floats, room: int) -> list[int]:
-    """Places of the passages to read, ascending: together they weigh at most ``room`` and are worth nearly the most.
+def choose(weights: Sequence[int], worths: Sequence[float] | Floats, budget: int) -> list[int]:
+    """Places of the passages to read, ascending: together they weigh at most ``budget`` and are worth nearly the most.
 
     By worth for its weight as long as they fit, equals in their order, then the best single exchange of one that is
     taken for one that is not (the 0-1 knapsack of Algorithm 2, whose table would have passages x tokens numbers; what
@@ -49,7 +49,7 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, room: int) 
     """
     weight, worth = np.asarray(weights, np.int64), np.asarray(worths, np.float64)
     selected = np.zeros(len(weight), bool)
-    remaining = room
+    remaining = budget
     for index in np.argsort(-(worth / np.maximum(weight, 1)), kind="stable").tolist():
         if weight[index] <= remaining:
             selected[index] = True
@@ -62,17 +62,17 @@ def choose(weights: Sequence[int], worths: Sequence[float] | Floats, room: int) 
 
 
 def _find_best_exchange(
-    weight: npt.NDArray[np.int64], worth: Floats, taken: npt.NDArray[np.bool_], left: int
+    weight: npt.NDArray[np.int64], worth: Floats, selected: npt.NDArray[np.bool_], remaining: int
 ) -> tuple[int, int] | None:
     """The place to give up and the place to take for it, where that gains anything."""
-    inside, outside = np.flatnonzero(taken), np.flatnonzero(~taken)
+    inside, outside = np.flatnonzero(selected), np.flatnonzero(~selected)
     if not len(inside) or not len(outside):
         return None
     inside = inside[np.argsort(-weight[inside], kind="stable")]
     # Of the heaviest n + 1 that are taken, the one that is worth least: its place among them.
     min_worths = np.minimum.accumulate(worth[inside])
     cheapest = inside[np.maximum.accumulate(np.where(worth[inside] == min_worths, np.arange(len(inside)), 0))]
-    counts = np.searchsorted(-weight[inside], -(weight[outside] - left), side="right")
+    counts = np.searchsorted(-weight[inside], -(weight[outside] - remaining), side="right")
     outside, counts = outside[counts > 0], counts[counts > 0]
     if not len(outside):
         return None
@@ -85,40 +85,40 @@ def _find_best_exchange(
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
     """Every chunk of a store, in order of document key and place, and what each is worth by this chooser."""
     chooser = CHOOSERS[name.lower()]
-    keys = sorted(state.documents.keys())
-    records = [record for record in map(state.documents.find, keys) if record is not None]
+    keys = sorted(state.documents.iter_keys())
+    records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
     chunks = np.array([chunk for record in records for chunk in record.chunk_ids()], np.uint64)
     return chunks, chooser(state, chunks) if len(chunks) else np.empty(0)
 
 
-def _vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
     """The vectors of chunks, shape (chunks, dimension)."""
-    found = np.empty((len(chunks), state.settings.dimension), np.float32)
+    vectors = np.empty((len(chunks), state.settings.dimension), np.float32)
     order = np.argsort(chunks)
     for ids, matrix in state.vectors.scan():
-        found[order[np.searchsorted(chunks, ids, sorter=order)]] = matrix
-    return found
+        vectors[order[np.searchsorted(chunks, ids, sorter=order)]] = matrix
+    return vectors
 
 
 def _score_confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    _, cosines = nearest_rows(_vectors(state, chunks))
+    _, cosines = find_nearest_rows(_load_vectors(state, chunks))
     return np.maximum(cosines, 0) / 10_000
 
 
 def _score_randomly(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    def drawn(text: str) -> float:
+    def draw_score(text: str) -> float:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
-    return np.array([drawn(state.chunk_text(chunk)) for chunk in chunks.tolist()])
+    return np.array([draw_score(state.read_chunk_text(chunk)) for chunk in chunks.tolist()])
 
 
 def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     """BLEU of each chunk against all others: a count is clipped by the largest that any other chunk has, so two counts
     an n-gram are all that need be known of the others."""
-    texts = [segments(state.chunk_text(chunk).lower()) for chunk in chunks.tolist()]
+    texts = [segment_words(state.read_chunk_text(chunk).lower()) for chunk in chunks.tolist()]
     lengths = np.sort(np.array([len(text) for text in texts]))
-    matches, totals = np.zeros((len(texts), _ORDERS)), np.zeros((len(texts), _ORDERS))
-    for order in range(1, _ORDERS + 1):
+    matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
+    for order in range(1, _MAX_ORDER + 1):
         largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, whose, and the next largest
         for number, text in enumerate(texts):
             for gram, count in _count_ngrams(text, order).items():
@@ -160,12 +160,14 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     count = len(chunks)
     if count < 2:
         return np.ones(count)
-    pairs = np.concatenate((_find_vector_neighbours(_vectors(state, chunks)), _find_word_neighbours(state, chunks)))
+    pairs = np.concatenate(
+        (_find_vector_neighbours(_load_vectors(state, chunks)), _find_word_neighbours(state, chunks))
+    )
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     first, second = np.concatenate((pairs, pairs[:, ::-1])).T
     degrees = np.bincount(first, minlength=count)
     ranks = np.full(count, 1 / count)
-    for _ in range(_STEPS):
+    for _ in range(_NUM_STEPS):
         shares = np.where(degrees > 0, ranks / np.maximum(degrees, 1), 0)
         dangling_mass = ranks[degrees == 0].sum()
         ranks = (1 - _DAMPING) / count + _DAMPING * (np.bincount(second, shares[first], count) + dangling_mass / count)
@@ -174,10 +176,10 @@ def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
     """Each row with its nearest, shape (pairs, 2)."""
-    count = min(_NEIGHBOURS, len(vectors) - 1)
+    count = min(_NUM_NEIGHBOURS, len(vectors) - 1)
     pair_arrays = []
-    for start in range(0, len(vectors), _AT_ONCE):
-        products = vectors[start : start + _AT_ONCE] @ vectors.T
+    for start in range(0, len(vectors), _ROWS_PER_BATCH):
+        products = vectors[start : start + _ROWS_PER_BATCH] @ vectors.T
         rows = np.arange(start, start + len(products))
         products[np.arange(len(products)), rows] = -np.inf
         order = np.argsort(-np.round(products, 4), axis=1, kind="stable")[:, :count]
@@ -187,19 +189,19 @@ def _find_vector_neighbours(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.
 
 def _find_word_neighbours(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Each chunk with the best others by BM25 of its rarest terms, shape (pairs, 2)."""
-    stem = stemmer(state.settings.stemmer)
+    stem = get_stemmer(state.settings.stemmer)
     order = np.argsort(chunks)
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for number, chunk in enumerate(chunks.tolist()):
-        terms = dict.fromkeys(list_content_terms(state.chunk_text(chunk), stem))
-        shared = [(n, term) for term, n in state.postings.counts(list(terms)).items() if n > 1]
-        weights = get_term_weights(state, [term for _, term in sorted(shared)[:_TERMS]])
-        ids, scores = find_best_by_words(state, weights, _NEIGHBOURS + 1)
+        terms = dict.fromkeys(list_content_terms(state.read_chunk_text(chunk), stem))
+        shared = [(n, term) for term, n in state.postings.count_chunks_by_term(list(terms)).items() if n > 1]
+        weights = get_term_weights(state, [term for _, term in sorted(shared)[:_NUM_TERMS]])
+        ids, scores = find_best_by_words(state, weights, _NUM_NEIGHBOURS + 1)
         others = order[np.searchsorted(chunks, ids, sorter=order)]
         ranked = np.lexsort((others, -scores))
-        neighbours = [int(other) for other in others[ranked[: _NEIGHBOURS + 1]] if other != number]
-        found += ((number, other) for other in neighbours[:_NEIGHBOURS])
-    return np.array(found, np.int64).reshape(-1, 2)
+        neighbours = [int(other) for other in others[ranked[: _NUM_NEIGHBOURS + 1]] if other != number]
+        pairs += ((number, other) for other in neighbours[:_NUM_NEIGHBOURS])
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 #: What a chunk is worth, by the name that BY takes; the first is the default.

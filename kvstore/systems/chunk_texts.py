@@ -26,11 +26,13 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
     return [fact for fact in all_facts if isinstance(fact, DocumentFact) and fact.gives_context]
 
 
-def chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
+def build_chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
     """For each chunk the text its vector is made from."""
     contexts = _build_contexts(document, settings)
     return [
-        build_embedding_text(document.title, document.headings(number), document.piece(number).decode(), context)
+        build_embedding_text(
+            document.title, document.list_headings(number), document.get_chunk_text(number).decode(), context
+        )
         for number, context in enumerate(contexts)
     ]
 
@@ -39,16 +41,16 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
     """For each chunk what is said of its document between the headings and the text."""
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
-    first = get_first_sentence(document.piece(0).decode())
+    first = get_first_sentence(document.get_chunk_text(0).decode())
     fact_contexts = [
-        fact.contexts(document.facts[fact.name], document)
+        fact.build_contexts(document.facts[fact.name], document)
         for fact in list_context_facts(settings)
         if fact.name in document.facts
     ]
-    found = ["\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True)] or [""] * len(
+    contexts = ["\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True)] or [""] * len(
         document.chunks
     )
-    return [lines or first for lines in found]
+    return [lines or first for lines in contexts]
 
 
 def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:

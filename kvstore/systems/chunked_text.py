@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..structures.documents.documents import DocumentRecord, Section, build_heading_path
 
 if TYPE_CHECKING:
-    from ..extraction.extraction import Extracted
+    from ..extraction.extraction import ExtractedDocument
     from ..structures.state import State
 
 
@@ -37,24 +37,24 @@ class ChunkedText:
     chunks: Sequence[ChunkSpan]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def piece(self, chunk: int) -> bytes:
+    def get_chunk_text(self, chunk: int) -> bytes:
         """The text of a chunk, by its number in the document."""
         return self.text[self.chunks[chunk].start : self.chunks[chunk].end]
 
-    def headings(self, chunk: int) -> list[str]:
+    def list_headings(self, chunk: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
         return build_heading_path(self.outline, self.chunks[chunk].section)
 
 
-def build_chunked_text(extracted: Extracted, facts: Mapping[str, Any]) -> ChunkedText:
+def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -> ChunkedText:
     """A document that is to be stored."""
-    pieces = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
+    chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     e = extracted
-    return ChunkedText(e.key, e.title, e.format, e.text, e.outline, pieces, facts)
+    return ChunkedText(e.key, e.title, e.format, e.text, e.outline, chunks, facts)
 
 
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
     """A stored document."""
-    text, outline = state.documents.text(record.id), state.documents.outline(record.id)
-    pieces = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
-    return ChunkedText(record.key, record.title, record.format, text, outline, pieces, facts)
+    text, outline = state.documents.read_text(record.id), state.documents.get_outline(record.id)
+    chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
+    return ChunkedText(record.key, record.title, record.format, text, outline, chunks, facts)

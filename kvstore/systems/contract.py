@@ -30,15 +30,24 @@ if TYPE_CHECKING:
     from ..settings import FixedSettings
     from ..storage.view import View, WriteView
     from ..structures.documents.documents import DocumentRecord, Section
-    from ..structures.logical import Logical
+    from ..structures.logical import LogicalNames
     from ..structures.names.mentions import Occurrence
     from ..structures.state import State
     from .fact import StatedFact
     from .sql_table import SqlTable
 
 __all__ = [
-    "Added", "AddedChunk", "ChunkedText", "Delta", "Derivation", "DumpRow", "Follower", "LmdbTable", "MaintainedIndex",
-    "Structure", "System",
+    "AddedChunk",
+    "AddedDocument",
+    "ChunkedText",
+    "Delta",
+    "Derivation",
+    "DumpRow",
+    "LmdbTable",
+    "MaintainedIndex",
+    "Maintainer",
+    "Structure",
+    "System",
 ]  # fmt: skip
 
 Read = TypeVar("Read")
@@ -56,16 +65,16 @@ class AddedChunk(NamedTuple):
     mentions: Sequence[Occurrence]
 
 
-def stored_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
+def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
     """Some chunks of a stored document."""
-    text = state.documents.text(document)
-    rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.in_chunks(chunks), strict=True)
+    text = state.documents.read_text(document)
+    rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_in_chunks(chunks), strict=True)
     return [
         AddedChunk(chunk, text[record.start : record.end], record.section, mentions) for chunk, record, mentions in rows
     ]
 
 
-class Added(NamedTuple):
+class AddedDocument(NamedTuple):
     """A document just written, with what is at hand of it, so that nothing need be read again; ``parts`` are what is
     derived from it, by derivation."""
 
@@ -84,36 +93,36 @@ RELATION_LINK = 3
 class Delta:
     """What one batch has changed; all of it stands in the spine already.
 
-    ``touched`` are the chunks, by document, of which mentions, title, headings or other facts have changed;
-    ``mentioned`` are those, by document, of which nothing but the names in their texts has. Those of documents
-    ``added`` are not among them, and no document is among both. ``unnamed`` are chunks that name some entities no more,
-    of which otherwise nothing has changed but what ``mentioned`` says, and in which no other name lies inside those of
+    ``changed_chunks`` are the chunks, by document, of which mentions, title, headings or other facts have changed;
+    ``changed_mentions`` are those, by document, of which nothing but the names in their texts has. Those of documents
+    ``added`` are not among them, and no document is among both. ``removed_mentions`` are chunks that name some entities no more,
+    of which otherwise nothing has changed but what ``changed_mentions`` says, and in which no other name lies inside those of
     the entities. ``names_added`` and ``names_removed`` are normal forms by entity. ``links`` says of two entities in
     how many more documents (or fewer) somebody found them joined, and whether an edge between them came to be accepted
     (1) or ceased to be (-1): by entity, entity and kind.
     """
 
-    added: Sequence[Added] = ()
-    touched: Mapping[int, Set[int]] = field(default_factory=dict)
-    mentioned: Mapping[int, Sequence[AddedChunk]] = field(default_factory=dict)
-    unnamed: Mapping[int, Set[int]] = field(default_factory=dict)
+    added: Sequence[AddedDocument] = ()
+    changed_chunks: Mapping[int, Set[int]] = field(default_factory=dict)
+    changed_mentions: Mapping[int, Sequence[AddedChunk]] = field(default_factory=dict)
+    removed_mentions: Mapping[int, Set[int]] = field(default_factory=dict)
     names_added: Mapping[int, str] = field(default_factory=dict)
     names_removed: Mapping[int, str] = field(default_factory=dict)
     links: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
 
 
-class Follower(Protocol):
+class Maintainer(Protocol):
     """Keeps the tables of a structure equal to a function of the spine, over one write transaction.
 
-    After any history they hold what following everything (:func:`kvstore.changes.everything.everything`) makes of an
+    After any history they hold what following everything (:func:`kvstore.changes.everything.build_full_delta`) makes of an
     empty store: the dump law, CHECK and REPAIR use exactly that.
     """
 
-    def leaving(self, record: DocumentRecord) -> None:
+    def remove_document(self, record: DocumentRecord) -> None:
         """Learn that a document is about to go; the spine still has all of it."""
         ...
 
-    def follow(self, delta: Delta) -> None:
+    def apply_delta(self, delta: Delta) -> None:
         """Carry what a batch has changed into the tables; once a batch, after the spine."""
         ...
 
@@ -137,14 +146,14 @@ class Structure(Protocol[Read]):
         ...
 
     def read(self, state: State) -> Read:
-        """What strategies and tables read of it; :meth:`State.part` keeps it."""
+        """What strategies and tables read of it; :meth:`State.get_part` keeps it."""
         ...
 
-    def follower(self, state: State, write: WriteView) -> Follower:
+    def make_maintainer(self, state: State, write: WriteView) -> Maintainer:
         """What maintains it in a write transaction; ``state`` sees what the transaction has done so far."""
         ...
 
-    def dump(self, read: Read, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, read: Read, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         """The rows of each table by its name, with ``names`` for every internal id.
 
         CHECK compares tables record by record, and these rows where records differ: what has more than one form on
@@ -153,7 +162,7 @@ class Structure(Protocol[Read]):
         """
         ...
 
-    def counts(self, read: Read) -> Mapping[str, int]:
+    def compute_statistics(self, read: Read) -> Mapping[str, int]:
         """Figures for SHOW STATS."""
         ...
 
@@ -167,7 +176,7 @@ class Derivation(ABC):
     kinds of facts of a document that it follows from besides the text. ``quantised`` vectors take a byte a number.
 
     A part is plain data, as msgpack gives it back: None, numbers, texts, lists, and maps. It is kept with its document,
-    and reaches followers as one of :attr:`Added.parts`; :meth:`State.derived_parts` reads parts and vectors. What every
+    and reaches followers as one of :attr:`Added.parts`; :meth:`State.get_derived_parts` reads parts and vectors. What every
     store keeps is one of the ``derivations`` of a system; what a store keeps once CREATE INDEX has made it is that of a
     :class:`MaintainedIndex`, which followers may not read.
     """
@@ -182,10 +191,10 @@ class Derivation(ABC):
         """The part of a document; ``options`` are those of the index, all of them."""
 
     @abstractmethod
-    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+    def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         """The texts of a part that get vectors; embedded with the document's chunks, in the same batch."""
 
-    def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+    def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         """What is wrong with a stored part, for CHECK: a sentence each."""
         return iter(())
 
@@ -204,31 +213,31 @@ class MaintainedIndex(Index):
         self.options = options
         self.derivation = derivation
 
-    def begun(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+    def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
         if record.state.get("dropping"):
             raise InputError(f"index {self.name} is being dropped; DROP INDEX {self.name} goes on with that")
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
-    def carried_over(self, record: IndexRecord) -> IndexRecord | None:
+    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
         # All documents are put in again, with their parts.
         return replace(record, state={}) if record.created else None
 
-    def status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+    def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         change = state.counters.change
         if record.state.get("dropping"):
             return IndexStatus(self.name, "dropping", 0, change, f"DROP INDEX {self.name} goes on with that")
         if not record.state:
             return IndexStatus(self.name, "exact", change, 0, "part of every commit")
         documents = state.counters.documents
-        num_unbuilt = sum(1 for _ in unbuilt(record, state.lmdb))
+        num_unbuilt = sum(1 for _ in iter_unbuilt_documents(record, state.lmdb))
         detail = f"{documents - num_unbuilt:,} of {documents:,} documents; REFRESH INDEX {self.name} goes on"
         return IndexStatus(self.name, "building", 0, change, detail)
 
 
-def unbuilt(record: IndexRecord, view: View) -> Iterator[int]:
+def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
     """The stored documents that have no part of a maintained index yet, in the order of their ids."""
     if "until" in record.state:
-        for key, _ in view.scan(tables.DOCUMENTS, records.u64(record.state["built"])):
+        for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):
             document = int(records.U64.unpack(key)[0])
             if document >= record.state["until"]:
                 return
@@ -239,17 +248,17 @@ def unbuilt(record: IndexRecord, view: View) -> Iterator[int]:
 class Description:
     """What DESCRIBE says of a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
 
-    ``of`` gives the properties of one, by its key; it raises InputError, naming the nearest, where there is none.
+    ``describe`` gives the properties of one, by its key; it raises InputError, naming the nearest, where there is none.
     """
 
     name: str
-    of: Callable[[State, str], Mapping[str, Any]]
+    describe: Callable[[State, str], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class System:
     """A published system: its name, the paper it is from, and what it gives to a store; ``facts`` are stated by users
-    or models, ``tables`` those of SELECT, ``descriptions`` what DESCRIBE takes; ``of_entity`` gives what DESCRIBE
+    or models, ``tables`` those of SELECT, ``descriptions`` what DESCRIBE takes; ``describe_entity`` gives what DESCRIBE
     ENTITY adds, by the entity's number."""
 
     name: str
@@ -261,4 +270,4 @@ class System:
     facts: tuple[StatedFact[Any, Any], ...] = ()
     tables: tuple[SqlTable, ...] = ()
     descriptions: tuple[Description, ...] = ()
-    of_entity: Callable[[State, int], Mapping[str, Any]] = lambda state, entity: {}
+    describe_entity: Callable[[State, int], Mapping[str, Any]] = lambda state, entity: {}

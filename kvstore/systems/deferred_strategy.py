@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 class DeferredStrategy:
-    """The strategy that ``made`` gives, which is called for whatever is asked but the name."""
+    """The strategy that ``make`` gives, which is called for whatever is asked but the name."""
 
     name: str
     description: str  # that of the strategy, as all that is not here
 
-    def __init__(self, name: str, made: Callable[[], Strategy]) -> None:
+    def __init__(self, name: str, make: Callable[[], Strategy]) -> None:
         self.name = name
-        self._made = made
+        self._make = make
 
     @cached_property
     def strategy(self) -> Strategy:
         """The strategy itself."""
-        return self._made()
+        return self._make()
 
     @property
     def options(self) -> Mapping[str, Option | Choice]:

@@ -11,50 +11,52 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..extraction.extraction import Extracted
+from ..extraction.extraction import ExtractedDocument
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import CHUNK_VECTORS
-from .chunk_texts import chunk_texts
+from .chunk_texts import build_chunk_texts
 from .chunked_text import build_chunked_text
 from .kept_derivations import StoredDerivation
 
 
 def derive_parts(
-    extracted: Extracted,
+    extracted: ExtractedDocument,
     settings: FixedSettings,
-    kept: Sequence[StoredDerivation],
+    derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
-) -> Extracted:
+) -> ExtractedDocument:
     """A document with what every derivation makes of it; the parts that it has already stay, but for those that follow
     one of the ``facts`` stated of it."""
     facts = facts or {}
-    follows_facts = [not facts.keys().isdisjoint(one.derivation.facts) for one in kept]
+    follows_facts = [not facts.keys().isdisjoint(derivation.derivation.facts) for derivation in derivations]
     pending = [
-        one
-        for one, is_outdated in zip(kept, follows_facts, strict=True)
-        if is_outdated or one.label not in extracted.parts
+        derivation
+        for derivation, is_outdated in zip(derivations, follows_facts, strict=True)
+        if is_outdated or derivation.label not in extracted.parts
     ]
     if not pending:
         return extracted
     document = build_chunked_text(extracted, facts)
-    made = {one.label: one.derive(document, settings) for one in pending}
-    return replace(extracted, parts={**extracted.parts, **made})
+    parts = {derivation.label: derivation.derive(document, settings) for derivation in pending}
+    return replace(extracted, parts={**extracted.parts, **parts})
 
 
 def list_missing_texts(
-    extracted: Extracted,
-    embedded: Container[str],
+    extracted: ExtractedDocument,
+    embedded_spaces: Container[str],
     settings: FixedSettings,
-    kept: Sequence[StoredDerivation],
+    derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """The texts to embed of a document with parts, by the spaces that are not ``embedded``."""
+    """The texts to embed of a document with parts, by the spaces that are not ``embedded_spaces``."""
     chunks = CHUNK_VECTORS.name
-    missing = [derivation for derivation in kept if derivation.label not in embedded]
-    if chunks in embedded and not missing:
+    missing = [derivation for derivation in derivations if derivation.label not in embedded_spaces]
+    if chunks in embedded_spaces and not missing:
         return {}
     document = build_chunked_text(extracted, facts or {})
-    found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: chunk_texts(document, settings)}
+    texts: dict[str, Sequence[str]] = (
+        {} if chunks in embedded_spaces else {chunks: build_chunk_texts(document, settings)}
+    )
     for derivation in missing:
-        found[derivation.label] = derivation.texts(extracted.parts[derivation.label], document, settings)
-    return found
+        texts[derivation.label] = derivation.list_texts(extracted.parts[derivation.label], document, settings)
+    return texts

@@ -40,7 +40,7 @@ class StoredDerivation:
         """What parts on their way to a store are called: another where they are derived with other options."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
-    def covers(self, document: int) -> bool:
+    def has_part(self, document: int) -> bool:
         """Whether a stored document of this id has a part."""
         return self.maintained and not self.built <= document < self.until
 
@@ -48,21 +48,21 @@ class StoredDerivation:
         """The part of a document."""
         return self.derivation.derive(document, settings, self.options)
 
-    def texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
+    def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
         """The texts of a part that have vectors: none in a store without an embedder."""
-        return () if settings.embedder.startswith("none:") else self.derivation.texts(part, document)
+        return () if settings.embedder.startswith("none:") else self.derivation.list_texts(part, document)
 
 
 def get_derivation(name: str) -> Derivation:
-    """The derivation of a name that :func:`kept_derivations` gave."""
-    every = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
-    every += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
-    return next(derivation for derivation in every if derivation.name == name)
+    """The derivation of a name that :func:`list_maintained_derivations` gave."""
+    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    derivations += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
+    return next(derivation for derivation in derivations if derivation.name == name)
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
     """All of which a store has parts, those that are being dropped too."""
-    found = [StoredDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
+    derivations = [StoredDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
     for kind in INDEXES.values():
         record = Indexes(view).get(kind) if isinstance(kind, MaintainedIndex) else None
         if record is not None:
@@ -70,10 +70,10 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
             state = record.state
             options = {name: record.options.get(name, option.default) for name, option in kind.options.items()}
             progress = state.get("built", 0), state.get("until", 0)
-            found.append(StoredDerivation(kind.derivation, options, *progress, not state.get("dropping")))
-    return found
+            derivations.append(StoredDerivation(kind.derivation, options, *progress, not state.get("dropping")))
+    return derivations
 
 
-def kept_derivations(view: View) -> list[StoredDerivation]:
+def list_maintained_derivations(view: View) -> list[StoredDerivation]:
     """Those that every commit maintains."""
     return [derivation for derivation in list_stored_derivations(view) if derivation.maintained]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..arguments import Choice, Option
-from ..entry_points import Plugin, PluginGroup, told
+from ..entry_points import Plugin, PluginGroup, format_error
 from ..errors import KvstoreError, PluginError
 from ..retrieval.evidence import Evidence
 from ..retrieval.query import Query, Strategy
@@ -24,7 +24,7 @@ def _list_own_strategies() -> Collection[str]:
     return STRATEGIES
 
 
-def _strategy(plugin: Plugin, make: Any) -> PluginStrategy:
+def _make_plugin_strategy(plugin: Plugin, make: Any) -> PluginStrategy:
     if not callable(make):
         raise PluginError(f"it is no class or function that makes a strategy, but {make!r:.80}")
     strategy = make()
@@ -39,7 +39,9 @@ def _strategy(plugin: Plugin, make: Any) -> PluginStrategy:
     return PluginStrategy(plugin, strategy)
 
 
-STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup("strategy", taken=_list_own_strategies, made=_strategy)
+STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup(
+    "strategy", get_reserved_names=_list_own_strategies, convert=_make_plugin_strategy
+)
 
 
 class PluginStrategy:
@@ -63,7 +65,7 @@ class PluginStrategy:
         except (KvstoreError, MemoryError):
             raise
         except Exception as error:
-            raise PluginError(f"{self._plugin} failed ({told(error)}); ask with another strategy") from error
+            raise PluginError(f"{self._plugin} failed ({format_error(error)}); ask with another strategy") from error
         if not isinstance(evidence, Evidence):
             raise PluginError(f"{self._plugin} gave {evidence!r:.80}, which is no evidence; ask with another strategy")
         return evidence

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from ..storage.measured_view import MeasuredView
-from ..storage.records import U64, u64
+from ..storage.records import U64, encode_u64
 from ..structures import tables
 from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT
 from ..structures.filter import addresses
@@ -28,7 +28,7 @@ Setting = tuple[str, Any, bool]
 AssertedEdge = tuple[int, int, Assertion]
 
 #: Bytes of the longest key of LMDB: no stored name is longer.
-LONGEST_KEY = 511
+MAX_KEY_BYTES = 511
 #: After so many entities one by one, mentions are counted for all of them at once.
 _MAX_COUNTED_SINGLY = 16
 
@@ -45,77 +45,81 @@ class Cost:
 class Reader:
     """One state of the store as the tables read it; what is looked up often is kept while the statement runs."""
 
-    def __init__(self, view: State, settings: Callable[[], Sequence[Setting]], among: Sequence[int] = ()) -> None:
-        self.view = view
+    def __init__(
+        self, state: State, settings: Callable[[], Sequence[Setting]], candidate_documents: Sequence[int] = ()
+    ) -> None:
+        self.state = state
         #: The documents of which a condition is asked.
-        self.among = among
+        self.candidate_documents = candidate_documents
         self._settings = settings
         #: What reading each table has cost so far.
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         #: Counts pages, where the view is measured.
-        self.measured = view.lmdb if isinstance(view.lmdb, MeasuredView) else None
-        self.document = lru_cache(256)(view.documents.get)
-        self.outline = lru_cache(16)(view.documents.outline)
-        self.get_entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
-        self.tree_name = lru_cache(256)(view.forest.tree_name)
-        self.mentions_in = lru_cache(64)(view.mentions.get_in_chunk)
+        self.measured_view = state.lmdb if isinstance(state.lmdb, MeasuredView) else None
+        self.get_document = lru_cache(256)(state.documents.get)
+        self.get_outline = lru_cache(16)(state.documents.get_outline)
+        self.get_entity_name = lru_cache(4096)(lambda entity: state.entities.get(entity).name)
+        self.get_tree_name = lru_cache(256)(state.forest.get_tree_name)
+        self.list_mentions = lru_cache(64)(state.mentions.get_in_chunk)
         #: What a function makes of the state and a number.
-        self.read = lru_cache(256)(lambda function, number: function(view, number))
-        self._counted = 0
+        self.call_cached = lru_cache(256)(lambda function, number: function(state, number))
+        self._num_counted = 0
 
-    def ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
+    def iter_ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
         """The numbers under which ``table`` stores its rows; nothing is decoded."""
-        for key, _ in self.view.lmdb.scan(table, u64(start), None if stop is None else u64(stop)):
+        for key, _ in self.state.lmdb.scan(table, encode_u64(start), None if stop is None else encode_u64(stop)):
             yield U64.unpack(key)[0]
 
-    def stored(self, table: str, number: int) -> bool:
-        return 0 <= number < 1 << 64 and self.view.lmdb.get(table, u64(number)) is not None
+    def has_row(self, table: str, number: int) -> bool:
+        return 0 <= number < 1 << 64 and self.state.lmdb.get(table, encode_u64(number)) is not None
 
     def find_document(self, key: str) -> int | None:
-        return self.view.documents.identify(key) if key else None
+        return self.state.documents.find_id(key) if key else None
 
-    def entity_id(self, name: str) -> int | None:
+    def find_entity(self, name: str) -> int | None:
         """The entity of a name in any spelling."""
         key = to_entity_key(name)
-        return self.view.entities.identify(key) if 0 < len(key.encode()) <= LONGEST_KEY else None
+        return self.state.entities.find_id(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else None
 
-    def tree_id(self, name: str) -> int | None:
-        return self.view.forest.tree(name) if 0 < len(name.encode()) <= LONGEST_KEY else None
+    def find_tree(self, name: str) -> int | None:
+        return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
-    def chunks_of(self, key: str) -> Iterator[int]:
+    def iter_chunks(self, key: str) -> Iterator[int]:
         document = self.find_document(key)
-        return iter(()) if document is None else self.document(document).chunk_ids()
+        return iter(()) if document is None else self.get_document(document).chunk_ids()
 
-    def addresses_of(self, name: str) -> list[tuple[int, int]]:
+    def list_addresses(self, name: str) -> list[tuple[int, int]]:
         """Rank and place of every address of an entity."""
-        if self.entity_id(name) is None:
+        if self.find_entity(name) is None:
             return []
-        return [addresses.split(int(address)) for address in self.view.filter.addresses(to_entity_key(name))]
+        return [
+            addresses.split_address(int(address)) for address in self.state.filter.get_addresses(to_entity_key(name))
+        ]
 
-    def mention_chunks(self, name: str) -> Iterator[int]:
+    def iter_mention_chunks(self, name: str) -> Iterator[int]:
         """Chunks that may mention an entity, in order."""
-        return (chunk for chunk in self._iter_chunks_below(name) if self.stored(tables.CHUNKS, chunk))
+        return (chunk for chunk in self._iter_chunks_below(name) if self.has_row(tables.CHUNKS, chunk))
 
     def _iter_chunks_below(self, name: str) -> Iterator[int]:
         """Numbers of the chunks below an entity's addresses, in order; of some there may be no chunk."""
         leaves = {
             abstract
-            for rank, abstract in self.addresses_of(name)
-            if rank != addresses.NODE and abstract < FIRST_UPPER_ABSTRACT
+            for rank, abstract in self.list_addresses(name)
+            if rank != addresses.NODE_RANK and abstract < FIRST_UPPER_ABSTRACT
         }
-        return chain.from_iterable(map(self.view.abstracts.chunk_ids, sorted(leaves)))
+        return chain.from_iterable(map(self.state.abstracts.get_chunk_ids, sorted(leaves)))
 
     def count_mentions(self, entity: int, key: str) -> int:
         """How often an entity is mentioned in chunks."""
-        self._counted += 1
-        if self._counted > _MAX_COUNTED_SINGLY:
+        self._num_counted += 1
+        if self._num_counted > _MAX_COUNTED_SINGLY:
             return self._mention_counts.get(entity, 0)
-        return self.view.mentions.count(entity, self._iter_chunks_below(key))
+        return self.state.mentions.count_occurrences(entity, self._iter_chunks_below(key))
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:
         counts: Counter[int] = Counter()
-        for _, mentions in self.view.mentions.scan():
+        for _, mentions in self.state.mentions.scan():
             counts.update(mention.entity for mention in mentions)
         return counts
 

@@ -47,43 +47,45 @@ class SqlTable:
     hidden: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
 
     @property
-    def every_column(self) -> Mapping[str, tuple[str, ReadColumn]]:
+    def all_columns(self) -> Mapping[str, tuple[str, ReadColumn]]:
         """The columns that a query may name, the hidden ones last."""
         return {**self.columns, **self.hidden}
 
     @property
     def declaration(self) -> str:
         """The CREATE TABLE statement of what ``*`` has."""
-        return self._declared(self.columns)
+        return self._format_declaration(self.columns)
 
     @property
     def full_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite is told."""
-        return self._declared({**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}})
+        return self._format_declaration(
+            {**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}}
+        )
 
-    def _declared(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
+    def _format_declaration(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
         column_list = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
         return f'CREATE TABLE "{self.name}" ({column_list})'
 
 
-def maybe(row: TableRow | None) -> TableRows:
+def iter_optional(row: TableRow | None) -> TableRows:
     return iter(()) if row is None else iter((row,))
 
 
 def make_row_lookup(table: str) -> Callable[[Reader, int], TableRows]:
-    return lambda reader, number: maybe(number if reader.stored(table, number) else None)
+    return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
 
 
 def make_range_scan(table: str) -> Callable[[Reader, int | None, int | None], TableRows]:
-    def rows(reader: Reader, low: int | None, high: int | None) -> TableRows:
+    def scan_range(reader: Reader, low: int | None, high: int | None) -> TableRows:
         stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
-        return reader.ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
+        return reader.iter_ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
 
-    return rows
+    return scan_range
 
 
-def counted(table: str) -> Callable[[Reader], int]:
-    return lambda reader: reader.view.lmdb.count(table)
+def make_row_counter(table: str) -> Callable[[Reader], int]:
+    return lambda reader: reader.state.lmdb.count(table)
 
 
 def hash_row(reader: Reader, row: TableRow) -> int:
@@ -94,18 +96,18 @@ def hash_row(reader: Reader, row: TableRow) -> int:
     return int.from_bytes(blake2b(repr(row).encode(), digest_size=8).digest()) >> 1
 
 
-def listed(
+def make_list_table(
     name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
 ) -> SqlTable:
     """A small table whose rows are given whole, as tuples."""
 
-    def column(index: int) -> ReadColumn:
+    def make_column_reader(index: int) -> ReadColumn:
         return lambda reader, row, record: record[index]
 
     return SqlTable(
         name,
         description,
-        {column_name: (kind, column(index)) for index, (column_name, kind) in enumerate(columns.items())},
+        {column_name: (kind, make_column_reader(index)) for index, (column_name, kind) in enumerate(columns.items())},
         scan=lambda reader: enumerate(rows(reader), 1),
         load=lambda reader, row: row[1],
         number=lambda reader, row: row[0],

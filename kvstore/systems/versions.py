@@ -11,23 +11,23 @@ from ..errors import StoreFormatError
 from ..storage import records
 from ..storage.view import View, WriteView
 from ..structures import tables
-from . import outlines
+from . import list_outlines
 
 _KEY = b"structures"
 
 
-def _known() -> dict[str, int]:
+def _get_known_versions() -> dict[str, int]:
     """The version that this kvstore makes of each."""
     versions: dict[str, int] = {}
-    for outline in outlines():
+    for outline in list_outlines():
         versions |= {**outline.structures, **outline.derivations}
     return versions
 
 
-def _kept(view: View) -> dict[str, int]:
+def _get_expected_versions(view: View) -> dict[str, int]:
     """The version that this kvstore makes of each that a store keeps."""
     versions: dict[str, int] = {}
-    for outline in outlines():
+    for outline in list_outlines():
         versions |= outline.structures
         versions |= {
             n: version for n, version in outline.derivations.items() if n not in outline.indexes or _has_index(view, n)
@@ -49,24 +49,26 @@ def read_versions(view: View) -> dict[str, int]:
 
 def write_versions(view: WriteView) -> None:
     """Record that everything that a store keeps is there as this kvstore makes it."""
-    view.put(tables.META, _KEY, records.pack(_kept(view)))
+    view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 
-def outdated(view: View) -> set[str]:
+def find_outdated(view: View) -> set[str]:
     """What a store has not, or in an older version."""
     stored = read_versions(view)
-    return {name for name, version in _kept(view).items() if stored.get(name, 0) < version}
+    return {name for name, version in _get_expected_versions(view).items() if stored.get(name, 0) < version}
 
 
-def underived(view: View) -> str | None:
+def explain_migration(view: View) -> str | None:
     """Why a store must be migrated, as the end of a sentence: what it lacks is made from texts, which takes long."""
-    missing = ", ".join(sorted(outdated(view) & {name for outline in outlines() for name in outline.derivations}))
+    missing = ", ".join(
+        sorted(find_outdated(view) & {name for outline in list_outlines() for name in outline.derivations})
+    )
     return f"it has no {missing} as this kvstore derives it" if missing else None
 
 
-def unmaintained(view: View) -> str | None:
+def explain_read_only(view: View) -> str | None:
     """Why a store must not be changed by this kvstore, as the end of a sentence; None where it may."""
-    known_versions = _known()
+    known_versions = _get_known_versions()
     unknown = [
         f"{name} (version {version})"
         for name, version in read_versions(view).items()
@@ -79,8 +81,8 @@ def unmaintained(view: View) -> str | None:
 
 def require_maintained(view: View) -> None:
     """Raise StoreFormatError unless a store has what this kvstore maintains, and nothing else."""
-    reason = unmaintained(view)
-    if reason is None and outdated(view):
-        reason = f"it has no {', '.join(sorted(outdated(view)))} as this kvstore maintains it; open it again"
+    reason = explain_read_only(view)
+    if reason is None and find_outdated(view):
+        reason = f"it has no {', '.join(sorted(find_outdated(view)))} as this kvstore maintains it; open it again"
     if reason is not None:
         raise StoreFormatError(f"the store cannot be changed: {reason}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..text.words import list_content_terms
-from .fact import DocumentFact, Said
+from .fact import BoundStatement, DocumentFact
 
 if TYPE_CHECKING:
     from ..models.structured import StructuredPrompt
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .chunked_text import ChunkedText
 
 #: What stands for the model where somebody else wrote the texts.
-GIVEN = "given"
+USER_SOURCE = "given"
 
 
 class SourcePassage(NamedTuple):
@@ -53,16 +53,16 @@ def passage_digest(title: str | None, headings: Sequence[str], text: str) -> byt
 class WrittenPassages:
     """What was written of the passages of one document: by digest the model's name and the texts.
 
-    ``unplaced`` texts say no passage; they are given one when they are stored.
+    ``unassigned`` texts say no passage; they are given one when they are stored.
     """
 
     passages: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    unplaced: tuple[tuple[str, str], ...] = ()
+    unassigned: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.passages or self.unplaced)
+        return bool(self.passages or self.unassigned)
 
-    def of(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
+    def get_texts(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
         """Who wrote what of the passage of this digest; None where nobody wrote anything."""
         entry = self.passages.get(digest)
         return entry if entry and entry[1] else None
@@ -77,22 +77,22 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     request are always of one document, so that no document can have anything written of another.
     """
 
-    adds = True
-    followed = False
+    is_cumulative = True
+    affects_structures = False
     about: str
     in_files: bool = False
     passage_tokens: int = 1200
 
     @abstractmethod
-    def passages(self, document: ChunkedText) -> Sequence[SourcePassage]:
+    def list_passages(self, document: ChunkedText) -> Sequence[SourcePassage]:
         """What texts are written from, in order of the text."""
 
     @abstractmethod
-    def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """What a model is asked to write of some passages of one document, each of another digest; the answer has texts
         for every digest."""
 
-    def value(self, *parts: Any) -> WrittenPassages:
+    def parse_fields(self, *parts: Any) -> WrittenPassages:
         (rows,) = parts
         passages: dict[bytes, tuple[str, tuple[str, ...]]] = {}
         unplaced: list[tuple[str, str]] = []
@@ -111,45 +111,45 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             ) from None
         return WrittenPassages(passages, tuple(unplaced))
 
-    def parts(self, value: WrittenPassages) -> Sequence[Any]:
+    def to_fields(self, value: WrittenPassages) -> Sequence[Any]:
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.passages.items())]]
 
-    def joined(self, value: WrittenPassages, more: WrittenPassages) -> WrittenPassages:
-        return WrittenPassages({**value.passages, **more.passages}, (*value.unplaced, *more.unplaced))
+    def merge(self, value: WrittenPassages, more: WrittenPassages) -> WrittenPassages:
+        return WrittenPassages({**value.passages, **more.passages}, (*value.unassigned, *more.unassigned))
 
-    def fitted(
+    def fit_to_document(
         self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
     ) -> WrittenPassages | None:
-        passages = {passage.digest: passage for passage in self.passages(document())}
+        passages = {passage.digest: passage for passage in self.list_passages(document())}
         fitting = {digest: entry for digest, entry in value.passages.items() if digest in passages}
-        fitting |= _placed(value.unplaced, list(passages.values()))
+        fitting |= _assign_unplaced(value.unassigned, list(passages.values()))
         return WrittenPassages(fitting)
 
-    def size(self, value: WrittenPassages) -> int:
+    def estimate_size(self, value: WrittenPassages) -> int:
         return sum(len(texts) for _, texts in value.passages.values())
 
-    def described(self, value: WrittenPassages) -> int:
-        return self.size(value)
+    def count_items(self, value: WrittenPassages) -> int:
+        return self.estimate_size(value)
 
-    def counted(self, number: int) -> str:
+    def format_count(self, number: int) -> str:
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
-    def unsaid(self, state: State) -> Iterator[Said]:
+    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
         number = state.lmdb.count(self.tables[0])
         if number:
             documents = f"{number:,} document{'' if number == 1 else 's'}"
             yield f"the {self.name} written for {documents} are in no statement; EXPORT TO keeps them", ()
 
 
-def _placed(
-    unplaced: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
+def _assign_unplaced(
+    unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
 ) -> dict[bytes, tuple[str, tuple[str, ...]]]:
     """Texts by the passage that has most of their words, of several the first; titles and headings do not count."""
-    if not unplaced or not passages:
+    if not unassigned or not passages:
         return {}
     words = [set(list_content_terms(passage.text, str)) for passage in passages]
     assigned: dict[bytes, tuple[str, tuple[str, ...]]] = {}
-    for model, text in unplaced:
+    for model, text in unassigned:
         text_words = set(list_content_terms(text, str))
         best_index = max(range(len(passages)), key=lambda number: (len(text_words & words[number]), -number))
         digest = passages[best_index].digest

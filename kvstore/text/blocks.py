@@ -1,10 +1,10 @@
 """The blocks of a text: headings, paragraphs, list items, tables and code, with where each stands.
 
-In: plain text (paragraphs, and of them the headings that :mod:`.plain_headings` finds) or CommonMark with tables; lines
+In: plain text (paragraphs, and of them the headings that :mod:`.find_plain_headings` finds) or CommonMark with tables; lines
 end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together hold everything but blank lines. Any
 string is legal input.
 
-A chunk is a piece of such a text, and may begin and end inside a block; :func:`parts` says what stands where in it. In
+A chunk is a piece of such a text, and may begin and end inside a block; :func:`split_parts` says what stands where in it. In
 stored Markdown, code stands between fences, whose opening one has a blank line before it; a table is lines that begin
 with ``|``, its head first and the rule ``| --- |`` second; an entry of a definition list or an option list is an item
 ``- term: definition``, or ``- term:`` with the blocks of the definition indented below; an admonition is a paragraph
@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from .plain_headings import plain_headings
+from .plain_headings import find_plain_headings
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -30,14 +30,14 @@ _BLANK_LINES_PATTERN = re.compile(r"\n\s*\n")
 #: The longest sentence of a summary.
 _MAX_SENTENCE_WORDS, _MAX_SENTENCE_CHARACTERS = 60, 600
 #: A link or an image: what it shows, and where it leads (CommonMark 0.31, sections 6.3 and 6.4), on one line.
-_LINK = re.compile(
+_LINK_PATTERN = re.compile(
     r"""!?(?<![\w\])])\[([^\[\]\n]*)\](?:\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:\s+["'][^"'\n]*["'])?\)|\[[^\[\]\n]*\])"""
 )
 #: A link of a wiki or of a vault of notes: where it leads, and what it shows where that is something else.
 _WIKI_LINK_PATTERN = re.compile(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
 #: A word in braces, as transcripts mark what is none.
 _BRACED_PATTERN = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
-_MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
+_MARKS_PATTERN = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ _FENCE_PATTERN = re.compile(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
 _HEADING_PATTERN = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
 _ITEM_PATTERN = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
 _ROW_PATTERN = re.compile(r"\s*\|")
-_RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+_TABLE_RULE_PATTERN = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
 #: What a line of code begins with that no fence encloses (CommonMark 0.31, section 4.4), where no list goes on.
 _CODE_INDENTS = ("    ", "\t")
-_TERM = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
-_SENTENCE_END = re.compile(r"[.!?]\s")
+_TERM_PATTERN = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
+_SENTENCE_END_PATTERN = re.compile(r"[.!?]\s")
 #: What an entry of a list or an option list begins with: as far as its colon, its dash, its parameters or its value.
-_ENTRY = re.compile(
+_ENTRY_PATTERN = re.compile(
     r"^[ \t]*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+"
     r"(?P<term>(?:[^\n:(=]|:(?!\s)|(?<!\w)\(){1,160}?)(?=(?<=\w)\(|=|:\s|:$| [–—-] )"
     r"|(?P<option>-{1,2}[\w?@#][^\n]{0,100}?)(?=[ \t]{2,}|$))",
@@ -105,7 +105,7 @@ def find_entry_terms(text: str) -> list[str]:
     >>> find_entry_terms(text)
     ['`-v`, `--verbose`', 'build', '-q, --quiet']
     """
-    return [match["term"] or match["option"] for match in _ENTRY.finditer(text)]
+    return [match["term"] or match["option"] for match in _ENTRY_PATTERN.finditer(text)]
 
 
 def is_lead_in(text: str) -> bool:
@@ -113,24 +113,26 @@ def is_lead_in(text: str) -> bool:
     return text.rstrip().rstrip("*`_ ").endswith((":", "："))
 
 
-def parts(text: str, format: str = "markdown") -> list[BlockPart]:
+def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
     """The parts of a chunk's text, in order; ``format`` is that of its document, ``text`` or ``markdown``.
 
-    >>> [(part.kind, part.leads) for part in parts("Ask it:\\n\\n```sh\\nls\\n```")]
+    >>> [(part.kind, part.leads) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
     """
     found = (
         _split_markdown(text)
         if format == "markdown"
-        else [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _paragraphs(text)]
+        else [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     )
-    return [replace(part, leads=_leads(text, part, next_part)) for part, next_part in zip_longest(found, found[1:])]
+    return [
+        replace(part, leads=_has_lead_in(text, part, next_part)) for part, next_part in zip_longest(found, found[1:])
+    ]
 
 
-def _leads(text: str, part: BlockPart, after: BlockPart | None) -> bool:
-    if after is None or after.kind == "heading" or part.kind not in ("prose", "item"):
+def _has_lead_in(text: str, part: BlockPart, next_part: BlockPart | None) -> bool:
+    if next_part is None or next_part.kind == "heading" or part.kind not in ("prose", "item"):
         return False
-    return after.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
+    return next_part.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
 
 
 def _split_markdown(text: str) -> list[BlockPart]:
@@ -180,7 +182,7 @@ def _split_markdown(text: str) -> list[BlockPart]:
             if fence_match is not None:
                 kind, fence = "code", fence_match[1]
             elif row is not None:
-                kind, continues = "table", _RULE.match(next_line) is None
+                kind, continues = "table", _TABLE_RULE_PATTERN.match(next_line) is None
             elif title is not None:
                 kind, level, depth = "heading", len(title[1]), 0
             elif item is not None:
@@ -199,8 +201,13 @@ def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
     """Where the term of an item ends, or ``start``."""
     marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
     first = start if marker is None else marker.end()
-    term = _TERM.match(text, first, end)
-    if marker is None or term is None or len(term[0].split()) > _MAX_TERM_WORDS or _SENTENCE_END.search(term[0]):
+    term = _TERM_PATTERN.match(text, first, end)
+    if (
+        marker is None
+        or term is None
+        or len(term[0].split()) > _MAX_TERM_WORDS
+        or _SENTENCE_END_PATTERN.search(term[0])
+    ):
         return start
     return term.end()
 
@@ -211,9 +218,9 @@ def skip_marker(text: str, start: int, end: int) -> int:
     return start if marker is None else marker.end()
 
 
-def plain(text: str) -> str:
+def to_plain_text(text: str) -> str:
     """A piece of Markdown without its emphasis marks, on one line."""
-    return " ".join(_unmarked(text).split())
+    return " ".join(_strip_marks(text).split())
 
 
 def unwrap_links(text: str) -> str:
@@ -225,7 +232,7 @@ def unwrap_links(text: str) -> str:
     text = unwrap_wiki_links(text)
     if "](" not in text and "][" not in text:
         return text
-    return _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # an image may be what a link shows
+    return _LINK_PATTERN.sub(r"\1", _LINK_PATTERN.sub(r"\1", text))  # an image may be what a link shows
 
 
 def unwrap_wiki_links(text: str) -> str:
@@ -244,22 +251,24 @@ def replace_braced_words(text: str) -> str:
 
 def format_summary_sentence(text: str) -> str:
     """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
-    return " ".join(_unmarked(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[:_MAX_SENTENCE_CHARACTERS]
+    return " ".join(_strip_marks(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[
+        :_MAX_SENTENCE_CHARACTERS
+    ]
 
 
-def _unmarked(text: str) -> str:
+def _strip_marks(text: str) -> str:
     has_marks = "*" in text or "`" in text or "\\" in text  # as few texts are
-    return _MARKS.sub("", text) if has_marks else text
+    return _MARKS_PATTERN.sub("", text) if has_marks else text
 
 
-def blocks(text: str, format: str) -> list[Block]:
+def parse_blocks(text: str, format: str) -> list[Block]:
     """The blocks of a text whose format is ``text`` or ``markdown``."""
     if format == "markdown":
         return _parse_markdown(text)
-    return list(_paragraphs(text))
+    return list(_iter_paragraphs(text))
 
 
-def _paragraphs(text: str) -> Iterator[Block]:
+def _iter_paragraphs(text: str) -> Iterator[Block]:
     spans: list[tuple[int, int]] = []
     start = 0
     for end in [*(match.start() for match in _BLANK_LINES_PATTERN.finditer(text)), len(text)]:
@@ -268,24 +277,24 @@ def _paragraphs(text: str) -> Iterator[Block]:
             first = start + len(piece) - len(piece.lstrip())
             spans.append((first, first + len(piece.strip())))
         start = end
-    for (first, last), heading in zip(spans, plain_headings(text, spans), strict=True):
+    for (first, last), heading in zip(spans, find_plain_headings(text, spans), strict=True):
         if heading is not None:
             yield Block("heading", heading.start, heading.end, heading.level, " ".join(heading.title.split()))
-            first = heading.after
+            first = heading.body_start
         body = text[first:last]
         if body.strip():
             yield Block("prose", last - len(body.lstrip()), last)
 
 
 @lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def _get_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     # Inline rules are not run: only the blocks and their lines are needed.
     return MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])
 
 
-_LEAVES = {"fence": "code", "code_block": "code", "table_open": "table", "html_block": "prose"}
+_LEAF_KINDS = {"fence": "code", "code_block": "code", "table_open": "table", "html_block": "prose"}
 
 
 def _parse_markdown(text: str) -> list[Block]:
@@ -294,34 +303,38 @@ def _parse_markdown(text: str) -> list[Block]:
         line_starts.append(line_starts[-1] + len(line) + 1)
     line_starts[-1] = len(text)
     blocks: list[Block] = []
-    tokens = _parser().parse(text)
+    tokens = _get_parser().parse(text)
     index = 0
     item_depth = 0
     while index < len(tokens):
         token = tokens[index]
         item_depth += token.nesting if token.type.startswith("list_item") else 0
         opens_item = index > 0 and tokens[index - 1].type == "list_item_open"
-        kind = _LEAVES.get(token.type)
+        kind = _LEAF_KINDS.get(token.type)
         if token.type == "heading_open":
-            blocks.append(_heading(tokens[index : index + 2], line_starts))
+            blocks.append(_build_heading(tokens[index : index + 2], line_starts))
         elif token.type == "paragraph_open" and not item_depth and _is_question(tokens[index + 1].content):
-            ((start, end),) = [(block.start, block.end) for block in _span(text, token, line_starts, "heading")]
-            blocks.append(Block("heading", start, end, _QUESTION_LEVEL, plain(unwrap_links(tokens[index + 1].content))))
+            ((start, end),) = [(block.start, block.end) for block in _build_block(text, token, line_starts, "heading")]
+            blocks.append(
+                Block("heading", start, end, _QUESTION_LEVEL, to_plain_text(unwrap_links(tokens[index + 1].content)))
+            )
         elif kind or token.type == "paragraph_open":
-            title = plain(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
-            blocks += _span(text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title)
+            title = to_plain_text(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
+            blocks += _build_block(
+                text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title
+            )
         if token.type == "table_open":
             while tokens[index].type != "table_close":
                 index += 1
         index += 1
-    return _with_gaps(text, blocks)
+    return _fill_gaps(text, blocks)
 
 
-def _with_gaps(text: str, found: list[Block]) -> list[Block]:
+def _fill_gaps(text: str, blocks: list[Block]) -> list[Block]:
     """The blocks, and as prose whatever else stands between them: rules, empty items, lone markers."""
     filled: list[Block] = []
     position = 0
-    for block in [*found, Block("end", len(text), len(text))]:
+    for block in [*blocks, Block("end", len(text), len(text))]:
         gap = text[position : block.start]
         if gap.strip():
             start = position + len(gap) - len(gap.lstrip())
@@ -331,7 +344,9 @@ def _with_gaps(text: str, found: list[Block]) -> list[Block]:
     return filled[:-1]
 
 
-def _span(text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = "") -> list[Block]:
+def _build_block(
+    text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = ""
+) -> list[Block]:
     assert token.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
@@ -344,9 +359,9 @@ def _is_question(paragraph: str) -> bool:
     return _BOLD_QUESTION_PATTERN.fullmatch(paragraph.strip()) is not None
 
 
-def _heading(tokens: list[Token], line_starts: list[int]) -> Block:
+def _build_heading(tokens: list[Token], line_starts: list[int]) -> Block:
     opening, inline = tokens
     assert opening.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in opening.map)
-    return Block("heading", start, end, int(opening.tag[1]), plain(unwrap_links(inline.content)))
+    return Block("heading", start, end, int(opening.tag[1]), to_plain_text(unwrap_links(inline.content)))

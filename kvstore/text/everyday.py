@@ -18,7 +18,7 @@ _ENDINGS = (
     *(("ing", "e"), ("ing", ""), ("ly", "")),
     *(("tre", "ter"), ("tres", "ter")),  # as the British spell them
 )
-_ENDS = tuple(ending for ending, _ in _ENDINGS)
+_REGULAR_ENDINGS = tuple(ending for ending, _ in _ENDINGS)
 #: What a word ends in that takes *es* for *s*.
 _ES_STEM_ENDINGS = ("s", "x", "z", "ch", "sh", "o")
 
@@ -35,13 +35,13 @@ def is_everyday(word: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def get_everyday_kind(word: str) -> str | None:
     """What an everyday word is most often: ``noun``, ``verb``, ``adjective`` or ``other``; None for any other word."""
-    kinds, lower = _listed(), word.lower()
-    if lower in kinds or not lower.endswith(_ENDS):  # as most names
+    kinds, lower = _load_kinds(), word.lower()
+    if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # as most names
         return kinds.get(lower)
-    return next((kinds[form] for form in _forms(lower) if form in kinds), None)
+    return next((kinds[form] for form in _iter_base_forms(lower) if form in kinds), None)
 
 
-def _forms(word: str) -> Iterator[str]:
+def _iter_base_forms(word: str) -> Iterator[str]:
     yield word
     for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
@@ -54,7 +54,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _listed() -> dict[str, str]:
+def _load_kinds() -> dict[str, str]:
     from importlib.resources import files
 
     kinds: dict[str, str] = {}

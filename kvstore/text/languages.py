@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from kvstore_cext.words import WordSet
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE, MARKING_WORDS
-from .words import FUNCTION_WORDS, language_of, segments
+from .words import FUNCTION_WORDS, language_of, segment_words
 
 #: Function words of other languages that English texts hardly have.
 _NON_ENGLISH_WORDS = MARKING_WORDS - frozenset("die ne non par por sin con ale men pro bin im ab kun cho".split())
@@ -64,7 +64,7 @@ def document_language(text: str) -> str | None:
     for name, script, share in _SCRIPTS:
         if len(script.findall(text)) > share * letters:
             return name
-    every = segments(text)
+    every = segment_words(text)
     language = language_of(every)
     function_words = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS_BY_LANGUAGE.get(language or "", ())
     return language if sum(word in function_words for word in every) >= _MIN_FUNCTION_WORDS else None

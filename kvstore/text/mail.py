@@ -27,6 +27,6 @@ def is_mail_header(text: str, start: int, end: int) -> bool:
     return _MAIL_FIELD_PATTERN.match(text, start) is not None and len(_MAIL_FIELD_PATTERN.findall(text, start, end)) > 1
 
 
-def mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Spans of the fields in a span, those that are folded with all their lines."""
     return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])

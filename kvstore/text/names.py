@@ -16,13 +16,13 @@ from typing import NamedTuple
 from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
 from kvstore_cext.words import name_pieces
 
-from .blocks import plain
+from .blocks import to_plain_text
 from .everyday import NOUN, get_everyday_kind, is_everyday
 from .normalize import to_entity_key
-from .words import FUNCTION_WORDS, words
+from .words import FUNCTION_WORDS, split_words
 
 #: Bytes of the longest key that becomes an entity.
-LONGEST_KEY = 200
+MAX_NAME_KEY_BYTES = 200
 
 _CALENDAR_WORDS = frozenset(
     """
@@ -70,7 +70,7 @@ _ORGANIZATION_WORDS = frozenset(
     """.split()
 )
 #: Words of the longest run, or title, that is one name.
-_LONGEST_RUN = 8
+_MAX_RUN_WORDS = 8
 #: Ends of adjectives made from names.
 _NAME_ADJECTIVE_ENDINGS = (
     "-based",
@@ -115,21 +115,21 @@ _PARTICLE_PAIRS = frozenset(
 )
 
 #: Words that stand before an identifier and say what it is.
-_CLASSES = frozenset(
+_CODE_CLASS_WORDS = frozenset(
     """
     argument option parameter variable field function command macro constant flag directive method attribute keyword
     version socket struct structure member module class type element
     """.split()
 )
 #: Words that tell a place in a text, or a step, with the number or letter behind them: no name, nor part of one.
-_COUNTED = frozenset(
+_NUMBERED_WORDS = frozenset(
     """
     section chapter appendix part table figure fig page step example equation note item line volume vol column row
     listing version release level rule case question type
     """.split()
 )
 #: Adjectives of size, age, order, worth and comparison: they tell one from others and are no part of a name.
-PASSING = frozenset(
+QUALIFYING_ADJECTIVES = frozenset(
     """
     large small big little huge tiny great vast tall short long wide narrow high low deep new old young recent ancient
     modern early late former current present main major minor important significant essential necessary
@@ -142,7 +142,7 @@ PASSING = frozenset(
     """.split()
 )
 #: Adjectives of what is so here, or held so: a phrase that begins with one of them is no term.
-PLAIN = PASSING | frozenset(
+CONTEXTUAL_ADJECTIVES = QUALIFYING_ADJECTIVES | frozenset(
     """
     multiple subsequent
     additional further extra existing resulting corresponding appropriate suitable proper correct incorrect right wrong
@@ -183,7 +183,7 @@ _TEXT_IDENTIFIER_PATTERN = re.compile(
     r"(?![\w-]*\u2010)"
 )
 #: A hyphen at the end of a line, or of a word that white space follows.
-_BROKEN = frozenset(("- ", "-\n"))
+_BROKEN_HYPHENS = frozenset(("- ", "-\n"))
 #: A key or a digest, written in letters and digits.
 _DIGEST_PATTERN = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
 #: The same, or a word that marks of emphasis stand around, as they do in plain text.
@@ -192,14 +192,14 @@ _NON_CODE_PATTERN = re.compile(rf"{_DIGEST_PATTERN.pattern}|_[A-Za-z]+_")
 _CONTRACTION_PATTERN = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
 #: What speech has and titles hardly do: what it begins with, pronouns drawn together with their verbs among it, and
 #: verbs in lower case.
-_SPOKEN = re.compile(
+_SPEECH_PATTERN = re.compile(
     r"(?:Yes|No|Oh|Ah|Well|Hello|Hi|Please|Thank)\b|(?:I|You|He|She|It|We|They|That|There|What|Who)['’]\w"
 )
-_SAID = frozenset("am is are was were be has have had do does did will would can could should".split())
+_SPEECH_VERBS = frozenset("am is are was were be has have had do does did will would can could should".split())
 #: Addresses of pages and mails.
 _URL_OR_MAIL_PATTERN = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 #: A title of a work, in marks of quotation.
-_QUOTED = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
+_QUOTED_TITLE_PATTERN = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
 #: What every identifier in running text has somewhere, found by a character that few texts have.
 _CODE_HINT_PATTERN = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
@@ -210,16 +210,16 @@ _NON_PLURAL_ENDINGS = (
 )
 _SINGLE_S_PLURALS = ("caches", "aches", "niches", "avalanches", "axes")
 #: What a term is made of: words, with the marks that stand inside one, and brackets that are closed again.
-_TERM = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
+_TERM_PATTERN = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
 #: What a piece of code that is more than an identifier begins with: a call, or an option with what it takes.
 _CALL_PATTERN = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
 #: Names that a stroke is part of: ``SQL/MED``, ``TCP/IP``, ``PL/Perl``.
-_STROKED = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
+_SLASH_NAME_PATTERN = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
 #: What an item of a list explains: a few words before a colon.
-_EXPLAINED = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
+_EXPLAINED_ITEM_PATTERN = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
 _BACKTICK_PATTERN = re.compile(r"`([^`\n]{1,100})`")
-_BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
-_NUMBERED = re.compile(
+_TRAILING_BRACKET_PATTERN = re.compile(r"\s*\([^()]*\)\s*$")
+_HEADING_NUMBER_PATTERN = re.compile(
     r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+",
     re.IGNORECASE,
 )
@@ -229,7 +229,7 @@ _INITIAL_PATTERN = re.compile(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w
 
 #: Fields of a mail that name persons; an address; what stands between addresses; what an answer sets before a subject.
 _PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
-_ADDRESS = re.compile(r"<[^<>]*>|\([^()]*\)")
+_MAIL_ADDRESS_PATTERN = re.compile(r"<[^<>]*>|\([^()]*\)")
 _PERSON_PATTERN = re.compile(r"\"[^\"]+\"|[^\",;]+")
 _REPLY_PREFIX_PATTERN = re.compile(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
 
@@ -242,15 +242,15 @@ class Name(NamedTuple):
 
 
 #: What ``Name._make`` does, for very many.
-_name = partial(tuple.__new__, Name)
+_make_name = partial(tuple.__new__, Name)
 
 
-def is_name_key(key: str, most_words: int) -> bool:
+def is_name_key(key: str, max_words: int) -> bool:
     """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
     text."""
     # A character is of four bytes at most, and between two words stands another.
-    is_short = 4 * len(key) <= LONGEST_KEY or len(key.encode()) <= LONGEST_KEY
-    has_few_words = (len(key) + 1) // 2 <= most_words or len(words(key)) <= most_words
+    is_short = 4 * len(key) <= MAX_NAME_KEY_BYTES or len(key.encode()) <= MAX_NAME_KEY_BYTES
+    has_few_words = (len(key) + 1) // 2 <= max_words or len(split_words(key)) <= max_words
     return is_short and has_few_words and any(map(str.isalpha, key))
 
 
@@ -258,9 +258,11 @@ def is_name_key(key: str, most_words: int) -> bool:
 def get_title_forms(title: str) -> tuple[str, ...]:
     """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
     it has one. Empty where nothing is left."""
-    plain_title = plain(title)
-    full_title = (plain_title if _has_initial(plain_title) else _NUMBERED.sub("", plain_title)).strip(" .:;,")
-    short_title = _BRACKETED.sub("", full_title)
+    plain_title = to_plain_text(title)
+    full_title = (plain_title if _has_initial(plain_title) else _HEADING_NUMBER_PATTERN.sub("", plain_title)).strip(
+        " .:;,"
+    )
+    short_title = _TRAILING_BRACKET_PATTERN.sub("", full_title)
     return tuple(dict.fromkeys(form for form in (full_title, short_title) if form))
 
 
@@ -284,7 +286,7 @@ def extract_title_names(title: str, kind: str, english: bool = True) -> Iterator
     if not forms or (kind == "heading" and not is_informative_heading(forms[-1], english)):
         return
     yield from (Name(form, kind) for form in forms)
-    singular_form = singular(forms[-1]) if english else None
+    singular_form = to_singular(forms[-1]) if english else None
     if singular_form:
         yield Name(singular_form, kind)
 
@@ -299,53 +301,57 @@ def is_informative_heading(heading: str, english: bool) -> bool:
             english and not is_everyday(heading) and to_entity_key(heading) not in FUNCTION_WORDS
         )
     lower = [word.casefold() for word in words]
-    return not all(word in GENERIC_HEADINGS or word in PLAIN or word in FUNCTION_WORDS for word in lower)
+    return not all(
+        word in GENERIC_HEADINGS or word in CONTEXTUAL_ADJECTIVES or word in FUNCTION_WORDS for word in lower
+    )
 
 
 def is_term(form: str) -> bool:
     """Whether a phrase may be a name by its form: words alone, no bracket cut off, no function word at an end."""
     if (
-        not _TERM.fullmatch(form)
+        not _TERM_PATTERN.fullmatch(form)
         or form[0] in "%-+/'’&:"
         or form[-1] in "-'’&:/"
         or (form[-1] == "." and form.islower())
     ):
         return False
-    found = to_entity_key(form).split()
-    if len(found) > 1 and _RULES.is_heading_of_page(form.split()):
+    words = to_entity_key(form).split()
+    if len(words) > 1 and _RULES.is_heading_of_page(form.split()):
         return False
-    if len(found) == 2 and found[0] in _CLASSES and not is_everyday(found[1]):
+    if len(words) == 2 and words[0] in _CODE_CLASS_WORDS and not is_everyday(words[1]):
         return False  # the argument addr: a class and what is meant
-    if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in found):
+    if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in words):
         return False  # broken at the end of a line, or marks between words
-    if found[0] in FUNCTION_WORDS or found[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(found[0]):
+    if words[0] in FUNCTION_WORDS or words[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(words[0]):
         return False
-    if len(found) == 1 and (found[0].rstrip(".") in _TITLES_AND_UNITS or found[0].endswith(_NAME_ADJECTIVE_ENDINGS)):
+    if len(words) == 1 and (words[0].rstrip(".") in _TITLES_AND_UNITS or words[0].endswith(_NAME_ADJECTIVE_ENDINGS)):
         return False
-    if any(map(_is_contracted, found)) or (len(found) == 1 and _DECADE_PATTERN.fullmatch(found[0])):
+    if any(map(_is_contracted, words)) or (len(words) == 1 and _DECADE_PATTERN.fullmatch(words[0])):
         return False
-    return not (found[0].rstrip("s") in _COUNTED and len(found) == 2 and (found[1][0].isdigit() or len(found[1]) == 1))
+    return not (
+        words[0].rstrip("s") in _NUMBERED_WORDS and len(words) == 2 and (words[1][0].isdigit() or len(words[1]) == 1)
+    )
 
 
-def singular(form: str) -> str | None:
+def to_singular(form: str) -> str | None:
     """The form with its last word in the singular, or None where that word is no plain English plural."""
-    head, _, last = form.rpartition(" ")
-    lower = last.lower()
+    head, _, word = form.rpartition(" ")
+    lower = word.lower()
     if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(_NON_PLURAL_ENDINGS):
         return None
-    if last.isupper():
+    if word.isupper():
         return None
     if lower.endswith("ies"):
-        last = last[:-3] + "y"
+        word = word[:-3] + "y"
     elif lower.endswith(("ches", "shes", "xes", "sses", "zzes")) and not lower.endswith(_SINGLE_S_PLURALS):
-        last = last[:-2]
+        word = word[:-2]
     else:
-        last = last[:-1]
-    return f"{head} {last}" if head else last
+        word = word[:-1]
+    return f"{head} {word}" if head else word
 
 
 #: Marks behind which a word is capitalised as at the start of a sentence.
-OPENING = frozenset(":|([")
+OPENING_MARKS = frozenset(":|([")
 
 
 _RULES = RunRules(
@@ -354,20 +360,20 @@ _RULES = RunRules(
         "particles": _PARTICLES,
         "bridges": _PARTICLE_PAIRS,
         "bodies": _ORGANIZATION_WORDS,
-        "counted": _COUNTED,
+        "counted": _NUMBERED_WORDS,
         "calendar": _CALENDAR_WORDS,
         "calendar_short": _CALENDAR_ABBREVIATIONS,
         "beside_names": _TITLES_AND_UNITS,
         "peoples": _PEOPLE_ADJECTIVES,
         "numerals": _NUMERALS,
         "parts_of_text": frozenset(GENERIC_HEADINGS),
-        "broken": _BROKEN,
-        "opening": OPENING,
+        "broken": _BROKEN_HYPHENS,
+        "opening": OPENING_MARKS,
         "saints": _SAINTS,
         "keeping_dot": _DOTTED_WORDS,
     },
     {"peoples": _PEOPLE_ENDINGS, "adjectives": _NAME_ADJECTIVE_ENDINGS, "fields": _FIELD_ENDINGS},
-    _LONGEST_RUN,
+    _MAX_RUN_WORDS,
     get_everyday_kind,
     _DIGEST_PATTERN.fullmatch,
     _CONTRACTION_PATTERN.search,
@@ -393,26 +399,26 @@ class SentenceNames:
             pieces.append(name_pieces(remaining, common, capitalised))
         self._runs = CapitalRuns(_RULES, pieces, common, capitalised)
 
-    def names(self, sentence: int) -> Iterator[Name]:
+    def iter_names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
         for number, item in enumerate(self._runs.forms(sentence)):
             if not isinstance(item, str):
                 for form in item:
-                    yield _name((form, "name"))
+                    yield _make_name((form, "name"))
             elif item[0] == "`":
                 code = item.strip("`")
                 # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
                 if number == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
                     yield from _extract_code_names(code)
             else:
-                term = plain(item)
+                term = to_plain_text(item)
                 if _is_emphasised_term(term):
                     yield Name(term, "term")
 
 
-def identifiers(text: str) -> Iterator[Name]:
+def find_identifiers(text: str) -> Iterator[Name]:
     """Code identifiers in running text: snake_case, camelCase, calls() and --options."""
     if not _CODE_HINT_PATTERN.search(text):  # as most texts
         return
@@ -425,12 +431,17 @@ def identifiers(text: str) -> Iterator[Name]:
 def find_written_terms(text: str, kind: str) -> Iterator[Name]:
     """Names that their marks tell in a piece of English text: with a stroke in them, or explained by an item."""
     if "/" in text:
-        yield from (Name(match.group(), "name") for match in _STROKED.finditer(text))
-    explained = _EXPLAINED.match(text) if kind == "item" else None
-    if explained:
-        term = explained.group(1).strip()
+        yield from (Name(match.group(), "name") for match in _SLASH_NAME_PATTERN.finditer(text))
+    item = _EXPLAINED_ITEM_PATTERN.match(text) if kind == "item" else None
+    if item:
+        term = item.group(1).strip()
         words = term.split()
-        if 1 < len(words) <= 3 and is_term(term) and words[0].casefold() not in PLAIN and term[1:].islower():
+        if (
+            1 < len(words) <= 3
+            and is_term(term)
+            and words[0].casefold() not in CONTEXTUAL_ADJECTIVES
+            and term[1:].islower()
+        ):
             yield Name(term, "term")
 
 
@@ -445,7 +456,7 @@ def extract_mail_names(field: str, english: bool = True) -> Iterator[Name]:
     if label == "subject":
         yield from extract_title_names(_REPLY_PREFIX_PATTERN.sub("", value), "heading", english)
     elif label in _PERSON_FIELDS:
-        for person in _PERSON_PATTERN.findall(_ADDRESS.sub(",", value)):
+        for person in _PERSON_PATTERN.findall(_MAIL_ADDRESS_PATTERN.sub(",", value)):
             form = " ".join(person.strip(" \"'").split())
             is_distinctive = " " in form or not is_everyday(form)
             if form[:1].isalpha() and "@" not in form and is_distinctive and is_term(form.replace(",", "")):
@@ -456,7 +467,7 @@ def find_code_terms(text: str) -> Iterator[Name]:
     """What is written as code in a text, in whatever language the text is."""
     for match in _BACKTICK_PATTERN.finditer(text):
         yield from _extract_code_names(match.group(1))
-    yield from identifiers(text)
+    yield from find_identifiers(text)
 
 
 def _extract_code_names(code: str) -> Iterator[Name]:
@@ -470,7 +481,7 @@ def _extract_code_names(code: str) -> Iterator[Name]:
         call = _CALL_PATTERN.match(code)
         if call:
             yield from _make_code_name(call.group())
-        yield from identifiers(code)
+        yield from find_identifiers(code)
 
 
 def _make_code_name(code: str) -> Iterator[Name]:
@@ -486,19 +497,19 @@ def _make_code_name(code: str) -> Iterator[Name]:
 def _is_emphasised_term(term: str) -> bool:
     """Whether emphasised words are a term: a few words, and of everyday words alone only a noun as it is written in a
     definition."""
-    found = term.split()
-    if not term[:1].isalpha() or len(found) > 5 or not is_term(term) or term.casefold() in GENERIC_HEADINGS:
+    words = term.split()
+    if not term[:1].isalpha() or len(words) > 5 or not is_term(term) or term.casefold() in GENERIC_HEADINGS:
         return False
     if not _LATIN_PATTERN.search(term):
         return False
-    if len(found) == 1:
+    if len(words) == 1:
         if term.endswith(("ly", "ed")):
             return False
         return get_everyday_kind(term) is None or (term.islower() and get_everyday_kind(term) == NOUN)
-    return found[0].casefold() not in PLAIN
+    return words[0].casefold() not in CONTEXTUAL_ADJECTIVES
 
 
-def is_of_people(word: str) -> bool:
+def is_people_adjective(word: str) -> bool:
     """Whether a word behind others is an adjective of a people: ``South Korean``, ``African American``."""
     return _RULES.is_of_people(word)
 
@@ -518,25 +529,25 @@ def replace_titles(sentence: str) -> tuple[list[str], str]:
     sentence = _replace_addresses(sentence)
     if not any(mark in sentence for mark in ('"', "“", "„", "``")):
         return [], sentence
-    found: list[str] = []
+    titles: list[str] = []
 
-    def without(match: re.Match[str]) -> str:
+    def replace_title(match: re.Match[str]) -> str:
         title = match.group(1).rstrip(",.")
         if not _is_title(title):
             return match.group()
-        found.append(title)
+        titles.append(title)
         return '""'
 
-    return found, _QUOTED.sub(without, sentence)
+    return titles, _QUOTED_TITLE_PATTERN.sub(replace_title, sentence)
 
 
 def _is_title(quoted: str) -> bool:
     """Whether what is quoted is a title by its form: several words, all capitalised but for function words inside."""
-    found = quoted.split()
-    if not 1 < len(found) <= _LONGEST_RUN or not (found[-1][0].isupper() or found[-1][0].isdigit()):
+    words = quoted.split()
+    if not 1 < len(words) <= _MAX_RUN_WORDS or not (words[-1][0].isupper() or words[-1][0].isdigit()):
         return False
-    if _SPOKEN.match(quoted) or not _SAID.isdisjoint(found):
+    if _SPEECH_PATTERN.match(quoted) or not _SPEECH_VERBS.isdisjoint(words):
         return False
-    return found[0][0].isupper() and all(
-        word[0].isupper() or word[0].isdigit() or word in FUNCTION_WORDS or word in _PARTICLES for word in found
+    return words[0][0].isupper() and all(
+        word[0].isupper() or word[0].isdigit() or word in FUNCTION_WORDS or word in _PARTICLES for word in words
     )

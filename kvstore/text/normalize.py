@@ -1,6 +1,6 @@
 """One normal form for names and text: NFKC, case folding, letters without accents, single white space.
 
-In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the
+In: a ``str``. Out: :func:`to_entity_key`, the key under which a name is stored, or :class:`FoldedText`, a whole text in the
 same form as UTF-8 together with the way back to byte offsets of the original. A name *occurs* in a text where its key
 stands in the folded text, runs of white space counting as one space, neither end cutting a word in two, and no blank
 line inside.
@@ -24,7 +24,7 @@ _MAX_CACHED_LENGTH = 40
 _STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d"})
 #: Letters of Latin and Greek that may carry accents in one character, and combining accents behind any of them. In
 #: other scripts the marks are part of the letter ("й", "が").
-_ACCENTED = re.compile(
+_ACCENTED_PATTERN = re.compile(
     "[\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff]|(?<=[a-z\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff])[\u0300-\u036f]+"
 )
 
@@ -32,7 +32,7 @@ _ACCENTED = re.compile(
 def _fold_nfkc(text: str) -> str:
     # Folding can undo composition and composition can make new folds: twice is a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return _ACCENTED.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
+    return _ACCENTED_PATTERN.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
 
 
 def _strip_accents(match: re.Match[str]) -> str:
@@ -64,7 +64,7 @@ def fold_case(text: str) -> str:
         return _fold_nfkc(text)
 
 
-class Folded(NamedTuple):
+class FoldedText(NamedTuple):
     """A text in normal form, white space kept as it stands.
 
     ``data`` is its UTF-8; ``offsets[i]`` is the byte of the original text at which byte ``i`` of ``data`` begins
@@ -74,7 +74,7 @@ class Folded(NamedTuple):
     data: bytes
     offsets: array[int] | None
 
-    def original(self, offset: int) -> int:
+    def to_original_offset(self, offset: int) -> int:
         """Byte offset in the original text of byte ``offset`` of ``data``."""
         return offset if self.offsets is None else self.offsets[offset]
 
@@ -90,14 +90,14 @@ def _split_clusters(piece: str) -> list[str]:
     return clusters
 
 
-def fold(text: str) -> Folded:
+def fold(text: str) -> FoldedText:
     """Bring ``text`` into normal form and remember where each byte came from."""
     if text.isascii():
-        return Folded(text.lower().encode(), None)
+        return FoldedText(text.lower().encode(), None)
     data, offset_bytes = fold_pieces(text, _fold_piece)
     offsets = array("Q")
     offsets.frombytes(offset_bytes)
-    return Folded(data, offsets)
+    return FoldedText(data, offsets)
 
 
 def fold_to_bytes(text: str) -> bytes:

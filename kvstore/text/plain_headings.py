@@ -18,23 +18,23 @@ _UNDERLINED_PATTERN = re.compile(
     r"(?P<line>[ \t]*(?P<under>([=~^\"*-])\7{2,}))[ \t]*(?:\n|\Z)"
 )
 #: Columns by which an underline and what stands above it may end apart.
-_APART = 3
+_MAX_END_DISTANCE = 3
 #: Two things on a line, as the head of a table has them.
-_COLUMNS = re.compile(r"\S(?: {3,}|\t)\S|\|")
-_NUMBERED = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
-_NO_TITLE = re.compile(r"[.,;:]\Z|\. ?\. ?\.")
+_COLUMNS_PATTERN = re.compile(r"\S(?: {3,}|\t)\S|\|")
+_NUMBERED_PATTERN = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<title>[^\W\d_][^\n]{1,100})")
+_NON_TITLE_PATTERN = re.compile(r"[.,;:]\Z|\. ?\. ?\.")
 #: Numbered headings of a text that has them are so many.
 _MIN_NUMBERED_HEADINGS = 3
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
-_ASKED = re.compile(rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)")
+_QUESTION_LINE_PATTERN = re.compile(rf"(?:{_QUESTION}|\d{{1,3}}[.)])[ \t]+(?P<title>[^\n]{{2,300}}\?)[ \t]*(?:\n|\Z)")
 #: One that has several lines, or no question mark: its answer has a mark then, and stands below it.
 _ANSWERED_QUESTION_PATTERN = re.compile(
     rf"{_QUESTION}[ \t]+(?P<title>\S(?:(?!\n[ \t]*{_ANSWER}).){{1,400}})(?:\n|\Z)", re.DOTALL
 )
 _ANSWER_MARK_PATTERN = re.compile(rf"[ \t]*{_ANSWER}")
 #: The deepest level of underlined and numbered headings, and that of questions: below all that headings open.
-_DEEPEST, _QUESTION_LEVEL = 5, 6
+_MAX_LEVEL, _QUESTION_LEVEL = 5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,48 +45,48 @@ class PlainHeading:
     end: int
     level: int
     title: str
-    after: int
+    body_start: int
 
 
-def plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator[PlainHeading | None]:
+def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator[PlainHeading | None]:
     r"""Of each paragraph, by its start and end without white space around it, the heading that it begins with.
 
     >>> text = "Opening hours\n-------------\nFrom nine.\n\nQ: Is it open\non Sundays?\nA: No."
-    >>> [one and (one.level, one.title) for one in plain_headings(text, [(0, 38), (40, 71)])]
+    >>> [one and (one.level, one.title) for one in find_plain_headings(text, [(0, 38), (40, 71)])]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
-    numbered = _numbered(text, paragraphs)
+    numbered = _find_numbered(text, paragraphs)
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
         yield (
             numbered.get(start)
             or _match_underlined(text, start, end, levels)
-            or _question(text, start, end, next_start)
+            or _match_question(text, start, end, next_start)
         )
 
 
 def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, bool], int]) -> PlainHeading | None:
-    found = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
-    if found is None or (found["over"] or found["under"])[0] != found["under"][0]:
+    match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
+    if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
         return None
-    title_line, underline, title = found["text"].expandtabs(), found["line"].expandtabs(), found["title"]
-    if abs(len(title_line) - len(underline)) > _APART or 2 * len(found["under"]) < len(title):
+    title_line, underline, title = match["text"].expandtabs(), match["line"].expandtabs(), match["title"]
+    if abs(len(title_line) - len(underline)) > _MAX_END_DISTANCE or 2 * len(match["under"]) < len(title):
         return None
-    if _COLUMNS.search(title) or not any(character.isalpha() for character in title):
+    if _COLUMNS_PATTERN.search(title) or not any(character.isalpha() for character in title):
         return None
-    level = levels.setdefault((found["under"][0], found["over"] is not None), min(len(levels) + 1, _DEEPEST))
-    return PlainHeading(start, found.end("under"), level, title, min(found.end(), end))
+    level = levels.setdefault((match["under"][0], match["over"] is not None), min(len(levels) + 1, _MAX_LEVEL))
+    return PlainHeading(start, match.end("under"), level, title, min(match.end(), end))
 
 
-def _numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
+def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """The numbered headings of a text, by where they start; none where they are no sections of sections."""
-    found: dict[int, PlainHeading] = {}
+    headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
     has_subsections = False
     for start, end in paragraphs:
-        match = _NUMBERED.fullmatch(text, start, end)
-        if match is None or _NO_TITLE.search(match["title"]) or _COLUMNS.search(match["title"]):
+        match = _NUMBERED_PATTERN.fullmatch(text, start, end)
+        if match is None or _NON_TITLE_PATTERN.search(match["title"]) or _COLUMNS_PATTERN.search(match["title"]):
             continue
         number = tuple(map(int, match["number"].split(".")))
         depth = len(number)
@@ -95,14 +95,14 @@ def _numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, Pla
         ):
             continue
         previous, has_subsections = number, has_subsections or depth > 1
-        found[start] = PlainHeading(start, end, min(depth, _DEEPEST), match[0], end)
-    return found if has_subsections and len(found) >= _MIN_NUMBERED_HEADINGS else {}
+        headings[start] = PlainHeading(start, end, min(depth, _MAX_LEVEL), match[0], end)
+    return headings if has_subsections and len(headings) >= _MIN_NUMBERED_HEADINGS else {}
 
 
-def _question(text: str, start: int, end: int, following: int) -> PlainHeading | None:
-    found = _ASKED.match(text, start, end)
-    if found is None:
-        found = _ANSWERED_QUESTION_PATTERN.match(text, start, end)
-        if found is None or _ANSWER_MARK_PATTERN.match(text, found.end() if found.end() < end else following) is None:
+def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
+    match = _QUESTION_LINE_PATTERN.match(text, start, end)
+    if match is None:
+        match = _ANSWERED_QUESTION_PATTERN.match(text, start, end)
+        if match is None or _ANSWER_MARK_PATTERN.match(text, match.end() if match.end() < end else next_start) is None:
             return None
-    return PlainHeading(start, found.end("title"), _QUESTION_LEVEL, found["title"], found.end())
+    return PlainHeading(start, match.end("title"), _QUESTION_LEVEL, match["title"], match.end())

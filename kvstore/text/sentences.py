@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 # A search runs to the first character fast; which it is decides what follows. A run of marks is looked at from its
 # first alone: a text of such marks would cost the square of its length.
-_END = re.compile(
+_SENTENCE_END_PATTERN = re.compile(
     r"[.!?…。！？｡\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？｡])[。！？｡]*+[」』”’）)】》〉]*+[。！？｡]*+|(?<=\n)\s*\n)"
 )
 _LAST_WORD_PATTERN = re.compile(r"[\w.]+\Z")
@@ -24,18 +24,18 @@ _ABBREVIATIONS = frozenset(
 )
 
 
-def sentences(text: str) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Spans of the sentences of ``text``, white space around them left out."""
     start = 0
-    for match in _END.finditer(text):
-        if not _ends(text, match):
+    for match in _SENTENCE_END_PATTERN.finditer(text):
+        if not _is_sentence_end(text, match):
             continue
         yield from _trim_span(text, start, match.end())
         start = match.end()
     yield from _trim_span(text, start, len(text))
 
 
-def _ends(text: str, match: re.Match[str]) -> bool:
+def _is_sentence_end(text: str, match: re.Match[str]) -> bool:
     mark = match.group()
     if mark[-1] in "」』" and text.startswith(("と", "って"), match.end()):  # what is quoted is a part of the sentence
         return False

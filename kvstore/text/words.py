@@ -25,27 +25,27 @@ from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
 from .normalize import fold_case
 
-_WORD = re.compile(r"\w+")
+_WORD_PATTERN = re.compile(r"\w+")
 #: Characters of writing without spaces: Thai and Lao, Burmese, Khmer, ideographs and kana.
-UNSPACED = (
+UNSPACED_RANGES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 #: Words that marks join to one, or that a mark stands before or behind. Hyphens alone make none.
-_JOINED = re.compile(
+_JOINED_WORDS_PATTERN = re.compile(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
     r"\w+(?:(?:[-./\\@]|::?)\w+)*(?P<end>\(\w{0,2}\)|\+\+(?!\w)|\#(?!\w))?"
 )
 #: One of these is in every technical token.
-_MARK = re.compile(r"[-./\\@:$#%~(+]")
-_INFORMATIVE = re.compile(r"[^\w-]")
+_MARK_PATTERN = re.compile(r"[-./\\@:$#%~(+]")
+_INFORMATIVE_MARK_PATTERN = re.compile(r"[^\w-]")
 #: Words with a digit that marks join, but for decimals, and for numbers with a unit ("32-foot").
-_NUMBER = re.compile(
+_REFERENCE_NUMBER_PATTERN = re.compile(
     r"(?<![\w./-])(?=[\w./-]*\d)(?!\d+\.\d+(?![\w./-]))(?![\d.]+-[^\W\d]{3})\w+(?:[-./]\w+)+(?![\w/-])"
 )
 
 #: What questions ask for texts with: they say nothing about what is asked.
-_ASKING = frozenset(
+_QUESTION_WORDS = frozenset(
     """
     answer anything define defined definition describe described describes detail details discuss discussed discussing
     discussion everything example examples explain explained explains explanation find found give given happen happened
@@ -101,7 +101,7 @@ _UNSPACED_FUNCTION_WORDS = frozenset(
 _UNSPACED_FUNCTION_WORD_PATTERN = re.compile(
     "|".join(sorted(_UNSPACED_FUNCTION_WORDS, key=lambda word: (-len(word), word)))
 )
-_UNSPACED_RUN_PATTERN = re.compile(rf"(?:(?=\w)[{UNSPACED}])+")
+_UNSPACED_RUN_PATTERN = re.compile(rf"(?:(?=\w)[{UNSPACED_RANGES}])+")
 #: Characters that are function words, or parts of such: hiragana, and those of Chinese that other words have too.
 _HIRAGANA_PATTERN = re.compile("[\u3041-\u309f]+")
 _FUNCTION_CHARACTER_PATTERN = re.compile(
@@ -109,9 +109,9 @@ _FUNCTION_CHARACTER_PATTERN = re.compile(
 )
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Words of a text in normal form, in order."""
-    return _WORD.findall(fold_case(text))
+    return _WORD_PATTERN.findall(fold_case(text))
 
 
 def count_text_tokens(text: str) -> int:
@@ -125,7 +125,7 @@ _MAX_CACHED_STEMS = 1 << 14
 
 
 @lru_cache(maxsize=8)
-def stemmer(language: str) -> Callable[[str], str]:
+def get_stemmer(language: str) -> Callable[[str], str]:
     """The stemming function of a Snowball language (``none`` keeps words as they are), for all threads.
 
     English is stemmed by a kernel; what others have stemmed is remembered.
@@ -151,7 +151,7 @@ def stemmer(language: str) -> Callable[[str], str]:
     return stem
 
 
-def segments(text: str) -> list[str]:
+def segment_words(text: str) -> list[str]:
     """Words of a text in normal form, in order, as terms are made of them: without spaces, each character is one."""
     return words_of(fold_case(text))
 
@@ -167,7 +167,7 @@ def is_unspaced(text: str) -> bool:
 
 def list_unspaced_ranges() -> list[tuple[str, str]]:
     """Return the first and last character of each range of writing without spaces."""
-    return [(UNSPACED[offset], UNSPACED[offset + 2]) for offset in range(0, len(UNSPACED), 3)]
+    return [(UNSPACED_RANGES[offset], UNSPACED_RANGES[offset + 2]) for offset in range(0, len(UNSPACED_RANGES), 3)]
 
 
 def space_unspaced(text: str) -> str:
@@ -188,7 +188,7 @@ def count_written_words(text: str) -> int:
     if not is_unspaced(text):
         return len(text.split())
     characters = sum(map(len, _UNSPACED_RUN_PATTERN.findall(text)))
-    spaced_words = [word for word in _UNSPACED_RUN_PATTERN.sub(" ", text).split() if _WORD.search(word)]
+    spaced_words = [word for word in _UNSPACED_RUN_PATTERN.sub(" ", text).split() if _WORD_PATTERN.search(word)]
     return len(spaced_words) + -(-characters // 2)
 
 
@@ -202,10 +202,10 @@ def list_term_words(text: str) -> list[str]:
     return term_words_of(fold_case(text))
 
 
-def content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
+def list_content_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Return the term words of a text without function words, in order.
 
-    >>> content_words("谁发现了氧气？"), content_words("Who found it in Bergen?")
+    >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
     """
     folded = fold_case(text)
@@ -234,8 +234,8 @@ def may_cross_words(word: str) -> bool:
     return is_pair(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None
 
 
-def written(text: str) -> list[str]:
-    """Words of a text as they are written, in order, parted as :func:`segments` parts normal form."""
+def split_written_words(text: str) -> list[str]:
+    """Words of a text as they are written, in order, parted as :func:`segment_words` parts normal form."""
     return words_of(text)
 
 
@@ -246,12 +246,12 @@ def find_technical_tokens(text: str) -> list[str]:
     ['--no-owner', 'initdb(1)', '/etc/hosts']
     """
     folded = fold_case(text)
-    if _MARK.search(folded) is None:  # as in most questions
+    if _MARK_PATTERN.search(folded) is None:  # as in most questions
         return []
     return [
         match.group()
-        for match in _JOINED.finditer(folded)
-        if match["mark"] or match["end"] or _INFORMATIVE.search(match.group())
+        for match in _JOINED_WORDS_PATTERN.finditer(folded)
+        if match["mark"] or match["end"] or _INFORMATIVE_MARK_PATTERN.search(match.group())
     ]
 
 
@@ -261,7 +261,7 @@ def find_reference_numbers(text: str) -> list[str]:
     >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
     """
-    return [match.group() for match in _NUMBER.finditer(fold_case(text))]
+    return [match.group() for match in _REFERENCE_NUMBER_PATTERN.finditer(fold_case(text))]
 
 
 def split_underscores(word: str) -> list[str]:
@@ -269,7 +269,7 @@ def split_underscores(word: str) -> list[str]:
     return [part for part in word.split("_") if part] if "_" in word else []
 
 
-def terms(text: str, stem: Callable[[str], str]) -> list[str]:
+def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text in order: the stem of every word."""
     return [stem(word) for word in list_term_words(text)]
 
@@ -280,7 +280,7 @@ def language_of(every: Iterable[str], likely: str | None = None) -> str | None:
     It is the language that most of their function words belong to. A language other than English needs two different
     ones. ``likely`` wins if another language has as many, and if the words have no function words.
 
-    >>> [language_of(segments(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
+    >>> [language_of(segment_words(text)) for text in ("Quand ferme la boutique de Bruz ?", "When is it open?", "Bruz")]
     ['french', 'english', None]
     """
     counts: Counter[str] = Counter()
@@ -299,26 +299,26 @@ def function_words_of(language: str | None) -> frozenset[str]:
     return FUNCTION_WORDS | FUNCTION_WORDS_BY_LANGUAGE.get(language or "english", frozenset())
 
 
-def select_function_words(every: Sequence[str]) -> frozenset[str]:
+def select_function_words(words: Sequence[str]) -> frozenset[str]:
     """The function words of the language that some words are of: English, or another that shows in them.
 
-    >>> words = segments("Quand ferme la boutique de Bruz ?")
+    >>> words = segment_words("Quand ferme la boutique de Bruz ?")
     >>> [word for word in words if word not in select_function_words(words)]
     ['ferme', 'boutique', 'bruz']
     """
-    return function_words_of(language_of(every))
+    return function_words_of(language_of(words))
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text without its function words; all of them where nothing else is left."""
-    every = list_term_words(text)
-    return [stem(word) for word in content_words(text, select_function_words(every)) or every]
+    words = list_term_words(text)
+    return [stem(word) for word in list_content_words(text, select_function_words(words)) or words]
 
 
 def list_informative_words(text: str, function_words: frozenset[str] = FUNCTION_WORDS) -> list[str]:
     """Words of a part of a question in order, without function words, and without those that any question could
     have."""
-    return [word for word in content_words(text, function_words) if word not in _ASKING]
+    return [word for word in list_content_words(text, function_words) if word not in _QUESTION_WORDS]
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
@@ -326,9 +326,9 @@ def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
     return set(map(stem, list_informative_words(text)))
 
 
-def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()) -> dict[str, int]:
+def count_text_terms(text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset()) -> dict[str, int]:
     """The terms of a text, counted, without those of some words; in order of their first occurrences."""
-    return count_terms(fold_case(text), stem, leaving_out)
+    return count_terms(fold_case(text), stem, excluded)
 
 
 def count_chunk_terms(

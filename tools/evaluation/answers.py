@@ -79,7 +79,7 @@ def token_vectors(store: kvstore.Store) -> TokenVectors:
     """What gives the vectors of tokens, by the store's embedder."""
     embedder = store.embedder
     if isinstance(embedder, SentenceTransformerEmbedder):
-        return lambda text: embedder.token_vectors([text])[0]
+        return lambda text: embedder.embed_tokens([text])[0]
     return lambda text: store.embed(words_of(text))
 
 

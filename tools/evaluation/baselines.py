@@ -20,7 +20,7 @@ import snowballstemmer
 
 import kvstore
 from kvstore.structures.documents.chunks import FIRST_UPPER_ABSTRACT
-from kvstore.structures.filter.addresses import NODE, split
+from kvstore.structures.filter.addresses import NODE_RANK, split_address
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import Matrix
 
@@ -45,7 +45,7 @@ class _Chunks:
         self.spans = [(record.start, record.end) for _, record in rows]
         titles = {document: view.documents.get(document).title or "" for document in keys}
         self.titles = [titles[record.document] for _, record in rows]
-        self.texts = [view.chunk_text(chunk) for chunk in self.ids]
+        self.texts = [view.read_chunk_text(chunk) for chunk in self.ids]
         self.vectors = view.vectors.gather([(record.block, record.row) for _, record in rows])
 
     def passage(self, place: int) -> Passage:
@@ -113,14 +113,14 @@ class _TreeRag:
     ) -> None:
         self._chunks = chunks
         names = [(entity, record.name) for entity, record in view.entities.scan()]
-        of_node = {node: view.forest.node(node).entity for node in _all_nodes(view, names)}
+        of_node = {node: view.forest.get_node(node).entity for node in _all_nodes(view, names)}
         in_trees = set(of_node.values())
         names = [(entity, name) for entity, name in names if not in_trees or entity in in_trees]
         self._entities = [entity for entity, _ in names]
         self._index = _approximate(_embedded(embed, [name for _, name in names], "names", tell))
         self._relatives: dict[int, set[int]] = {}
         for node, entity in of_node.items():
-            for parent in view.forest.parents(node):
+            for parent in view.forest.iter_parents(node):
                 self._relatives.setdefault(entity, set()).add(of_node[parent])
                 self._relatives.setdefault(of_node[parent], set()).add(entity)
         self._mentions: dict[int, set[int]] = {}
@@ -145,14 +145,14 @@ class _GraphRag:
         self._chunks = chunks
         leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER_ABSTRACT]
         self._leaves = [abstract for abstract, _ in leaves]
-        texts = [view.abstracts.text(record) for _, record in leaves]
+        texts = [view.abstracts.read_text(record) for _, record in leaves]
         self._index = _approximate(_embedded(embed, texts, "abstracts", tell))
-        self._chunk_ids = {abstract: list(view.abstracts.chunk_ids(abstract)) for abstract in self._leaves}
+        self._chunk_ids = {abstract: list(view.abstracts.get_chunk_ids(abstract)) for abstract in self._leaves}
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
-        for key, entry in view.filter.keys():  # noqa: SIM118
-            for rank, place in map(split, view.filter.addresses(key).tolist()):
-                if rank != NODE and place < FIRST_UPPER_ABSTRACT:
+        for key, entry in view.filter.iter_entries():  # noqa: SIM118
+            for rank, place in map(split_address, view.filter.get_addresses(key).tolist()):
+                if rank != NODE_RANK and place < FIRST_UPPER_ABSTRACT:
                     self._abstracts.setdefault(entry.entity, []).append(place)
                     self._entities.setdefault(place, []).append(entry.entity)
 
@@ -172,8 +172,8 @@ class _GraphRag:
 def _all_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:
     """Every node of the entity trees."""
     for entity, _ in names:
-        for rank, place in map(split, view.filter.addresses(view.entities.get(entity).key).tolist()):
-            if rank == NODE:
+        for rank, place in map(split_address, view.filter.get_addresses(view.entities.get(entity).key).tolist()):
+            if rank == NODE_RANK:
                 yield place
 
 

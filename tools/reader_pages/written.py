@@ -5,7 +5,6 @@ and how the generator marks up what readers are apt to lose; the words of the so
 """
 
 # ruff: noqa: E501  (markup stands as generators write it)
-
 from __future__ import annotations
 
 from collections.abc import Iterator

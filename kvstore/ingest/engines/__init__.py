@@ -19,7 +19,7 @@ from ..sources import Source
 from ..worker import Job, Limits
 
 #: Of each file of a task its number, how many of its items are known already, and the file.
-Task = list[tuple[int, int, Source]]
+SourceRanges = list[tuple[int, int, Source]]
 
 PROCESSES = "processes"
 _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
@@ -28,7 +28,7 @@ _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
 class WorkerHandle(Protocol):
     """A worker as its engine sees it."""
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: SourceRanges) -> None:
         """Give it a task; one that is gone is noticed when it is read."""
         ...
 
@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def tries(self) -> int:
+    def max_tries(self) -> int:
         """A worker may end at a file, by itself in its task, for reasons that are not the file's: so often it is tried
         in all."""
         ...
@@ -64,7 +64,7 @@ class Engine(Protocol):
         """Start a worker."""
         ...
 
-    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
+    def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Those of some workers that have something to say, or have ended; waits until one does, so long at most."""
         ...
 
@@ -88,14 +88,14 @@ def check_engine(name: str) -> None:
         raise InputError(f"an engine is {PROCESSES}, ray://local or ray://HOST:PORT, not {name!r}")
 
 
-def started(name: str, workers: int | None, state: Callable[[], AbstractContextManager[State]]) -> Engine:
+def start_engine(name: str, workers: int | None, open_state: Callable[[], AbstractContextManager[State]]) -> Engine:
     """The engine of a name, with so many workers (None: what it has room for); workers that cannot open the store are
-    told what is in its ``state``. Raises InputError for the name of none, and EngineError where it cannot be had."""
+    told what is in its ``open_state``. Raises InputError for the name of none, and EngineError where it cannot be had."""
     check_engine(name)
     if name == PROCESSES:
-        from .processes import Processes
+        from .processes import ProcessEngine
 
-        return Processes(1 if workers is None else workers)
-    from .ray import Ray
+        return ProcessEngine(1 if workers is None else workers)
+    from .ray import RayEngine
 
-    return Ray(name, workers, state)
+    return RayEngine(name, workers, open_state)

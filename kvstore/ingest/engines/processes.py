@@ -17,20 +17,20 @@ from contextlib import suppress
 from typing import Self, cast
 
 from ..sources import Source
-from ..transport import frame
+from ..transport import frame_message
 from ..worker import Job, Limits
-from . import Task, WorkerHandle
+from . import SourceRanges, WorkerHandle
 
 #: Bytes of messages that a pipe may hold.
 MAX_PIPE_BYTES = 1 << 20
-_READ = 1 << 20
+_READ_BYTES = 1 << 20
 _START_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 
 
-class Processes:
+class ProcessEngine:
     """The engine of this machine's own processes."""
 
-    tries = 1
+    max_tries = 1
     max_failed_starts = 0
 
     def __init__(self, workers: int) -> None:
@@ -40,7 +40,7 @@ class Processes:
         """Start a process."""
         return WorkerProcess(job, max(1, (os.cpu_count() or 1) // self.workers), limits.get_memory_bytes(self.workers))
 
-    def speaking(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
+    def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         """Those whose pipes have something, or have ended."""
         with selectors.DefaultSelector() as selector:
             for worker in workers:
@@ -81,15 +81,15 @@ class WorkerProcess:
             # A worker goes on while this process commits. Where the system allows less, it stays as it is.
             with suppress(OSError):
                 fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, MAX_PIPE_BYTES)
-        self._tell(job.message())
+        self._send_message(job.to_message())
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: SourceRanges) -> None:
         """Give it a task."""
-        self._tell(task)
+        self._send_message(task)
 
     def read(self) -> bytes | None:
         """What stands in its pipe."""
-        return self.output.read(_READ)
+        return self.output.read(_READ_BYTES)
 
     def end(self) -> str:
         """Kill it."""
@@ -102,7 +102,7 @@ class WorkerProcess:
             status = self.process.wait()
         return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
-    def _tell(self, message: object) -> None:
+    def _send_message(self, message: object) -> None:
         with suppress(BrokenPipeError):
-            self._input.write(frame(message))
+            self._input.write(frame_message(message))
             self._input.flush()

@@ -22,9 +22,9 @@ from typing import BinaryIO, Protocol
 from ...errors import ReaderError
 from .content_format import can_be_read, is_hidden
 from .packages import LARGEST_UNPACKED, MAX_PARTS, Package
-from .raw_document import Enclosed, Origin, PassedOver, ReadFailure, ReadOptions
+from .raw_document import EnclosedFile, Origin, ReadFailure, ReadOptions, SkippedPart
 
-_BLOCK = 1 << 20
+_BLOCK_BYTES = 1 << 20
 #: Packed archives whose suffix says both.
 _PACKED_TAR_SUFFIXES = frozenset((".tgz", ".tbz", ".tbz2", ".txz"))
 _DRIVE_PATTERN = re.compile(r"[A-Za-z]:")
@@ -36,32 +36,32 @@ class _Decompressor(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
+def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
     """Yield the file that gzip has packed."""
     from gzip import GzipFile
 
-    return _unpacked(GzipFile(fileobj=stream), origin, "gzip")
+    return _unpack(GzipFile(fileobj=stream), origin, "gzip")
 
 
-def read_bzip2(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
+def read_bzip2(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
     """Yield the file that bzip2 has packed."""
     from bz2 import BZ2File
 
-    return _unpacked(BZ2File(stream), origin, "bzip2")
+    return _unpack(BZ2File(stream), origin, "bzip2")
 
 
-def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed]:
+def read_xz(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:
     """Yield the file that xz has packed."""
     from lzma import LZMAFile
 
-    return _unpacked(LZMAFile(stream), origin, "xz")
+    return _unpack(LZMAFile(stream), origin, "xz")
 
 
-def _unpacked(packed: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[Enclosed]:
+def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, program: str) -> Iterator[EnclosedFile]:
     data = bytearray()
     try:
-        with packed as decompressor:
-            while block := decompressor.read(_BLOCK):
+        with packed_file as decompressor:
+            while block := decompressor.read(_BLOCK_BYTES):
                 data += block
                 if len(data) > LARGEST_UNPACKED:
                     raise ReaderError(
@@ -73,17 +73,19 @@ def _unpacked(packed: AbstractContextManager[_Decompressor], origin: Origin, pro
         raise ReaderError(f"{origin.name}: is damaged or not packed by {program} ({error}); pack it anew") from None
     suffix = PurePosixPath(origin.name).suffix
     name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
-    yield Enclosed(name, origin.key, len(data), partial(bytes, data), {})
+    yield EnclosedFile(name, origin.key, len(data), partial(bytes, data), {})
 
 
-def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed | PassedOver]:
+def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
     """Yield the files of the archive, in the order of their paths."""
     package = Package(stream, origin.name, "ZIP archive")
-    parts = ((part.filename, part.file_size, partial(package.read, part.filename)) for part in package.parts)
-    yield from _files(origin, [(name.replace("\\", "/"), size, content) for name, size, content in parts])
+    parts = ((part.filename, part.file_size, partial(package.read_part, part.filename)) for part in package.parts)
+    yield from _iter_files(origin, [(name.replace("\\", "/"), size, content) for name, size, content in parts])
 
 
-def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Enclosed | PassedOver | ReadFailure]:
+def read_tar(
+    stream: BinaryIO, origin: Origin, options: ReadOptions
+) -> Iterator[EnclosedFile | SkippedPart | ReadFailure]:
     """Yield the files of the archive, in the order of their paths, and at last what is damaged."""
     parts: list[_Member] = []
     num_unpacked_bytes = 0
@@ -97,7 +99,7 @@ def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
                 continue
             name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             reason = "" if member.isreg() else "links in archives" if member.islnk() or member.issym() else "devices"
-            parts.append((name, member.size, reason or partial(_content, archive, member)))
+            parts.append((name, member.size, reason or partial(_read_member, archive, member)))
             num_unpacked_bytes += 0 if reason else member.size
             if num_unpacked_bytes > LARGEST_UNPACKED or len(parts) > MAX_PARTS:
                 raise ReaderError(
@@ -113,7 +115,7 @@ def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
         damage = str(error)
     if damage and not parts:
         raise ReaderError(f"{origin.name}: is damaged or no tar archive ({damage}); pack it anew")
-    yield from _files(origin, parts)
+    yield from _iter_files(origin, parts)
     if damage:
         last_path = parts[-1][0]
         yield ReadFailure(
@@ -121,14 +123,14 @@ def read_tar(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator
         )
 
 
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     member_stream = archive.extractfile(member)
     return b"" if member_stream is None else member_stream.read()
 
 
-def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOver]:
+def _iter_files(origin: Origin, parts: list[_Member]) -> Iterator[EnclosedFile | SkippedPart]:
     """The files of an archive that are read, in the order of their paths, and why others are not."""
-    from . import format_of, passing_over
+    from . import describe_skipped, find_format
 
     has_file = False
     for path, name, size, content in sorted(
@@ -141,13 +143,13 @@ def _files(origin: Origin, parts: list[_Member]) -> Iterator[Enclosed | PassedOv
             reason = "paths out of archives"
         elif any(map(is_hidden, steps)):
             reason = "hidden"
-        elif format_of(path) is None and not can_be_read(path):
-            reason = passing_over(path)
+        elif find_format(path) is None and not can_be_read(path):
+            reason = describe_skipped(path)
         else:
             has_file = True
-            yield Enclosed(f"{origin.name}/{path}", f"{origin.key}/{path}", size, content, {})
+            yield EnclosedFile(f"{origin.name}/{path}", f"{origin.key}/{path}", size, content, {})
             continue
-        yield PassedOver(f"{origin.name}/{path}", reason)
+        yield SkippedPart(f"{origin.name}/{path}", reason)
     if not has_file:
         raise ReaderError(f"{origin.name}: has no file of a known suffix; unpack it, and name the format with AS")
 

@@ -18,23 +18,23 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from .decoding import decode_text
-from .markdown import find_first_title, introduced
+from .markdown import find_first_title, prepend_paragraphs
 from .markdown_blocks import (
     MarkdownBlock,
-    code_block,
-    document,
-    heading,
+    join_blocks,
+    make_code_block,
     make_code_span,
+    make_heading,
     make_list,
+    make_paragraph,
+    make_quote,
     make_table,
-    paragraph,
-    quote,
     render_one_line,
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: Blocks within blocks that are parsed; what stands deeper is text.
-_DEEPEST = 24
+_MAX_DEPTH = 24
 
 _HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
 _ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
@@ -42,30 +42,32 @@ _BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")
 _BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")
 _BLOCK_MACRO_PATTERN = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")
 _DELIMITER_PATTERN = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})(\w[\w+#-]*)?$")
-_TABLE = re.compile(r"([|,:!])===+$")
+_TABLE_PATTERN = re.compile(r"([|,:!])===+$")
 _ITEM_PATTERN = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")
-_TERM = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")
+_TERM_PATTERN = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")
 _ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")
-_ADMONITIONS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
+_ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
 _AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
 _DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
-_CELL = re.compile(r"(?:^|(?<=\s)|(?<=\S))(?<!\\)((?:\d+(?:\.\d+)?\+|\.\d+\+|\d+\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|", re.M)
+_CELL_PATTERN = re.compile(
+    r"(?:^|(?<=\s)|(?<=\S))(?<!\\)((?:\d+(?:\.\d+)?\+|\.\d+\+|\d+\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|", re.M
+)
 
 #: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
-_LINK = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
+_LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
 _REFERENCE_PATTERN = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
 _MACRO_PATTERN = re.compile(
     r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})\[((?:[^\]\\]|\\.){0,2000})\]"
 )
-_CODE = re.compile(
+_CODE_PATTERN = re.compile(
     r"``(?=\S)(.{1,500}?)(?<=\S)``|(?<![\w`])[`+]{1,3}(?=[^\s`])([^`\n]{1,500}?)(?<=[^\s`])[`+]{1,3}(?![\w`])"
 )
 _STRONG_PATTERN = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])|\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*")
-_EMPHASIS = re.compile(r"(?<![\w_])_(?=\S)([^_\n]{1,500}?)(?<=\S)_(?![\w_])|__(?=\S)(.{1,500}?)(?<=\S)__")
-_MARKED = re.compile(r"(?<!\w)(?:\[[^\]\s]{0,60}\])?#(?=\S)([^#\n]{1,500}?)(?<=\S)#(?!\w)")
+_EMPHASIS_PATTERN = re.compile(r"(?<![\w_])_(?=\S)([^_\n]{1,500}?)(?<=\S)_(?![\w_])|__(?=\S)(.{1,500}?)(?<=\S)__")
+_HIGHLIGHT_PATTERN = re.compile(r"(?<!\w)(?:\[[^\]\s]{0,60}\])?#(?=\S)([^#\n]{1,500}?)(?<=\S)#(?!\w)")
 _ANCHOR_PATTERN = re.compile(r"\[\[[^\]]{0,200}\]\]|\[#[\w-]+\](?=\s|$)|\(\(\(.{0,200}?\)\)\)")
-_NAMED = re.compile(r"\{([\w-]{1,100})\}")
-_ENTITIES = {
+_ATTRIBUTE_REFERENCE_PATTERN = re.compile(r"\{([\w-]{1,100})\}")
+_PREDEFINED_ATTRIBUTES = {
     "nbsp": " ",
     "amp": "&",
     "lt": "<",
@@ -89,26 +91,26 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     page = _AsciiDocFile()
-    blocks = page.blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
-    written = introduced(document(blocks) or document([paragraph(text.strip())]), page.described)
-    yield RawDocument(origin.key, find_first_title(written), written + "\n", page.meta, "markdown")
+    blocks = page.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
+    markdown = prepend_paragraphs(join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), page.descriptions)
+    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", page.meta, "markdown")
 
 
 class _AsciiDocFile:
-    """The blocks of one file; ``meta`` is what its header says, ``described`` what it says that the text is about."""
+    """The blocks of one file; ``meta`` is what its header says, ``descriptions`` what it says that the text is about."""
 
     def __init__(self) -> None:
         self.meta: dict[str, JSON] = {}
-        self.described: list[JSON] = []
-        self._attributes = dict(_ENTITIES)
+        self.descriptions: list[JSON] = []
+        self._attributes = dict(_PREDEFINED_ATTRIBUTES)
         self._footnotes: list[str] = []
         self._open_marks: list[str] = []  # of the lists that are being read, the outermost first
 
-    def blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
+    def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """The blocks of lines; those of the whole file have its footnotes last."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
-            return [paragraph(text)] if text else []
+            return [make_paragraph(text)] if text else []
         found: list[MarkdownBlock] = []
         style: list[str] = []  # the attributes of the block to come
         index = 0
@@ -121,7 +123,7 @@ class _AsciiDocFile:
                 index += 1
                 continue
             if match := _ATTRIBUTE_PATTERN.match(line):
-                self._set(match[1], match[2] or "")
+                self._set_attribute(match[1], match[2] or "")
                 index += 1
                 continue
             if (match := _BLOCK_ATTRIBUTES_PATTERN.match(line)) and not line.startswith("[["):
@@ -132,147 +134,155 @@ class _AsciiDocFile:
                 index += 1
                 continue
             if (match := _BLOCK_TITLE_PATTERN.match(line)) and index + 1 < len(lines) and lines[index + 1]:
-                found.append(paragraph(self._inline(match[1])))
+                found.append(make_paragraph(self._render_inline(match[1])))
                 index += 1
                 continue
-            index = self._block(lines, index, depth, style, found)
+            index = self._parse_block(lines, index, depth, style, found)
             style = []
         if depth == 0:
-            found += [paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
+            found += [make_paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
         return found
 
-    def _set(self, name: str, value: str) -> None:
+    def _set_attribute(self, name: str, value: str) -> None:
         if "!" in name:
             self._attributes.pop(name.strip("!"), None)
         else:
             self._attributes[name] = value
             if name == "description":
-                self.described.append(value)
+                self.descriptions.append(value)
 
-    def _block(self, lines: Sequence[str], at: int, depth: int, style: list[str], found: list[MarkdownBlock]) -> int:
+    def _parse_block(
+        self, lines: Sequence[str], start: int, depth: int, style: list[str], blocks: list[MarkdownBlock]
+    ) -> int:
         """Add the block that begins at a line to those found, and give the line behind it."""
-        line = lines[at]
+        line = lines[start]
         if depth == 0 and (match := _HEADING_PATTERN.match(line)):
-            is_first = not found
-            found.append(heading(len(match[1]), self._inline(match[2], plain=True)))
-            return self._header(lines, at + 1) if is_first and len(match[1]) == 1 else at + 1
-        if match := _TABLE.match(line):
+            is_first = not blocks
+            blocks.append(make_heading(len(match[1]), self._render_inline(match[2], plain=True)))
+            return self._parse_header(lines, start + 1) if is_first and len(match[1]) == 1 else start + 1
+        if match := _TABLE_PATTERN.match(line):
             end = next(
-                (line_number for line_number in range(at + 1, len(lines)) if lines[line_number] == line), len(lines)
+                (line_number for line_number in range(start + 1, len(lines)) if lines[line_number] == line), len(lines)
             )
-            found += self._table(lines[at + 1 : end], match[1], style, depth)
+            blocks += self._parse_table(lines[start + 1 : end], match[1], style, depth)
             return end + 1
         if match := _DELIMITER_PATTERN.match(line):
-            return self._parse_delimited(lines, at, match, depth, style, found)
+            return self._parse_delimited(lines, start, match, depth, style, blocks)
         if match := _BLOCK_MACRO_PATTERN.match(line):
             text = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
             if text and "=" not in text:
-                found.append(paragraph(self._inline(text)))
-            return at + 1
+                blocks.append(make_paragraph(self._render_inline(text)))
+            return start + 1
         if line in ("'''", "<<<", "---", "***"):
-            return at + 1
+            return start + 1
         if _ITEM_PATTERN.match(line):
-            block, end = self._items(lines, at, depth)
-            found.append(block)
+            block, end = self._parse_items(lines, start, depth)
+            blocks.append(block)
             return end
-        if _TERM.match(line) and "://" not in line.split("::")[0]:
-            block, end = self._terms(lines, at, depth)
-            found.append(block)
+        if _TERM_PATTERN.match(line) and "://" not in line.split("::")[0]:
+            block, end = self._parse_terms(lines, start, depth)
+            blocks.append(block)
             return end
-        return self._paragraph(lines, at, style, found)
+        return self._parse_paragraph(lines, start, style, blocks)
 
-    def _header(self, lines: Sequence[str], at: int) -> int:
+    def _parse_header(self, lines: Sequence[str], index: int) -> int:
         """The lines below the title: its author, its revision, and attributes, which the caller reads."""
-        if at < len(lines) and lines[at] and _AUTHOR_PATTERN.fullmatch(lines[at].split(";")[0].strip()):
-            self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[at]).replace(";", ",")
-            at += 1
-            if at < len(lines) and (date := _DATE_PATTERN.match(lines[at])):
+        if index < len(lines) and lines[index] and _AUTHOR_PATTERN.fullmatch(lines[index].split(";")[0].strip()):
+            self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[index]).replace(";", ",")
+            index += 1
+            if index < len(lines) and (date := _DATE_PATTERN.match(lines[index])):
                 self.meta["date"] = date[1]
-                at += 1
-        return at
+                index += 1
+        return index
 
-    def _paragraph(self, lines: Sequence[str], at: int, style: list[str], found: list[MarkdownBlock]) -> int:
-        end = at
-        while end < len(lines) and lines[end] and (end == at or not self._is_interruption(lines[end])):
+    def _parse_paragraph(self, lines: Sequence[str], start: int, style: list[str], blocks: list[MarkdownBlock]) -> int:
+        end = start
+        while end < len(lines) and lines[end] and (end == start or not self._is_interruption(lines[end])):
             end += 1
-        body = list(lines[at:end])
+        body = list(lines[start:end])
         kind = style[0] if style else ""
         if kind.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not kind):
             margin = min(len(body_line) - len(body_line.lstrip()) for body_line in body)
             language = style[1] if kind.startswith("source") and len(style) > 1 else ""
-            found.append(code_block("\n".join(body_line[margin:] for body_line in body), language))
+            blocks.append(make_code_block("\n".join(body_line[margin:] for body_line in body), language))
             return end
-        text = self._inline(_joined(body_line for body_line in body if not body_line.startswith("//")))
+        text = self._render_inline(_join_lines(body_line for body_line in body if not body_line.startswith("//")))
         admonition = _ADMONITION_PATTERN.match(text)
         if admonition:
             text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
-        elif kind in _ADMONITIONS:
+        elif kind in _ADMONITION_LABELS:
             text = f"{kind.capitalize()}: {text}"
         if text:
-            block = paragraph(text)
-            found.append(quote([block]) if kind in ("quote", "verse") else block)
+            block = make_paragraph(text)
+            blocks.append(make_quote([block]) if kind in ("quote", "verse") else block)
         return end
 
     @staticmethod
     def _is_interruption(line: str) -> bool:
-        return bool(_DELIMITER_PATTERN.match(line) or _TABLE.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line))
+        return bool(
+            _DELIMITER_PATTERN.match(line) or _TABLE_PATTERN.match(line) or _BLOCK_ATTRIBUTES_PATTERN.match(line)
+        )
 
     def _parse_delimited(
         self,
         lines: Sequence[str],
-        at: int,
+        start: int,
         mark: re.Match[str],
         depth: int,
         style: list[str],
-        found: list[MarkdownBlock],
+        blocks: list[MarkdownBlock],
     ) -> int:
         fence = mark[1]
         end = next(
-            (line_number for line_number in range(at + 1, len(lines)) if lines[line_number] == fence), len(lines)
+            (line_number for line_number in range(start + 1, len(lines)) if lines[line_number] == fence), len(lines)
         )
-        body = list(lines[at + 1 : end])
+        body = list(lines[start + 1 : end])
         kind = style[0] if style else ""
         if fence[0] == "/" and len(fence) >= 4:
             return end + 1
         if fence[0] in "-.`" and len(fence) >= 3:
             language = mark[2] or (style[1] if kind.startswith("source") and len(style) > 1 else "")
             if any(body):
-                found.append(code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else ""))
+                blocks.append(
+                    make_code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else "")
+                )
             return end + 1
         if fence[0] == "+":
             return end + 1  # what is passed through is markup of another kind
-        inner_blocks = self.blocks(body, depth + 1)
+        inner_blocks = self.parse_blocks(body, depth + 1)
         if not inner_blocks:
             return end + 1
-        if kind in _ADMONITIONS:
+        if kind in _ADMONITION_LABELS:
             label = kind.capitalize()
-            found += (
+            blocks += (
                 [MarkdownBlock("paragraph", f"{label}: {inner_blocks[0].text}"), *inner_blocks[1:]]
                 if inner_blocks[0].kind == "paragraph"
-                else [paragraph(f"{label}:"), *inner_blocks]
+                else [make_paragraph(f"{label}:"), *inner_blocks]
             )
         elif fence[0] == "_" or kind in ("quote", "verse"):
             attribution = ", ".join(filter(None, style[1:]))
-            found.append(
-                quote([*inner_blocks, *([paragraph(f"— {self._inline(attribution)}")] if attribution else [])])
+            blocks.append(
+                make_quote(
+                    [*inner_blocks, *([make_paragraph(f"— {self._render_inline(attribution)}")] if attribution else [])]
+                )
             )
         else:
-            found += inner_blocks
+            blocks += inner_blocks
         return end + 1
 
-    def _items(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
+    def _parse_items(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """A list: items of the same mark are of the same level, and what a ``+`` joins on belongs to the item."""
-        first_match = _ITEM_PATTERN.match(lines[at])
+        first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
-        kind = _mark(first_match[1])
+        kind = _normalize_mark(first_match[1])
         items: list[tuple[str, list[MarkdownBlock]]] = []
         self._open_marks.append(kind)
-        while at < len(lines):
-            match = _ITEM_PATTERN.match(lines[at])
-            if match is None or _mark(match[1]) != kind:
+        while index < len(lines):
+            match = _ITEM_PATTERN.match(lines[index])
+            if match is None or _normalize_mark(match[1]) != kind:
                 break
-            end = at + 1
-            text = [lines[at][match.end() :]]
+            end = index + 1
+            text = [lines[index][match.end() :]]
             while (
                 end < len(lines)
                 and lines[end]
@@ -282,27 +292,31 @@ class _AsciiDocFile:
             ):
                 text.append(lines[end].strip())
                 end += 1
-            blocks = [MarkdownBlock("paragraph", self._inline(_checked(_joined(text))))]
-            at = self._parse_attached(lines, end, depth, blocks)
-            next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
+            blocks = [MarkdownBlock("paragraph", self._render_inline(_strip_checkbox(_join_lines(text))))]
+            index = self._parse_attached(lines, end, depth, blocks)
+            next_line = next(
+                (line_number for line_number in range(index, len(lines)) if lines[line_number]), len(lines)
+            )
             nested_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
-            if nested_match and _mark(nested_match[1]) not in self._open_marks and depth < _DEEPEST:
-                inner_list, at = self._items(lines, next_line, depth + 1)
+            if nested_match and _normalize_mark(nested_match[1]) not in self._open_marks and depth < _MAX_DEPTH:
+                inner_list, index = self._parse_items(lines, next_line, depth + 1)
                 blocks.append(inner_list)
             number = len(items) + 1
             items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
-            next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
+            next_line = next(
+                (line_number for line_number in range(index, len(lines)) if lines[line_number]), len(lines)
+            )
             next_match = _ITEM_PATTERN.match(lines[next_line]) if next_line < len(lines) else None
-            if next_match is None or _mark(next_match[1]) != kind:
+            if next_match is None or _normalize_mark(next_match[1]) != kind:
                 break
-            at = next_line
+            index = next_line
         self._open_marks.pop()
-        return make_list(items), at
+        return make_list(items), index
 
-    def _terms(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
+    def _parse_terms(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        while at < len(lines) and (match := _TERM.match(lines[at])):
-            end = at + 1
+        while index < len(lines) and (match := _TERM_PATTERN.match(lines[index])):
+            end = index + 1
             text = [match[3] or ""]
             if not match[3]:
                 end = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
@@ -310,63 +324,67 @@ class _AsciiDocFile:
                 end < len(lines)
                 and lines[end]
                 and lines[end] != "+"
-                and not _TERM.match(lines[end])
+                and not _TERM_PATTERN.match(lines[end])
                 and not self._is_item(lines[end])
                 and not self._is_interruption(lines[end])
                 and not _HEADING_PATTERN.match(lines[end])
             ):
                 text.append(lines[end].strip())
                 end += 1
-            definition = self._inline(_joined(text))
-            term = self._inline(match[1])
+            definition = self._render_inline(_join_lines(text))
+            term = self._render_inline(match[1])
             blocks = [MarkdownBlock("paragraph", f"{term}: {definition}" if definition else f"{term}:")]
             next_line = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
-            if next_line < len(lines) and self._is_item(lines[next_line]) and depth < _DEEPEST:
-                inner_list, end = self._items(lines, next_line, depth + 1)
+            if next_line < len(lines) and self._is_item(lines[next_line]) and depth < _MAX_DEPTH:
+                inner_list, end = self._parse_items(lines, next_line, depth + 1)
                 blocks.append(inner_list)
-            at = self._parse_attached(lines, end, depth, blocks)
+            index = self._parse_attached(lines, end, depth, blocks)
             items.append(("-", blocks))
-            next_line = next((line_number for line_number in range(at, len(lines)) if lines[line_number]), len(lines))
-            if next_line == len(lines) or not _TERM.match(lines[next_line]):
+            next_line = next(
+                (line_number for line_number in range(index, len(lines)) if lines[line_number]), len(lines)
+            )
+            if next_line == len(lines) or not _TERM_PATTERN.match(lines[next_line]):
                 break
-            at = next_line
-        return make_list(items), at
+            index = next_line
+        return make_list(items), index
 
-    def _parse_attached(self, lines: Sequence[str], at: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+    def _parse_attached(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Add what lines with a ``+`` alone join on to an item."""
-        while at + 1 < len(lines) and lines[at] == "+" and depth < _DEEPEST:
-            at += 1
+        while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
+            index += 1
             style: list[str] = []
-            while at < len(lines) and (match := _BLOCK_ATTRIBUTES_PATTERN.match(lines[at])):
+            while index < len(lines) and (match := _BLOCK_ATTRIBUTES_PATTERN.match(lines[index])):
                 style = [part.strip() for part in match[1].split(",")]
-                at += 1
-            if at < len(lines) and lines[at]:
-                at = self._block(lines, at, depth + 1, style, blocks)
-        return at
+                index += 1
+            if index < len(lines) and lines[index]:
+                index = self._parse_block(lines, index, depth + 1, style, blocks)
+        return index
 
     @staticmethod
     def _is_item(line: str) -> bool:
         return _ITEM_PATTERN.match(line) is not None
 
-    def _table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
+    def _parse_table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
         """A table: its cells are counted off by the columns that its attributes or its first row tell."""
-        joined = ",".join(style)
-        if mark in ",:" or "format=csv" in joined or "format=dsv" in joined:
+        attributes = ",".join(style)
+        if mark in ",:" or "format=csv" in attributes or "format=dsv" in attributes:
             csv_rows = [
-                [self._inline(cell.strip()) for cell in row]
+                [self._render_inline(cell.strip()) for cell in row]
                 for row in csv.reader(filter(None, lines), delimiter=":" if mark == ":" else ",")
             ]
             return [make_table(csv_rows[0], csv_rows[1:])] if csv_rows else []
         nonblank_lines = [line for line in lines if line and not line.startswith("//")]
-        columns = _columns(joined) or (len(_CELL.findall(nonblank_lines[0])) if nonblank_lines else 0)
+        columns = _count_columns(attributes) or (len(_CELL_PATTERN.findall(nonblank_lines[0])) if nonblank_lines else 0)
         all_cells: list[str] = []
         for match in re.finditer(
-            rf"{_CELL.pattern}((?:[^|\\]|\\.)*?)(?={_CELL.pattern}|\Z)", "\n".join(lines), re.M | re.S
+            rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.M | re.S
         ):
             spec, text = match[1], match[2].replace("\\|", "|").strip("\n")
             body = [cell_line.strip() for cell_line in text.split("\n")]
             cell_text = (
-                render_one_line(self.blocks(body, depth + 1)) if "a" in spec else self._inline(" ".join(text.split()))
+                render_one_line(self.parse_blocks(body, depth + 1))
+                if "a" in spec
+                else self._render_inline(" ".join(text.split()))
             )
             repetition = re.match(r"(\d+)[*+]", spec)
             count = min(int(repetition[1]), 64) if repetition else 1
@@ -376,18 +394,18 @@ class _AsciiDocFile:
         rows = [all_cells[start : start + columns] for start in range(0, len(all_cells), columns)]
         return [make_table(rows[0], rows[1:])]
 
-    def _inline(self, text: str, plain: bool = False) -> str:
+    def _render_inline(self, text: str, plain: bool = False) -> str:
         """Running text with its marks as Markdown has them."""
         protected: list[str] = []
 
-        def keep(code: str) -> str:
+        def protect(code: str) -> str:
             protected.append(code if plain else make_code_span(code))
             return f"\0{len(protected) - 1}\0"
 
-        def macro(match: re.Match[str]) -> str:
+        def render_macro(match: re.Match[str]) -> str:
             name, target, content = match[1], match[2], match[3].replace("\\]", "]")
             if name == "footnote":
-                self._footnotes.append(self._inline(content))
+                self._footnotes.append(self._render_inline(content))
                 return f"[{len(self._footnotes)}]"
             if name in ("indexterm", "icon"):
                 return ""
@@ -396,30 +414,30 @@ class _AsciiDocFile:
             if name == "image":
                 alternative = content.split(",")[0].strip(' "')
                 return alternative if "=" not in alternative else ""
-            return keep(content) if name in ("kbd", "stem", "latexmath") else content
+            return protect(content) if name in ("kbd", "stem", "latexmath") else content
 
-        text = _NAMED.sub(lambda match: self._attributes.get(match[1], match[0]), text)
-        text = _CODE.sub(lambda match: keep(match[1] or match[2]), text)
+        text = _ATTRIBUTE_REFERENCE_PATTERN.sub(lambda match: self._attributes.get(match[1], match[0]), text)
+        text = _CODE_PATTERN.sub(lambda match: protect(match[1] or match[2]), text)
         text = _ANCHOR_PATTERN.sub("", text)
-        text = _MACRO_PATTERN.sub(macro, text)
-        text = _LINK.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
+        text = _MACRO_PATTERN.sub(render_macro, text)
+        text = _LINK_PATTERN.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
         text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
         mark = "" if plain else "*"
         text = _STRONG_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
-        text = _EMPHASIS.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
-        text = _MARKED.sub(lambda match: match[1], text)
+        text = _EMPHASIS_PATTERN.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
+        text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
         text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
         return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text).strip()
 
 
-def _mark(mark: str) -> str:
+def _normalize_mark(mark: str) -> str:
     """The kind of an item's mark: numbers are alike, and so are letters."""
     if mark[0] == "<":
         return "<"
     return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", mark))
 
 
-def _joined(lines: Iterator[str] | Sequence[str]) -> str:
+def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
     """Lines of a paragraph; one that ends with a plus is a line of its own."""
     text = ""
     for line in lines:
@@ -428,18 +446,18 @@ def _joined(lines: Iterator[str] | Sequence[str]) -> str:
     return text.strip()
 
 
-def _checked(text: str) -> str:
+def _strip_checkbox(text: str) -> str:
     """An item of a checklist without its box."""
     return re.sub(r"^\[[ xX*]\]\s+", "", text)
 
 
-def _columns(style: str) -> int:
+def _count_columns(style: str) -> int:
     """The number of columns that the attributes of a table tell, 0 where they tell none."""
-    told = re.search(r'cols\s*=\s*"?([^"\]]+)', style)
-    if told is None:
+    match = re.search(r'cols\s*=\s*"?([^"\]]+)', style)
+    if match is None:
         return 0
     count = 0
-    for part in told[1].split(","):
+    for part in match[1].split(","):
         if re.match(r"\s*\w+\s*=", part):
             break
         repetition = re.match(r"\s*(\d+)\*", part)

@@ -22,18 +22,20 @@ from .field_lines import MONTHS, format_entry
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
 from .scalars import parse_number
 
-_ENTRY = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")
-_KEY = re.compile(r"\s*([^\s,{}()]*)\s*,?")
+_ENTRY_PATTERN = re.compile(r"@[ \t]*([A-Za-z]\w*)\s*([{(])")
+_KEY_PATTERN = re.compile(r"\s*([^\s,{}()]*)\s*,?")
 _FIELD_PATTERN = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
 _BARE_VALUE_PATTERN = re.compile(r"[^\s,#{}\"()]+")
-_JOINED = re.compile(r"\s*#\s*")
-_END = re.compile(r"[\s,]*[})]")
+_CONCATENATION_PATTERN = re.compile(r"\s*#\s*")
+_ENTRY_END_PATTERN = re.compile(r"[\s,]*[})]")
 _BRACES_PATTERN = re.compile(r"\\[{}]|[{}]")
-_QUOTES = re.compile(r'\\.|[{}"]', re.S)
+_QUOTES_PATTERN = re.compile(r'\\.|[{}"]', re.S)
 _PEOPLE_FIELDS = ("author", "editor")
 #: Fields that are told as paragraphs, and those that are for programs.
-_PARAGRAPHS = ("abstract", "note", "annote", "annotation", "comment")
-_SILENT = frozenset("file owner timestamp date-added date-modified bdsk-url-1 bdsk-url-2 bdsk-file-1 groups".split())
+_PARAGRAPH_FIELDS = ("abstract", "note", "annote", "annotation", "comment")
+_IGNORED_FIELDS = frozenset(
+    "file owner timestamp date-added date-modified bdsk-url-1 bdsk-url-2 bdsk-file-1 groups".split()
+)
 
 
 class _UnendedError(Exception):
@@ -46,18 +48,18 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
     abbreviations = {month[:3].lower(): month for month in MONTHS}
     used_keys: set[str] = set()
     offset, count, line_number, counted_offset, all_ended = 0, 0, 1, 0, True
-    while (entry_match := _ENTRY.search(text, offset)) is not None:
+    while (entry_match := _ENTRY_PATTERN.search(text, offset)) is not None:
         line_number, counted_offset = (
             line_number + text.count("\n", counted_offset, entry_match.start()),
             entry_match.start(),
         )
         kind = entry_match[1].lower()
         # Once an entry has not ended, none is sought beyond the beginning of the next.
-        next_match = None if all_ended else _ENTRY.search(text, entry_match.end())
+        next_match = None if all_ended else _ENTRY_PATTERN.search(text, entry_match.end())
         entry = _BibEntry(text, entry_match, next_match.start() if next_match else len(text))
         try:
-            fields = {} if kind in ("comment", "preamble") else entry.fields(abbreviations)
-            offset = entry.end()
+            fields = {} if kind in ("comment", "preamble") else entry.read_fields(abbreviations)
+            offset = entry.find_end()
         except _UnendedError:
             all_ended = False
             count += 1
@@ -70,7 +72,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
             count += 1
             default_key = f"{origin.key}:{line_number}"
             own_key = entry.key or default_key
-            yield _document(kind, own_key, fields, choose_other_key(own_key, default_key, used_keys))
+            yield _build_document(kind, own_key, fields, choose_other_key(own_key, default_key, used_keys))
     if not count:
         raise ReaderError(f"{origin.name}: has no entry (@article{{...}}); there is nothing to store")
 
@@ -78,71 +80,73 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 class _BibEntry:
     """One entry of a file, which is read up to ``limit``."""
 
-    def __init__(self, text: str, begun: re.Match[str], limit: int) -> None:
+    def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
         self._text = text
-        self._begun = begun
+        self._opening = opening
         self._limit = limit
-        self._at = begun.end()
+        self._offset = opening.end()
         self.key = ""
 
-    def fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
+    def read_fields(self, abbreviations: Mapping[str, str]) -> dict[str, str]:
         """Its fields as they are written, by their names in small letters; raises _UnendedError."""
-        if self._begun[1].lower() != "string":
-            key = self._next(_KEY)
+        if self._opening[1].lower() != "string":
+            key = self._match_next(_KEY_PATTERN)
             self.key = key[1] if key is not None else ""
         found: dict[str, str] = {}
-        while (field := self._next(_FIELD_PATTERN)) is not None:
-            parts = [self._value(abbreviations)]
-            while self._next(_JOINED) is not None:
-                parts.append(self._value(abbreviations))
+        while (field := self._match_next(_FIELD_PATTERN)) is not None:
+            parts = [self._read_value(abbreviations)]
+            while self._match_next(_CONCATENATION_PATTERN) is not None:
+                parts.append(self._read_value(abbreviations))
             found.setdefault(field[1].lower(), "".join(parts))
         return found
 
-    def end(self) -> int:
+    def find_end(self) -> int:
         """The place behind it; raises _UnendedError."""
-        if self._next(_END) is not None or self._begun[2] == "(":
-            return self._at
-        return self._closed(self._begun.end())
+        if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
+            return self._offset
+        return self._find_closing_brace(self._opening.end())
 
-    def _next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._at, self._limit)
-        if found is not None:
-            self._at = found.end()
-        return found
+    def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self._text, self._offset, self._limit)
+        if match is not None:
+            self._offset = match.end()
+        return match
 
-    def _value(self, abbreviations: Mapping[str, str]) -> str:
+    def _read_value(self, abbreviations: Mapping[str, str]) -> str:
         """A part of a field."""
-        start = self._at + 1
-        if self._text.startswith("{", self._at):
-            self._at = self._closed(start)
-            return self._text[start : self._at - 1]
-        if self._text.startswith('"', self._at):
-            self._at = self._find_closing_quote(start)
-            return self._text[start : self._at - 1]
-        bare = self._next(_BARE_VALUE_PATTERN)
+        start = self._offset + 1
+        if self._text.startswith("{", self._offset):
+            self._offset = self._find_closing_brace(start)
+            return self._text[start : self._offset - 1]
+        if self._text.startswith('"', self._offset):
+            self._offset = self._find_closing_quote(start)
+            return self._text[start : self._offset - 1]
+        bare = self._match_next(_BARE_VALUE_PATTERN)
         return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
 
-    def _closed(self, at: int) -> int:
-        """The place behind the brace that closes the one before ``at``."""
+    def _find_closing_brace(self, start: int) -> int:
+        """The place behind the brace that closes the one before ``start``."""
         depth = 1
-        for mark in _BRACES_PATTERN.finditer(self._text, at, self._limit):
+        for mark in _BRACES_PATTERN.finditer(self._text, start, self._limit):
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
             if not depth:
                 return mark.end()
         raise _UnendedError
 
-    def _find_closing_quote(self, at: int) -> int:
-        """The place behind the quote that closes the one before ``at``."""
+    def _find_closing_quote(self, start: int) -> int:
+        """The place behind the quote that closes the one before ``start``."""
         depth = 0
-        for mark in _QUOTES.finditer(self._text, at, self._limit):
+        for mark in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
             if mark[0] == '"' and depth <= 0:
                 return mark.end()
             depth += {"{": 1, "}": -1}.get(mark[0], 0)
         raise _UnendedError
 
 
-def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
-    plain_fields = {name: _plain(value) for name, value in fields.items() if name not in _SILENT and value.strip()}
+def _build_document(kind: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
+    plain_fields = {
+        name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
+    }
     meta: dict[str, JSON] = {"type": kind}
     authors: list[tuple[str, str]] = []
     lines: list[tuple[str, str]] = []
@@ -152,7 +156,7 @@ def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None
             people = [_format_person(part) for part in re.split(r"\s+and\s+", fields[name]) if part.strip()]
             meta[name] = [*people]
             (authors if name == "author" else lines).append((f"{name.title()}s", ", ".join(people)))
-        elif name in _PARAGRAPHS:
+        elif name in _PARAGRAPH_FIELDS:
             paragraphs.append(value)
         elif name != "title":
             meta[name] = parse_number(value)
@@ -162,16 +166,16 @@ def _document(kind: str, key: str, fields: dict[str, str], other_key: str | None
     return RawDocument(key, title or None, text, meta, "text", other_key=other_key)
 
 
-def _format_person(written: str) -> str:
+def _format_person(source: str) -> str:
     """A name in the order in which it is said: ``Hill, Ann`` is ``Ann Hill``."""
-    name = _plain(written)
+    name = _remove_latex(source)
     parts = [part.strip() for part in name.split(",")]
-    if written.strip().startswith("{") or len(parts) == 1:
+    if source.strip().startswith("{") or len(parts) == 1:
         return "others" if name == "others" else name
     return " ".join(filter(None, (parts[-1], parts[0], *parts[1:-1])))
 
 
-def _plain(value: str) -> str:
+def _remove_latex(value: str) -> str:
     """A value without LaTeX."""
     if "\\" in value or "$" in value:
         from .latex import render_line

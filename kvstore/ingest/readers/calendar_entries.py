@@ -21,15 +21,15 @@ from datetime import date, datetime, timedelta
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .content_lines import Component, Property, components
+from .content_lines import Component, Property, parse_components
 from .field_lines import MONTHS, format_entry
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 _TYPES = {"VEVENT": "appointment", "VTODO": "task", "VJOURNAL": "note"}
 _UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_DAYS = {day[:2].upper(): day for day in _WEEKDAYS}
-_NUMBERS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
+_WEEKDAYS_BY_CODE = {day[:2].upper(): day for day in _WEEKDAYS}
+_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", -1: "last", -2: "last but one"}
 _DATE_PATTERN = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})(?:T(\d{2}):?(\d{2}):?(\d{2})(Z?))?")
 _DURATION_PATTERN = re.compile(r"\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,7})S)?)?")
 _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|table|h[1-6])\b[^<>]{0,2000}>", re.I)
@@ -39,7 +39,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield a document for each entry."""
     calendars = [
         component
-        for component in components(stream.read(), origin.name, options.encoding)
+        for component in parse_components(stream.read(), origin.name, options.encoding)
         if component.kind == "VCALENDAR"
     ]
     if not calendars:
@@ -48,7 +48,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     count = 0
     for number, (calendar, entry) in enumerate(entries, 1):
         default_key = origin.key if len(entries) == 1 else f"{origin.key}:{number}"
-        entry_document = _document(entry, calendar.text("X-WR-CALNAME", "NAME"), default_key, origin, options)
+        entry_document = _build_document(entry, calendar.get_text("X-WR-CALNAME", "NAME"), default_key, origin, options)
         if entry_document is not None:
             count += 1
             yield entry_document
@@ -56,31 +56,34 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no appointment, task or note that says something; nothing is stored")
 
 
-def _document(
-    entry: Component, calendar: str, default: str, origin: Origin, options: ReadOptions
+def _build_document(
+    entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
-    title = " ".join(entry.text("SUMMARY").split())
-    start, due = _parse_time(entry.first("DTSTART")), _parse_time(entry.first("DUE"))
-    end = _end(entry, start)
-    location = ", ".join(line.strip() for line in entry.text("LOCATION").split("\n") if line.strip())
-    organizer = next(map(_format_person, entry.all("ORGANIZER")), "")
-    attendees = [person for item in entry.all("ATTENDEE") if (person := _format_person(item))]
-    categories = entry.listed("CATEGORIES")
-    status = entry.text("STATUS").lower().replace("-", " ")
+    title = " ".join(entry.get_text("SUMMARY").split())
+    start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
+    end = _find_end(entry, start)
+    location = ", ".join(line.strip() for line in entry.get_text("LOCATION").split("\n") if line.strip())
+    organizer = next(map(_format_person, entry.list_properties("ORGANIZER")), "")
+    attendees = [person for item in entry.list_properties("ATTENDEE") if (person := _format_person(item))]
+    categories = entry.split_values("CATEGORIES")
+    status = entry.get_text("STATUS").lower().replace("-", " ")
     type = _TYPES[entry.kind]
     facts = {
         type.title(): title,
-        **_span(start, end),
-        "Due": due.shown if due else "",
-        "Repeats": "; ".join(filter(None, (_describe_rule(item.value) for item in entry.all("RRULE")))),
+        **_format_span(start, end),
+        "Due": due.formatted if due else "",
+        "Repeats": "; ".join(filter(None, (_describe_rule(item.value) for item in entry.list_properties("RRULE")))),
         "Where": location,
         "Organizer": organizer,
         "With": ", ".join(attendees),
         "Status": "" if status in ("", "confirmed") else status,
         "Categories": ", ".join(categories),
-        "Address": entry.text("URL", "CONFERENCE", "X-GOOGLE-CONFERENCE"),
+        "Address": entry.get_text("URL", "CONFERENCE", "X-GOOGLE-CONFERENCE"),
     }
-    paragraphs = [*_paragraphs(entry, origin, options), *(item.text for item in entry.all("COMMENT") if item.text)]
+    paragraphs = [
+        *_list_paragraphs(entry, origin, options),
+        *(item.text for item in entry.list_properties("COMMENT") if item.text),
+    ]
     if not title and not paragraphs and not location:
         return None
     meta: dict[str, JSON] = {"type": type}
@@ -90,15 +93,17 @@ def _document(
     meta |= {name: text for name, text in texts if text}
     meta |= {name: [*item] for name, item in (("attendees", attendees), ("categories", categories)) if item}
     text = format_entry(facts.items(), paragraphs)
-    identifier = entry.text("UID")
-    instance = entry.first("RECURRENCE-ID")
+    identifier = entry.get_text("UID")
+    instance = entry.find_property("RECURRENCE-ID")
     key = f"{identifier}/{instance.text}" if identifier and instance else identifier
-    return RawDocument(key or default, title or None, text, meta, "text", other_key=default if identifier else None)
+    return RawDocument(
+        key or default_key, title or None, text, meta, "text", other_key=default_key if identifier else None
+    )
 
 
-def _paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
+def _list_paragraphs(entry: Component, origin: Origin, options: ReadOptions) -> list[str]:
     """What is said of an entry."""
-    text = entry.text("DESCRIPTION", "X-ALT-DESC")
+    text = entry.get_text("DESCRIPTION", "X-ALT-DESC")
     if not _MARKUP_PATTERN.search(text):
         return [text] if text else []
     from .html import convert_markup
@@ -128,28 +133,28 @@ class _Moment:
         return f"{self.day:%H:%M}" if isinstance(self.day, datetime) else ""
 
     @property
-    def shown(self) -> str:
+    def formatted(self) -> str:
         return " ".join(filter(None, (self.formatted_day, self.formatted_hour, self.zone)))
 
 
 def _parse_time(line: Property | None) -> _Moment | None:
     """The time that a line says; None where it says none."""
-    found = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
-    if line is None or found is None:
+    match = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
+    if line is None or match is None:
         return None
     with suppress(ValueError):  # no day of the calendar
-        year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-        if found[4] is None:
+        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+        if match[4] is None:
             return _Moment(date(year, month, day), "")
-        zone = "UTC" if found[7] else line.parameter("TZID").strip("/").split(" (")[0]
+        zone = "UTC" if match[7] else line.get_parameter("TZID").strip("/").split(" (")[0]
         return _Moment(datetime(year, month, day, hour, minute, min(second, 59)), zone)
     return None
 
 
-def _end(entry: Component, start: _Moment | None) -> _Moment | None:
+def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
     """When an entry ends; of days, which is the last."""
-    end = _parse_time(entry.first("DTEND"))
-    duration = _DURATION_PATTERN.fullmatch(entry.text("DURATION"))
+    end = _parse_time(entry.find_property("DTEND"))
+    duration = _DURATION_PATTERN.fullmatch(entry.get_text("DURATION"))
     with suppress(OverflowError):
         if end is None and start is not None and duration:
             weeks, days, hours, minutes, seconds = (int(part or 0) for part in duration.groups())
@@ -160,12 +165,12 @@ def _end(entry: Component, start: _Moment | None) -> _Moment | None:
     return end
 
 
-def _span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
+def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
     """From when to when; the end of another day has a line of its own."""
     if start is None or end is None or end.iso <= start.iso:
-        return {"When": start.shown if start else ""}
+        return {"When": start.formatted if start else ""}
     if end.formatted_day != start.formatted_day:
-        return {"When": start.shown, "Until": end.shown}
+        return {"When": start.formatted, "Until": end.formatted}
     return {"When": f"{start.formatted_day} {start.formatted_hour} to {end.formatted_hour} {end.zone}".rstrip()}
 
 
@@ -196,19 +201,23 @@ def _describe_rule(rule: str) -> str:
     return words
 
 
-def _describe_weekday(written: str) -> str:
-    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", written.strip())
-    if match is None or match[2] not in _DAYS:
+def _describe_weekday(text: str) -> str:
+    match = re.fullmatch(r"([+-]?\d{1,2})?([A-Z]{2})", text.strip())
+    if match is None or match[2] not in _WEEKDAYS_BY_CODE:
         return ""
     number = int(match[1] or 0)
-    return f"the {_NUMBERS.get(number, f'{number}.')} {_DAYS[match[2]]}" if number else _DAYS[match[2]]
+    return (
+        f"the {_ORDINALS.get(number, f'{number}.')} {_WEEKDAYS_BY_CODE[match[2]]}"
+        if number
+        else _WEEKDAYS_BY_CODE[match[2]]
+    )
 
 
 def _format_person(line: Property) -> str:
     """Who is named: name and address, and what was answered where it is no."""
     address = re.sub(r"(?i)^mailto:", "", line.text)
     address = address if "@" in address and "invalid:" not in address.lower() else ""
-    name = line.parameter("CN").strip()
+    name = line.get_parameter("CN").strip()
     person = f"{name} <{address}>" if name and address and name != address else name or address
-    answer = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.parameter("PARTSTAT").upper(), "")
+    answer = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.get_parameter("PARTSTAT").upper(), "")
     return f"{person} ({answer})" if person and answer else person

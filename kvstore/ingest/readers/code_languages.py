@@ -32,45 +32,47 @@ def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Lan
     return Language(name, "", frozenset(), opening=opening, comment=comment)
 
 
-def _language(
+def _make_language(
     name: str, definitions: str, wrappers: str = "", bodies: str = "", package: str = "", function: str = "language"
 ) -> Language:
     node_types = [frozenset(nodes.split()) for nodes in (definitions, wrappers, bodies)]
     return Language(name, f"tree_sitter_{package or name}", node_types[0], node_types[1], node_types[2], function)
 
 
-_PYTHON = _language("python", "function_definition class_definition", "decorated_definition", "block")
-_SCRIPT = (
+_PYTHON = _make_language("python", "function_definition class_definition", "decorated_definition", "block")
+_SCRIPT_DEFINITIONS = (
     "function_declaration generator_function_declaration class_declaration abstract_class_declaration "
     "method_definition interface_declaration type_alias_declaration enum_declaration internal_module "
     "function_signature abstract_method_signature"
 )
 _SCRIPT_WRAPPERS = "export_statement expression_statement ambient_declaration"
 _SCRIPT_BODIES = "class_body statement_block"
-_JAVASCRIPT = _language("javascript", _SCRIPT, _SCRIPT_WRAPPERS, _SCRIPT_BODIES)
-_TYPESCRIPT = _language("typescript", _SCRIPT, _SCRIPT_WRAPPERS, _SCRIPT_BODIES, "typescript", "language_typescript")
-_TSX = _language("tsx", _SCRIPT, _SCRIPT_WRAPPERS, _SCRIPT_BODIES, "typescript", "language_tsx")
-_JAVA = _language(
+_JAVASCRIPT = _make_language("javascript", _SCRIPT_DEFINITIONS, _SCRIPT_WRAPPERS, _SCRIPT_BODIES)
+_TYPESCRIPT = _make_language(
+    "typescript", _SCRIPT_DEFINITIONS, _SCRIPT_WRAPPERS, _SCRIPT_BODIES, "typescript", "language_typescript"
+)
+_TSX = _make_language("tsx", _SCRIPT_DEFINITIONS, _SCRIPT_WRAPPERS, _SCRIPT_BODIES, "typescript", "language_tsx")
+_JAVA = _make_language(
     "java",
     "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration "
     "method_declaration constructor_declaration",
     "",
     "class_body interface_body enum_body enum_body_declarations annotation_type_body",
 )
-_C = _language(
+_C = _make_language(
     "c",
     "function_definition struct_specifier union_specifier enum_specifier type_definition preproc_function_def",
     "declaration linkage_specification",
     "declaration_list preproc_ifdef preproc_if preproc_else",
 )
-_CPP = _language(
+_CPP = _make_language(
     "cpp",
     "function_definition struct_specifier union_specifier enum_specifier class_specifier namespace_definition "
     "concept_definition alias_declaration type_definition preproc_function_def",
     "template_declaration declaration linkage_specification",
     "field_declaration_list declaration_list preproc_ifdef preproc_if preproc_else",
 )
-_CSHARP = _language(
+_CSHARP = _make_language(
     "csharp",
     "namespace_declaration class_declaration struct_declaration interface_declaration record_declaration "
     "enum_declaration delegate_declaration method_declaration constructor_declaration property_declaration",
@@ -78,16 +80,16 @@ _CSHARP = _language(
     "declaration_list file_scoped_namespace_declaration",
     "c_sharp",
 )
-_GO = _language("go", "function_declaration method_declaration type_spec type_alias", "type_declaration")
-_RUST = _language(
+_GO = _make_language("go", "function_declaration method_declaration type_spec type_alias", "type_declaration")
+_RUST = _make_language(
     "rust",
     "function_item struct_item enum_item union_item trait_item impl_item mod_item macro_definition type_item "
     "function_signature_item",
     "",
     "declaration_list",
 )
-_RUBY = _language("ruby", "class module method singleton_method", "", "body_statement")
-_PHP = _language(
+_RUBY = _make_language("ruby", "class module method singleton_method", "", "body_statement")
+_PHP = _make_language(
     "php",
     "function_definition class_declaration interface_declaration trait_declaration enum_declaration "
     "method_declaration namespace_definition",
@@ -96,7 +98,7 @@ _PHP = _language(
     "php",
     "language_php",
 )
-_KOTLIN = _language(
+_KOTLIN = _make_language(
     "kotlin",
     "class_declaration object_declaration function_declaration companion_object type_alias",
     "",
@@ -111,9 +113,9 @@ _SQL = _make_line_language(
     r"(?:IF[ \t]+NOT[ \t]+EXISTS[ \t]+)?(?P<name>[\w.\"`\[\]]{1,200})",
     "--",
 )
-_SECTIONS = r"^\[{1,2}[ \t]*(?P<name>[^\[\]\n]{1,200}?)[ \t]*\]{1,2}[ \t]*(?:[#;].*)?$"
-_INI = _make_line_language("ini", _SECTIONS)
-_TOML = _make_line_language("toml", _SECTIONS)
+_SECTION_PATTERN = r"^\[{1,2}[ \t]*(?P<name>[^\[\]\n]{1,200}?)[ \t]*\]{1,2}[ \t]*(?:[#;].*)?$"
+_INI = _make_line_language("ini", _SECTION_PATTERN)
+_TOML = _make_line_language("toml", _SECTION_PATTERN)
 _YAML = _make_line_language("yaml")
 
 #: By suffix; a header may be C or C++, of whose grammars the second reads both.

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .content_lines import Component, Property, components, parted
+from .content_lines import Component, Property, parse_components, split_value
 from .field_lines import format_entry
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: What the lines of a card are called, in the order in which they are told.
-_TOLD = {
+_LABELS = {
     "NICKNAME": "Nickname", "ORG": "Organization", "TITLE": "Position", "ROLE": "Role", "TEL": "Telephone",
     "EMAIL": "E-mail", "IMPP": "Messages", "ADR": "Address", "LABEL": "Address as written", "BDAY": "Birthday",
     "ANNIVERSARY": "Anniversary", "X-ANNIVERSARY": "Anniversary", "X-ABDATE": "Date", "RELATED": "Related to",
@@ -28,21 +28,23 @@ _TOLD = {
     "MEMBER": "Member", "LANG": "Language", "TZ": "Time zone", "URL": "Web", "CATEGORIES": "Categories",
 }  # fmt: skip
 #: Kinds of a number or an address that say nothing to who reads it.
-_SILENT = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
+_IGNORED_KINDS = frozenset("pref voice internet x400 dom intl postal parcel text type other".split())
 _STRUCTURED_NAMES = frozenset({"ADR", "ORG"})
-_LISTS = frozenset({"NICKNAME", "CATEGORIES"})
+_LIST_NAMES = frozenset({"NICKNAME", "CATEGORIES"})
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield a document for each card."""
     cards = [
-        component for component in components(stream.read(), origin.name, options.encoding) if component.kind == "VCARD"
+        component
+        for component in parse_components(stream.read(), origin.name, options.encoding)
+        if component.kind == "VCARD"
     ]
     if not cards:
         raise ReaderError(f"{origin.name}: has no address card (no line BEGIN:VCARD); name its format with AS")
     count = 0
     for number, card in enumerate(cards, 1):
-        card_document = _document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")
+        card_document = _build_document(card, origin.key if len(cards) == 1 else f"{origin.key}:{number}")
         if card_document is not None:
             count += 1
             yield card_document
@@ -50,68 +52,74 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: has no card that says something; there is nothing to store")
 
 
-def _document(card: Component, default: str) -> RawDocument | None:
-    labels = {entry.group: _bare(entry.text) for entry in card.all("X-ABLABEL")}
+def _build_document(card: Component, default_key: str) -> RawDocument | None:
+    labels = {entry.group: _strip_marks(entry.text) for entry in card.list_properties("X-ABLABEL")}
     labelled_lines = [
-        (line, label, said) for name, label in _TOLD.items() for line in card.all(name) if (said := _said(line))
+        (line, label, text)
+        for name, label in _LABELS.items()
+        for line in card.list_properties(name)
+        if (text := _get_line_text(line))
     ]
-    notes = [entry.text for entry in card.all("NOTE") if entry.text]
-    name = " ".join(card.text("FN").split()) or _name(card.first("N"))
-    organization = next((said for line, _, said in labelled_lines if line.name == "ORG"), "")
-    title = name or organization or next((said for line, _, said in labelled_lines if line.name == "EMAIL"), "")
+    notes = [entry.text for entry in card.list_properties("NOTE") if entry.text]
+    name = " ".join(card.get_text("FN").split()) or _format_name(card.find_property("N"))
+    organization = next((text for line, _, text in labelled_lines if line.name == "ORG"), "")
+    title = name or organization or next((text for line, _, text in labelled_lines if line.name == "EMAIL"), "")
     if not title and not notes and not labelled_lines:
         return None
-    fields = [("Name", title), *((f"{label}{_kind(line, labels)}", said) for line, label, said in labelled_lines)]
+    fields = [
+        ("Name", title),
+        *((f"{label}{_format_kind(line, labels)}", text) for line, label, text in labelled_lines),
+    ]
     meta: dict[str, JSON] = {"organization": organization} if organization else {}
     for field, entry in (("email", "EMAIL"), ("telephone", "TEL")):
-        values = [*dict.fromkeys(said for line, _, said in labelled_lines if line.name == entry)]
+        values = [*dict.fromkeys(text for line, _, text in labelled_lines if line.name == entry)]
         if values:
             meta[field] = [*values]
-    if categories := card.listed("CATEGORIES"):
+    if categories := card.split_values("CATEGORIES"):
         meta["categories"] = [*categories]
-    identifier = card.text("UID").removeprefix("urn:uuid:")
+    identifier = card.get_text("UID").removeprefix("urn:uuid:")
     return RawDocument(
-        identifier or default,
+        identifier or default_key,
         title or None,
         format_entry(fields, notes),
         meta,
         "text",
-        other_key=default if identifier else None,
+        other_key=default_key if identifier else None,
     )
 
 
-def _said(line: Property) -> str:
+def _get_line_text(line: Property) -> str:
     """What a line says, on one line; empty for what is no text."""
-    if line.parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
+    if line.get_parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
         return ""
-    if line.name in _STRUCTURED_NAMES or line.name in _LISTS:
-        parts = parted(line.value, ";" if line.name in _STRUCTURED_NAMES else ",")
+    if line.name in _STRUCTURED_NAMES or line.name in _LIST_NAMES:
+        parts = split_value(line.value, ";" if line.name in _STRUCTURED_NAMES else ",")
         return ", ".join(" ".join(part.split()) for part in parts if part)
-    said = " ".join(line.text.split())
+    text = " ".join(line.text.split())
     for scheme in ("tel:", "mailto:"):
-        said = said.removeprefix(scheme)
-    if line.name in ("BDAY", "ANNIVERSARY") and len(said) >= 8 and said[:8].isdecimal():
-        said = f"{said[:4]}-{said[4:6]}-{said[6:8]}"
-    return _bare(said)
+        text = text.removeprefix(scheme)
+    if line.name in ("BDAY", "ANNIVERSARY") and len(text) >= 8 and text[:8].isdecimal():
+        text = f"{text[:4]}-{text[4:6]}-{text[6:8]}"
+    return _strip_marks(text)
 
 
-def _bare(label: str) -> str:
+def _strip_marks(label: str) -> str:
     """A label without the marks that Apple's address book puts around its own."""
     return label.removeprefix("_$!<").removesuffix(">!$_")
 
 
-def _kind(line: Property, labels: dict[str, str]) -> str:
+def _format_kind(line: Property, labels: dict[str, str]) -> str:
     """Which of several a number or an address is, in brackets."""
-    kinds = [kind.lower() for kind in line.parameters.get("TYPE", ()) if kind.lower() not in _SILENT]
+    kinds = [kind.lower() for kind in line.parameters.get("TYPE", ()) if kind.lower() not in _IGNORED_KINDS]
     label = labels.get(line.group, "") if line.group else ""
     kind_text = label or ", ".join(dict.fromkeys(kinds))
     return f" ({kind_text})" if kind_text else ""
 
 
-def _name(line: Property | None) -> str:
+def _format_name(line: Property | None) -> str:
     """A name from its parts: family, given, further, titles before and behind."""
     family_name, given_names, additional_names, prefix, suffix, *_ = [
-        *(parted(line.value, ";") if line else []),
+        *(split_value(line.value, ";") if line else []),
         *[""] * 5,
     ]
     return " ".join(filter(None, (prefix, given_names, additional_names, family_name, suffix)))

@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 from .decoding import detect_marked_encoding
 
 #: Bytes that are looked at.
-LOOKED_AT = 8192
+MAX_START_BYTES = 8192
 
-_WORD = re.compile(r"\.[^\W\d_]\w*")
+_WORD_SUFFIX_PATTERN = re.compile(r"\.[^\W\d_]\w*")
 _BACKUP_PATTERN = re.compile(r".*~|#.*")
 _CONVENTIONAL_NAMES = (
     r"(?:README|LICEN[CS]E|COPYING|COPYRIGHT|NOTICE|AUTHORS|CONTRIBUTORS|CHANGES|CHANGELOG|HISTORY|NEWS|INSTALL|TODO"
@@ -39,15 +39,15 @@ _START_PATTERNS = (
     (re.compile(rb"(?=\s*(?:[.'][\\a-zA-Z ]|\\\"))(?:.*\n)*?[.'](?:TH|Dd|so)[ \t]"), "man"),
     (re.compile(rb"-----BEGIN |%!PS|\s*<[?!a-z]|\s*[\[{]\s*[\"\[{]|[.'](?:\\\"|[A-Za-z]{2}\s)", re.I), None),
 )
-_HEADER = re.compile(rb"([!-9;-~]+):[ \t]?.*\n(?:[ \t].*\n)*")
+_HEADER_PATTERN = re.compile(rb"([!-9;-~]+):[ \t]?.*\n(?:[ \t].*\n)*")
 #: Fields that messages have (RFC 5322, 3.6); a file that begins with three of them is one.
-_FIELDS = frozenset(
+_MAIL_FIELDS = frozenset(
     b"from to cc date subject message-id received return-path delivered-to reply-to in-reply-to references sender"
     b" mime-version content-type".split()
 )
 _MIN_MAIL_FIELDS = 3
 #: What no text has: control characters besides white space, steps back, and the escapes of terminals.
-_CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+_CONTROL_PATTERN = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
 def is_hidden(name: str) -> bool:
@@ -70,7 +70,7 @@ def can_be_read(relative: str) -> bool:
     path = PurePosixPath(relative)
     if _BACKUP_PATTERN.fullmatch(path.name):
         return False
-    has_word_suffix = _WORD.fullmatch(path.suffix) is not None
+    has_word_suffix = _WORD_SUFFIX_PATTERN.fullmatch(path.suffix) is not None
     return (
         not has_word_suffix
         or _CONVENTIONAL_NAME_PATTERN.fullmatch(path.name) is not None
@@ -78,12 +78,12 @@ def can_be_read(relative: str) -> bool:
     )
 
 
-def content_format(start: bytes) -> str | None:
-    r"""The format that a file begins as; ``start`` has its first bytes, :data:`LOOKED_AT` or all.
+def detect_format(start: bytes) -> str | None:
+    r"""The format that a file begins as; ``start`` has its first bytes, :data:`MAX_START_BYTES` or all.
 
-    >>> content_format(b"Terms and conditions\n"), content_format(b"From: a\nTo: b\nSubject: c\n\nd")
+    >>> detect_format(b"Terms and conditions\n"), detect_format(b"From: a\nTo: b\nSubject: c\n\nd")
     ('text', 'mail')
-    >>> content_format(b'.\\" A comment.\n.TH LS 1\n')
+    >>> detect_format(b'.\\" A comment.\n.TH LS 1\n')
     'man'
     """
     if detect_marked_encoding(start) is not None:
@@ -91,7 +91,7 @@ def content_format(start: bytes) -> str | None:
     for beginning, format in _START_PATTERNS:
         if beginning.match(start):
             return format
-    if not start.strip() or _CONTROL.search(start):
+    if not start.strip() or _CONTROL_PATTERN.search(start):
         return None
     return "mail" if _is_mail(start) else "text"
 
@@ -99,7 +99,7 @@ def content_format(start: bytes) -> str | None:
 def _is_mail(start: bytes) -> bool:
     mail_fields: set[bytes] = set()
     offset = 0
-    while len(mail_fields) < _MIN_MAIL_FIELDS and (header := _HEADER.match(start, offset)):
-        mail_fields |= {header[1].lower()} & _FIELDS
+    while len(mail_fields) < _MIN_MAIL_FIELDS and (header := _HEADER_PATTERN.match(start, offset)):
+        mail_fields |= {header[1].lower()} & _MAIL_FIELDS
         offset = header.end()
     return len(mail_fields) >= _MIN_MAIL_FIELDS

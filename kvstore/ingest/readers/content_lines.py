@@ -3,7 +3,7 @@ r"""Content lines: what calendars (RFC 5545) and address cards (RFC 6350; vCard 
 In: bytes, lines ``NAME;PARAMETER=VALUE:TEXT`` between ``BEGIN:KIND`` and ``END:KIND``, folded, in UTF-8 (or as marked
 or named). Out: :class:`Component` objects, one in another. What is folded within a letter, written as quoted-printable,
 or goes on in a line of its own is put together; what never ends, ends with the file; what is nested deeper than
-:data:`DEEPEST` is left out.
+:data:`MAX_DEPTH` is left out.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from .decoding import clean, decode_text, detect_marked_encoding
+from .decoding import clean_text, decode_text, detect_marked_encoding
 
 #: Components in one another that are read.
-DEEPEST = 20
+MAX_DEPTH = 20
 
 _FOLD_PATTERN = re.compile(rb"\r?\n[ \t]")
 _LINE_PATTERN = re.compile(r'(?:([\w-]+)\.)?([A-Za-z][\w-]*)((?:;(?:[^":;]|"[^"]*")*)*):(.*)', re.S)
-_PARAMETER = re.compile(r';((?:[^":;]|"[^"]*")*)')
+_PARAMETER_PATTERN = re.compile(r';((?:[^":;]|"[^"]*")*)')
 _ESCAPE_PATTERN = re.compile(r"\\(.)", re.S)
 
 
@@ -39,9 +39,9 @@ class Property:
     @property
     def text(self) -> str:
         r"""What it says, without escapes: ``\n`` is an end of line."""
-        return unescaped(self.value).strip()
+        return unescape(self.value).strip()
 
-    def parameter(self, name: str) -> str:
+    def get_parameter(self, name: str) -> str:
         """The first value of a parameter; empty where it has none."""
         return next(iter(self.parameters.get(name, ())), "")
 
@@ -54,25 +54,25 @@ class Component:
     properties: list[Property] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
 
-    def first(self, *names: str) -> Property | None:
+    def find_property(self, *names: str) -> Property | None:
         """The first line of the first of some names that says something."""
-        return next((each for name in names for each in self.all(name) if each.value.strip()), None)
+        return next((line for name in names for line in self.list_properties(name) if line.value.strip()), None)
 
-    def all(self, name: str) -> list[Property]:
+    def list_properties(self, name: str) -> list[Property]:
         """The lines of a name."""
         return [line for line in self.properties if line.name == name]
 
-    def text(self, *names: str) -> str:
+    def get_text(self, *names: str) -> str:
         """What the first line of the first of some names says; empty where there is none."""
-        found = self.first(*names)
-        return "" if found is None else found.text
+        line = self.find_property(*names)
+        return "" if line is None else line.text
 
-    def listed(self, name: str) -> list[str]:
+    def split_values(self, name: str) -> list[str]:
         """What the lines of a name list between commas."""
-        return [part for line in self.all(name) for part in parted(line.value, ",") if part]
+        return [part for line in self.list_properties(name) for part in split_value(line.value, ",") if part]
 
 
-def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
+def parse_components(data: bytes, name: str, encoding: str | None) -> list[Component]:
     """Those that stand in no other; raises ReaderError for bytes that are no text."""
     if detect_marked_encoding(data[:4]) is None and encoding is None:
         data = _FOLD_PATTERN.sub(b"", data)  # some fold between the bytes of a letter
@@ -81,11 +81,11 @@ def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
         text = re.sub(r"\n[ \t]", "", decode_text(data, name, encoding))
     root = Component("")
     stack = [root]
-    for line in _lines(text):
+    for line in _iter_lines(text):
         kind = line.value.strip().upper()
         if line.name == "BEGIN":
             component = Component(kind)
-            if len(stack) <= DEEPEST:
+            if len(stack) <= MAX_DEPTH:
                 stack[-1].components.append(component)
             stack.append(component)
         elif line.name == "END":
@@ -96,19 +96,19 @@ def components(data: bytes, name: str, encoding: str | None) -> list[Component]:
     return root.components
 
 
-def unescaped(value: str) -> str:
+def unescape(value: str) -> str:
     r"""A value without its escapes.
 
-    >>> unescaped(r"Quay 3\, shed\nRing twice\; wait")
+    >>> unescape(r"Quay 3\, shed\nRing twice\; wait")
     'Quay 3, shed\nRing twice; wait'
     """
     return _ESCAPE_PATTERN.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], value) if "\\" in value else value
 
 
-def parted(value: str, separator: str) -> list[str]:
+def split_value(value: str, separator: str) -> list[str]:
     r"""The parts of a value between separators that are not escaped, without escapes and empty ones kept.
 
-    >>> parted(r"a\;b;;c", ";")
+    >>> split_value(r"a\;b;;c", ";")
     ['a;b', '', 'c']
     """
     parts: list[str] = []
@@ -117,10 +117,10 @@ def parted(value: str, separator: str) -> list[str]:
         if mark[0] == separator:
             parts.append(value[start : mark.start()])
             start = mark.end()
-    return [unescaped(part).strip() for part in (*parts, value[start:])]
+    return [unescape(part).strip() for part in (*parts, value[start:])]
 
 
-def _lines(text: str) -> Iterator[Property]:
+def _iter_lines(text: str) -> Iterator[Property]:
     """The content lines of a text that is unfolded; a line that is none goes on with what the one before says."""
     pending: Property | None = None
     values: list[str] = []
@@ -129,25 +129,25 @@ def _lines(text: str) -> Iterator[Property]:
         match = None if is_soft_break else _LINE_PATTERN.fullmatch(line)
         if match is not None:
             if pending is not None:
-                yield _decoded(replace(pending, value="".join(values)))
-            pending = Property(match[2].upper(), "", _parameters(match[3]), (match[1] or "").lower())
+                yield _decode_quoted_printable(replace(pending, value="".join(values)))
+            pending = Property(match[2].upper(), "", _parse_parameters(match[3]), (match[1] or "").lower())
             values = [match[4]]
         elif pending is not None and (is_soft_break or line.strip()):
             values += [line] if is_soft_break else ["\\n", line]
         if pending is not None and (is_soft_break := _is_quoted_printable(pending) and line.endswith("=")):
             values[-1] = values[-1][:-1]
     if pending is not None:
-        yield _decoded(replace(pending, value="".join(values)))
+        yield _decode_quoted_printable(replace(pending, value="".join(values)))
 
 
 def _is_quoted_printable(line: Property) -> bool:
     return "QUOTED-PRINTABLE" in line.parameters.get("ENCODING", ())
 
 
-def _parameters(written: str) -> dict[str, tuple[str, ...]]:
+def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
     """Parameters by their names; one without a name is a type, or an encoding, as vCard 2.1 writes them."""
     parameters: dict[str, tuple[str, ...]] = {}
-    for mark in _PARAMETER.finditer(written):
+    for mark in _PARAMETER_PATTERN.finditer(source):
         name, equals, value_text = mark[1].partition("=")
         if not equals:
             value_text = name
@@ -159,12 +159,12 @@ def _parameters(written: str) -> dict[str, tuple[str, ...]]:
     return parameters
 
 
-def _decoded(line: Property) -> Property:
+def _decode_quoted_printable(line: Property) -> Property:
     if not _is_quoted_printable(line):
         return line
     data = quopri.decodestring(line.value.encode())
     try:
-        text = data.decode(line.parameter("CHARSET") or "utf-8")
+        text = data.decode(line.get_parameter("CHARSET") or "utf-8")
     except (LookupError, ValueError):
         text = data.decode("cp1252", "replace")
-    return replace(line, value=clean(text).replace("\0", "").replace("\n", "\\n"))
+    return replace(line, value=clean_text(text).replace("\0", "").replace("\n", "\\n"))

@@ -14,14 +14,14 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 
-_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+_BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BLOCK = 1 << 20
+_BLOCK_BYTES = 1 << 20
 #: What a page or a file of XML may declare: the encodings of the web. Python knows more codecs, some of which are no
 #: encodings.
 WEB_ENCODING_PATTERN = re.compile(
@@ -33,14 +33,14 @@ WEB_ENCODING_PATTERN = re.compile(
 _TERMINAL_SEQUENCE_PATTERN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
 _PAGE_BREAK_PATTERN = re.compile("[\f\u2029]")
 _LINE_BREAK_PATTERN = re.compile("[\v\x85\u2028]")
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+_CONTROL_PATTERN = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 _SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _UNUSUAL_PATTERN = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
 def detect_marked_encoding(start: bytes) -> str | None:
     """The encoding that a byte-order mark at the start of a file declares, or None where there is no mark."""
-    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
 def is_utf8(data: bytes) -> bool:
@@ -52,7 +52,7 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def decode(data: bytes, name: str, encoding: str | None = None) -> str:
+def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
     """Decode a whole file: by ``encoding`` if given, else by its byte-order mark, else as UTF-8."""
     used_encoding = encoding or detect_marked_encoding(data) or "utf-8"
     try:
@@ -65,7 +65,7 @@ def decode(data: bytes, name: str, encoding: str | None = None) -> str:
 
 def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
     """Decode and clean a whole file; one without any text is a ReaderError."""
-    text = clean(decode(data, name, encoding))
+    text = clean_text(decode_file(data, name, encoding))
     if not text or text.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")
     return text
@@ -98,20 +98,20 @@ def _find_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
     """Read a stream that failed to decode on the way once more, to find the offset of its first bad byte."""
     stream.seek(0)
     decoder = codecs.getincrementaldecoder(encoding)()
-    before = 0
+    offset = 0
     while True:
-        block = stream.read(_BLOCK)
+        block = stream.read(_BLOCK_BYTES)
         num_pending = len(decoder.getstate()[0])
         try:
             decoder.decode(block, final=not block)
         except UnicodeError as error:
-            return _make_decode_error(name, encoding, error, before - num_pending)
+            return _make_decode_error(name, encoding, error, offset - num_pending)
         if not block:
             return ReaderError(f"{name}: changed while it was read; run the ingest again")
-        before += len(block)
+        offset += len(block)
 
 
-def _make_decode_error(name: str, encoding: str, error: UnicodeError, before: int) -> ReaderError:
+def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
     label = encoding.upper()
     remedy = (
         "save it as UTF-8, or, if all files that are named are in one encoding, name that: WITH (encoding = 'cp1252'),"
@@ -120,10 +120,10 @@ def _make_decode_error(name: str, encoding: str, error: UnicodeError, before: in
     if not isinstance(error, UnicodeDecodeError):
         return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
     byte = error.object[error.start]
-    return ReaderError(f"{name}: byte 0x{byte:02X} at offset {before + error.start} is not valid {label}; {remedy}")
+    return ReaderError(f"{name}: byte 0x{byte:02X} at offset {offset + error.start} is not valid {label}; {remedy}")
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Bring line ends to ``\\n``, page breaks to a blank line, and drop terminal colours and control characters.
 
     A lone surrogate, which no encoding can store, becomes U+FFFD.
@@ -134,6 +134,6 @@ def clean(text: str) -> str:
         text = _TERMINAL_SEQUENCE_PATTERN.sub("", text)
         text = _PAGE_BREAK_PATTERN.sub("\n\n", text)
         text = _LINE_BREAK_PATTERN.sub("\n", text)
-        text = _CONTROL.sub("", text)
+        text = _CONTROL_PATTERN.sub("", text)
         text = _SURROGATE_PATTERN.sub("\ufffd", text)
     return text

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from ...extras import required
-from .markdown_blocks import document
+from ...extras import import_extra
+from .markdown_blocks import join_blocks
 from .packages import Package, open_main_part
 from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
 
@@ -29,21 +29,21 @@ _MAIN_PART_TYPES = (
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     purpose = f"{origin.name}: reading DOCX"
-    required("docx", "documents", purpose, package="python-docx", error=ReaderError)
+    import_extra("docx", "documents", purpose, package="python-docx", error=ReaderError)
     from docx.opc.part import PartFactory
     from docx.package import Package as WordPackage
     from docx.parts.document import DocumentPart
 
-    from .docx_blocks import Body
+    from .docx_blocks import DocxBody
 
     package_file = Package(stream, origin.name, "DOCX")
     stream.seek(0)
-    with package_file.guarded():
+    with package_file.convert_errors():
         package = open_main_part(stream, WordPackage, PartFactory, DocumentPart, _MAIN_PART_TYPES).document
-        body = Body(package)
-        blocks = body.blocks()
+        body = DocxBody(package)
+        blocks = body.build_blocks()
         title = package.core_properties.title
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = clean_property_title(title) or body.title
-    yield RawDocument(origin.key, title, document(blocks) + "\n", {}, "markdown")
+    yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", {}, "markdown")

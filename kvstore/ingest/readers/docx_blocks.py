@@ -14,8 +14,16 @@ from typing import Any
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
-from .list_nesting import Gathered
-from .markdown_blocks import Inline, MarkdownBlock, heading, make_table, paragraph, quote, render_one_line
+from .list_nesting import BlockBuilder
+from .markdown_blocks import (
+    InlineBuilder,
+    MarkdownBlock,
+    make_heading,
+    make_paragraph,
+    make_quote,
+    make_table,
+    render_one_line,
+)
 
 _HEADING_STYLE_PATTERN = re.compile(r"heading ([1-9])$")
 _LIST_STYLE_PATTERN = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
@@ -25,8 +33,10 @@ _QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")
 _EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")
 _OFF_VALUES = ("0", "false", "off", "none")
 
-_P, _R, _TABLE_TAG, _TR, _TC, _VALUE_ATTRIBUTE = (qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val"))
-_T, _TAB_TAG, _BR, _CR, _HYPHEN_TAG, _NOTE = (
+_PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
+    qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val")
+)
+_TEXT_TAG, _TAB_TAG, _BREAK_TAG, _RETURN_TAG, _HYPHEN_TAG, _NOTE_TAG = (
     qn(f"w:{name}") for name in ("t", "tab", "br", "cr", "noBreakHyphen", "footnoteReference")
 )
 _BOX_TAG = qn("w:txbxContent")
@@ -39,7 +49,7 @@ _WRAPPER_TAGS = frozenset(
 )
 
 
-class Body:
+class DocxBody:
     """The body of one document; ``title`` is the first paragraph styled as title or heading of level one."""
 
     def __init__(self, package: Any) -> None:
@@ -47,61 +57,65 @@ class Body:
         self._body = package.element.body
         parts = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in package.part.rels.values()}
         self._styles = {style.get(qn("w:styleId")): style for style in package.styles.element.iter(qn("w:style"))}
-        self._footnotes = _footnotes(parts["footnotes"].target_part.blob) if "footnotes" in parts else {}
-        self._cited: list[Any] = []
-        self._number_formats = _number_formats(parts["numbering"].target_part.element) if "numbering" in parts else {}
+        self._footnotes = _read_footnotes(parts["footnotes"].target_part.blob) if "footnotes" in parts else {}
+        self._cited_footnotes: list[Any] = []
+        self._number_formats = (
+            _read_number_formats(parts["numbering"].target_part.element) if "numbering" in parts else {}
+        )
         self._counters: dict[tuple[str, int], int] = {}
         # Below a title, headings of level one are its sections.
-        self._below = int(any(self._get_style_name(element) == "title" for element in self._body.iter(_P)))
+        self._heading_shift = int(
+            any(self._get_style_name(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))
+        )
 
-    def blocks(self) -> list[MarkdownBlock]:
+    def build_blocks(self) -> list[MarkdownBlock]:
         """All blocks of the document, footnotes last."""
-        blocks = self._gather(self._body)
+        blocks = self._build_container_blocks(self._body)
         number = 0
-        while number < len(self._cited):  # a footnote may cite another
-            text = render_one_line(self._gather(self._cited[number]))
+        while number < len(self._cited_footnotes):  # a footnote may cite another
+            text = render_one_line(self._build_container_blocks(self._cited_footnotes[number]))
             number += 1
-            blocks.append(paragraph(f"[{number}] {text}"))
+            blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
-    def _gather(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
+    def _build_container_blocks(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of the body, a table cell, a text box or a footnote."""
-        builder = Gathered()
+        builder = BlockBuilder()
         for element in _iter_unwrapped(container):
             if element.tag == _TABLE_TAG:
-                builder.add(*self._table(element))
-            elif element.tag == _P:
-                self._paragraph(element, plain, builder)
+                builder.add_blocks(*self._build_table(element))
+            elif element.tag == _PARAGRAPH_TAG:
+                self._add_paragraph(element, plain, builder)
                 for box in element.iter(_BOX_TAG):
                     if not any(ancestor.tag in (_BOX_TAG, _FALLBACK_TAG) for ancestor in box.iterancestors()):
-                        builder.add(*self._gather(box))
-        return builder.finished()
+                        builder.add_blocks(*self._build_container_blocks(box))
+        return builder.finish_blocks()
 
-    def _paragraph(self, element: Any, plain: bool, gathered: Gathered) -> None:
+    def _add_paragraph(self, element: Any, plain: bool, builder: BlockBuilder) -> None:
         style = self._get_style_name(element)
         if _CONTENTS_STYLE_PATTERN.match(style):
             return
         if _CODE_STYLE_PATTERN.match(style):
-            gathered.add_code(_verbatim(element))
+            builder.add_code(_get_verbatim(element))
             return
         level = self._get_heading_level(element, style)
-        texts = self._inline(element, plain or level is not None).take()
+        texts = self._build_inline(element, plain or level is not None).take_paragraphs()
         if not texts:
             return
         if level is not None:
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = title
-            gathered.add(heading(min(6, level + self._below), title))
+            builder.add_blocks(make_heading(min(6, level + self._heading_shift), title))
             return
-        paragraphs = [paragraph(text) for text in texts]
+        paragraphs = [make_paragraph(text) for text in texts]
         list_level = self._get_list_level(element, style)
         if list_level is not None:
-            gathered.add_item(*list_level, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))])
+            builder.add_item(*list_level, [MarkdownBlock("paragraph", "\n".join(block.text for block in paragraphs))])
         elif _QUOTE_STYLE_PATTERN.match(style):
-            gathered.add(quote(paragraphs))
+            builder.add_blocks(make_quote(paragraphs))
         else:
-            gathered.add(*paragraphs)
+            builder.add_blocks(*paragraphs)
 
     def _find_property(self, element: Any, path: str) -> Any:
         """A property of a paragraph: its own, else that of its style or of those the style is based on (17.7.2)."""
@@ -157,52 +171,52 @@ class Body:
         self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
         return shown_level, f"{self._counters[identifier, level]}."
 
-    def _inline(self, element: Any, plain: bool) -> Inline:
-        inline = Inline(plain)
+    def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
+        inline = InlineBuilder(plain)
         emphasis_start: tuple[int, int] | None = None
         emphasised = False
         for run in _iter_unwrapped(element):
             if run.tag.startswith(_MATH_NAMESPACE):
-                inline.text("".join(text.text or "" for text in run.iter(f"{_MATH_NAMESPACE}t")))
+                inline.add_text("".join(text.text or "" for text in run.iter(f"{_MATH_NAMESPACE}t")))
                 continue
-            if run.tag != _R or _on(run, "vanish"):
+            if run.tag != _RUN_TAG or _is_on(run, "vanish"):
                 continue
             style = self._get_style_name(run, "w:rPr/w:rStyle")
             was_emphasised, emphasised = (
                 emphasised,
-                _on(run, "b") or _on(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style)),
+                _is_on(run, "b") or _is_on(run, "i") or bool(_EMPHASIS_STYLE_PATTERN.match(style)),
             )
             if emphasised and not was_emphasised:
                 emphasis_start = inline.start_emphasis()
             elif was_emphasised and not emphasised:
                 inline.end_emphasis(emphasis_start)
             if _CODE_STYLE_PATTERN.match(style):
-                inline.code(_verbatim(run))
+                inline.add_code(_get_verbatim(run))
                 continue
             for part in run:
-                if part.tag == _T:
-                    inline.text(part.text or "")
+                if part.tag == _TEXT_TAG:
+                    inline.add_text(part.text or "")
                 elif part.tag == _TAB_TAG:
-                    inline.text(" ")
-                elif part.tag in (_BR, _CR):
+                    inline.add_text(" ")
+                elif part.tag in (_BREAK_TAG, _RETURN_TAG):
                     inline.break_line()
                 elif part.tag == _HYPHEN_TAG:
-                    inline.text("-")
-                elif part.tag == _NOTE and part.get(qn("w:id")) in self._footnotes:
-                    self._cited.append(self._footnotes[part.get(qn("w:id"))])
-                    inline.text(f"[{len(self._cited)}]")
+                    inline.add_text("-")
+                elif part.tag == _NOTE_TAG and part.get(qn("w:id")) in self._footnotes:
+                    self._cited_footnotes.append(self._footnotes[part.get(qn("w:id"))])
+                    inline.add_text(f"[{len(self._cited_footnotes)}]")
         if emphasised:
             inline.end_emphasis(emphasis_start)
         return inline
 
-    def _table(self, table: Any) -> list[MarkdownBlock]:
+    def _build_table(self, table: Any) -> list[MarkdownBlock]:
         rows = [
-            [cell for cell in _iter_unwrapped(row) if cell.tag == _TC]
+            [cell for cell in _iter_unwrapped(row) if cell.tag == _CELL_TAG]
             for row in _iter_unwrapped(table)
-            if row.tag == _TR
+            if row.tag == _ROW_TAG
         ]
         if sum(map(len, rows)) == 1:  # a box around text
-            return self._gather(next(cell for row in rows for cell in row))
+            return self._build_container_blocks(next(cell for row in rows for cell in row))
         texts: list[list[str]] = []
         for row in rows:
             line: list[str] = []
@@ -213,7 +227,9 @@ class Body:
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
                 columns = min(63, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
                 line += [
-                    cell_above if is_continued else render_one_line(self._gather(cell, plain=not texts)),
+                    cell_above
+                    if is_continued
+                    else render_one_line(self._build_container_blocks(cell, plain=not texts)),
                     *[""] * (columns - 1),
                 ]
             if any(line):
@@ -230,23 +246,25 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
             yield child
 
 
-def _on(run: Any, name: str) -> bool:
+def _is_on(run: Any, name: str) -> bool:
     """Whether a run has a property that is either on or off (17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
     return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
 
-def _verbatim(element: Any) -> str:
-    replacements = {_TAB_TAG: "\t", _BR: "\n", _CR: "\n", _HYPHEN_TAG: "-"}
-    return "".join((part.text or "") if part.tag == _T else replacements.get(part.tag, "") for part in element.iter())
+def _get_verbatim(element: Any) -> str:
+    replacements = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
+    return "".join(
+        (part.text or "") if part.tag == _TEXT_TAG else replacements.get(part.tag, "") for part in element.iter()
+    )
 
 
-def _footnotes(blob: bytes) -> dict[str, Any]:
+def _read_footnotes(blob: bytes) -> dict[str, Any]:
     notes = parse_xml(blob).iter(qn("w:footnote"))
     return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
 
 
-def _number_formats(numbering: Any) -> dict[tuple[str, int], str]:
+def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
     """(numbering id, level) to number format, ``bullet`` or ``decimal`` for instance (17.9.17)."""
     abstract_formats = {
         definition.get(qn("w:abstractNumId")): {

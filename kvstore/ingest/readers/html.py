@@ -18,12 +18,12 @@ from typing import BinaryIO
 from selectolax.lexbor import LexborHTMLParser
 
 from ...errors import ReaderError
-from .decoding import WEB_ENCODING_PATTERN, decode, detect_marked_encoding, is_utf8
-from .html_blocks import convert
-from .html_navigation import Keep
+from .decoding import WEB_ENCODING_PATTERN, decode_file, detect_marked_encoding, is_utf8
+from .html_blocks import convert_page
+from .html_navigation import KeepLevel
 from .html_parts import strip_numbering
-from .html_survey import Survey
-from .markdown_blocks import MarkdownBlock, document
+from .html_survey import PageSurvey
+from .markdown_blocks import MarkdownBlock, join_blocks
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
 _ENCODING_DECLARATION_PATTERN = re.compile(
@@ -48,50 +48,54 @@ _UNNESTED_TAGS = frozenset(
 #: Elements that are often left open and cost the parser less.
 _FORMATTING_TAGS = frozenset("b big em font i nobr s small strike strong tt u".split())
 #: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
-_DEEPEST = 5_000
+_MAX_DEPTH = 5_000
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the page as one document."""
-    tree, blocks, left_out = page(stream.read(), origin.name, options)
+    tree, blocks, left_out = parse_page(stream.read(), origin.name, options)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
-    yield RawDocument(origin.key, _title(tree, blocks), document(blocks) + "\n", {}, "markdown", tuple(left_out))
+    yield RawDocument(
+        origin.key, _find_title(tree, blocks), join_blocks(blocks) + "\n", {}, "markdown", tuple(left_out)
+    )
 
 
-def page(data: bytes, name: str, options: ReadOptions) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
+def parse_page(
+    data: bytes, name: str, options: ReadOptions
+) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
     """A page's tree, its blocks and what was left out; raises ReaderError, but not for a page without text."""
-    markup = _decode(data, name, options.encoding)
+    markup = _decode_page(data, name, options.encoding)
     if not markup or markup.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")
     if "xmlns" in markup[:2000]:
-        markup = _closed(markup)
+        markup = _close_elements(markup)
     _check_depth(markup, name)
     tree = LexborHTMLParser(markup)
-    return tree, *_content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
+    return tree, *_convert_content(tree, KeepLevel.ALL if options.navigation == "keep" else KeepLevel.CONTENT)
 
 
 def convert_markup(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
     """The blocks of markup that a document of another format holds; nothing is left out as navigation."""
-    return page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
+    return parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
 
 
-def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:
+def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
     """The blocks of a page, and what was left out: as much as leaves more than headings."""
     body = tree.body
     if body is None:
         return [], []
-    survey = Survey(tree, body)
+    survey = PageSurvey(tree, body)
     content: tuple[list[MarkdownBlock], list[LeftOut]] = [], []
-    for level in Keep:
+    for level in KeepLevel:
         if level >= keep:
-            content = convert(body, survey, level)
+            content = convert_page(body, survey, level)
             if any(block.kind != "heading" for block in content[0]):
                 break
     return content
 
 
-def _decode(data: bytes, name: str, encoding: str | None) -> str:
+def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
     """Decode by the encoding declared; a page that declares another but is valid UTF-8 is read as UTF-8."""
     if encoding is None and detect_marked_encoding(data) is None:
         declaration = _ENCODING_DECLARATION_PATTERN.search(data[:4096])
@@ -101,10 +105,10 @@ def _decode(data: bytes, name: str, encoding: str | None) -> str:
         ):  # ISO-2022-JP is ASCII and ESC
             # As browsers do: what calls itself ASCII or Latin-1 is Windows-1252, whose quotes Latin-1 lacks.
             encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
-    return decode(data, name, encoding)
+    return decode_file(data, name, encoding)
 
 
-def _closed(markup: str) -> str:
+def _close_elements(markup: str) -> str:
     """XHTML as HTML: elements that are closed in the start tag are closed by end tags, character data are escaped."""
     if "<![CDATA[" in markup:
         markup = _CHARACTER_DATA_PATTERN.sub(lambda data: escape(data[1], quote=False), markup)
@@ -123,7 +127,7 @@ def _closed(markup: str) -> str:
 
 
 def _check_depth(markup: str, name: str) -> None:
-    if markup.count("<") <= _DEEPEST:
+    if markup.count("<") <= _MAX_DEPTH:
         return
     depth = 0.0
     for tag in _TAG_PATTERN.finditer(markup):
@@ -132,14 +136,14 @@ def _check_depth(markup: str, name: str) -> None:
             continue
         levels = 0.25 if element in _FORMATTING_TAGS else 1
         depth = max(0, depth - levels) if tag[1] else depth + levels
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise ReaderError(
-                f"{name}: nests elements more than {_DEEPEST:,} deep near character {tag.start()}; "
+                f"{name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "
                 "close what is left open, or ingest it AS text"
             )
 
 
-def _title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
+def _find_title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]

@@ -2,7 +2,7 @@
 
 In: the body of a parsed page. Out: blocks. The tree is walked with a stack of its own, not by recursion, so that depth
 is no danger; what an element opened is closed by the function that its entry left on the stack. Lists and quotations
-nested deeper than ``_DEEPEST`` are not indented further, because the indentation would outgrow the text.
+nested deeper than ``_MAX_DEPTH`` are not indented further, because the indentation would outgrow the text.
 """
 
 from __future__ import annotations
@@ -12,70 +12,79 @@ from collections.abc import Callable, Sequence
 
 from selectolax.lexbor import LexborNode
 
-from .html_navigation import CONTROLS, LINE_NUMBERS_PATTERN, Keep, Navigation, is_sectioning
-from .html_parts import Flow, HtmlTable, List, strip_numbering
-from .html_survey import TEXTLESS_TAGS, Survey
-from .markdown_blocks import Inline, MarkdownBlock, code_block, heading, make_list, paragraph, quote, render_one_line
+from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
+from .html_parts import BlockFlow, HtmlList, HtmlTable, strip_numbering
+from .html_survey import TEXTLESS_TAGS, PageSurvey
+from .markdown_blocks import (
+    InlineBuilder,
+    MarkdownBlock,
+    make_code_block,
+    make_heading,
+    make_list,
+    make_paragraph,
+    make_quote,
+    render_one_line,
+)
 from .raw_document import LeftOut
 
-_DEEPEST = 24
+_MAX_DEPTH = 24
 _MAX_SPAN = 50
 _HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
-_EMPHASIS = frozenset("em i b strong dfn".split())
-_CODE = frozenset("code kbd samp tt".split())
+_EMPHASIS_TAGS = frozenset("em i b strong dfn".split())
+_CODE_TAGS = frozenset("code kbd samp tt".split())
 _PREFORMATTED_TAGS = frozenset("pre listing xmp plaintext".split())
 _BLOCK_TAGS = frozenset(
     "address article aside blockquote caption center details dd dir div dl dt fieldset figcaption figure footer form "
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p section summary table tbody td tfoot th thead tr "
     "ul".split()
 )
-_ADMONITIONS = frozenset("note tip warning caution important admonition hint danger attention seealso".split())
-_BOXES = frozenset("div section aside details".split())
+_ADMONITION_CLASSES = frozenset("note tip warning caution important admonition hint danger attention seealso".split())
+_BOX_TAGS = frozenset("div section aside details".split())
 _ADMONITION_TITLE_CLASSES = frozenset("title admonition-title".split())
 _CONTENTS_LABELS = frozenset(("contents", "table of contents", "on this page"))
 _ANCHOR_MARKS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
 #: Formatting, which may begin and end within a word.
-_WITHIN_WORDS = frozenset(
+_FORMATTING_TAGS = frozenset(
     "b i em strong sub sup u s strike font small big mark wbr tt code kbd samp var ins del bdo bdi ruby rb rt rp abbr "
     "acronym dfn nobr".split()
 )
 #: Elements that are words of their own, whatever stands beside them.
 _WORD_TAGS = frozenset("a time label button summary cite address data img input".split())
 #: Elements that are read as a whole, or may be.
-_LEAVES = _CODE | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
-_LISTS = frozenset("ul ol dl menu dir".split())
+_LEAF_TAGS = _CODE_TAGS | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
+_LIST_TAGS = frozenset("ul ol dl menu dir".split())
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
-_EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
+_EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")
 
 _OnLeave = Callable[[], None]
 
 
-def convert(body: LexborNode, survey: Survey, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:
+def convert_page(body: LexborNode, survey: PageSurvey, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
     """The blocks of a page, and what was left out of it as navigation because ``keep`` does not keep it."""
-    page = _Page(survey, keep)
+    page = _PageWalker(survey, keep)
     page.walk(body)
-    return page.flow.finished(), page.left_out
+    return page.flow.finish_blocks(), page.left_out
 
 
-class _Page:
+class _PageWalker:
     """The walk over one page: ``open`` holds what is being gathered, innermost last; ``flow`` is the innermost flow."""
 
-    def __init__(self, survey: Survey, keep: Keep) -> None:
-        self.flow = Flow()
+    def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
+        self.flow = BlockFlow()
         self.left_out: list[LeftOut] = []
-        self._open: list[Flow | List | HtmlTable] = [self.flow]
+        self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]
         self._survey = survey
-        self._navigation = Navigation(survey, keep)
-        self._inside = 0  # the content
-        self._sections = 0
-        self._admonitions = 0
-        self._layouts = 0
-        self._contents = 0
-        self._terms = 0
+        self._navigation = NavigationFilter(survey, keep)
+        self._content_depth = 0  # the content
+        self._section_depth = 0
+        self._admonition_depth = 0
+        self._layout_depth = 0
+        self._contents_depth = 0
+        self._term_depth = 0
 
     def walk(self, root: LexborNode) -> None:
         """Read everything below ``root``."""
-        self._inside = int(self._navigation.is_content(root))
+        self._content_depth = int(self._navigation.is_content(root))
         stack: list[tuple[LexborNode, Sequence[_OnLeave]]] = []
         node = root.child
         while node is not None or stack:
@@ -87,258 +96,266 @@ class _Page:
                 continue
             tag = node.tag or ""
             if tag == "-text":
-                self.flow.inline.text(node.text_content or "")
+                self.flow.inline.add_text(node.text_content or "")
             elif tag[:1].isalpha() and not self._skip_element(node, tag):
                 if tag not in _BLOCK_TAGS:
                     previous = node.prev
-                    if previous is not None and _are_separate_words(previous, node, self._terms > 0):
-                        self.flow.inline.apart()
-                if not ((tag in _LEAVES or self._contents) and self._leaf(node, tag)):
-                    stack.append((node, self._enter(node, tag)))
+                    if previous is not None and _are_separate_words(previous, node, self._term_depth > 0):
+                        self.flow.inline.separate_words()
+                if not ((tag in _LEAF_TAGS or self._contents_depth) and self._read_leaf(node, tag)):
+                    stack.append((node, self._enter_node(node, tag)))
                     node = node.child
                     continue
             node = node.next
 
     def _skip_element(self, node: LexborNode, tag: str) -> bool:
-        if tag in CONTROLS and self._navigation.is_control(node, tag):
+        if tag in CONTROL_TAGS and self._navigation.is_control(node, tag):
             return True
-        reason = self._navigation.reason(node, tag, inside=self._inside > 0, in_section=self._sections > 0)
+        reason = self._navigation.find_reason(
+            node, tag, inside=self._content_depth > 0, in_section=self._section_depth > 0
+        )
         if reason is None:
             return False
-        shape = self._survey.shape(node)
+        shape = self._survey.get_shape(node)
         assert shape is not None
-        self.left_out.append(LeftOut(_described(node, tag), reason, shape.text, _beginning(node)))
+        self.left_out.append(LeftOut(_describe_element(node, tag), reason, shape.text, _get_beginning(node)))
         return True
 
-    def _leaf(self, node: LexborNode, tag: str) -> bool:
+    def _read_leaf(self, node: LexborNode, tag: str) -> bool:
         """Read an element as a whole; False if its children are to be read one by one."""
         inline = self.flow.inline
-        if tag in _CODE:
+        if tag in _CODE_TAGS:
             text = node.text(deep=True)
             if "\n" in text and node.css_first("pre") is not None:
                 return False
-            inline.code(text)
+            inline.add_code(text)
         elif tag == "br":
             inline.break_line()
         elif tag in _PREFORMATTED_TAGS:
             code = _get_preformatted_text(node)
-            self.flow.add(*([code_block(code, _language(node))] if code.strip() else []))
+            self.flow.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
-            if not (self._admonitions and alternative.strip(" []").lower() in _ADMONITIONS):  # its title says it too
-                inline.apart()
-                inline.text(alternative)
-                inline.apart()
+            if not (
+                self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
+            ):  # its title says it too
+                inline.separate_words()
+                inline.add_text(alternative)
+                inline.separate_words()
         elif tag == "a":
             return _get_only_text(node) in _ANCHOR_MARKS
-        elif self._contents and (tag == "p" or tag in _HEADING_LEVELS):
+        elif self._contents_depth and (tag == "p" or tag in _HEADING_LEVELS):
             return node.text(deep=True).strip().lower() in _CONTENTS_LABELS
         elif tag == "sup":
             text = _get_only_text(node)
             if text.isdigit() and node.css_first("a") is not None:
-                inline.text(f"[{text}]")
-            elif _EXPONENT.fullmatch(text) and (
+                inline.add_text(f"[{text}]")
+            elif _EXPONENT_PATTERN.fullmatch(text) and (
                 inline.get_last_character().isalnum() or inline.get_last_character() == ")"
             ):
-                inline.text(f"^{text}")
+                inline.add_text(f"^{text}")
             else:
                 return False
         else:
             return False
         return True
 
-    def _enter(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
+    def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
         """Begin an element; what is returned ends it, last first."""
         inline = self.flow.inline
         if self._navigation.is_content(node):
-            self._inside += 1
+            self._content_depth += 1
             return (self._leave_content, *self._enter_element(node, tag, inline))
         return self._enter_element(node, tag, inline)
 
     def _leave_content(self) -> None:
-        self._inside -= 1
+        self._content_depth -= 1
 
-    def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> Sequence[_OnLeave]:
-        if tag in _EMPHASIS:
+    def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
+        if tag in _EMPHASIS_TAGS:
             emphasis_start = inline.start_emphasis()
             return (lambda: inline.end_emphasis(emphasis_start),)
         if tag == "q":
-            inline.text("“")
-            return (lambda: inline.text("”"),)
+            inline.add_text("“")
+            return (lambda: inline.add_text("”"),)
         if tag not in _BLOCK_TAGS:
             return ()
         unmark = self._enter_marks(node, tag)
-        self.flow.flush()
-        innermost = self._open[-1]
-        if tag in _HEADING_LEVELS or (self._admonitions and self._is_box_title(node, tag)):
+        self.flow.flush_paragraph()
+        innermost = self._open_parts[-1]
+        if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_box_title(node, tag)):
             level = _HEADING_LEVELS.get(tag, 6)
-            leave = self._gather(lambda blocks: self._heading(level, blocks), Flow(Inline(plain=True)))
-        elif tag in _LISTS and len(self._open) <= _DEEPEST:
-            leave = self._list(node, tag)
-        elif tag == "blockquote" and len(self._open) <= _DEEPEST:
-            leave = self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else [])))
-        elif tag == "table" and len(self._open) <= _DEEPEST and self._layouts <= _DEEPEST:
-            is_boxed = self._admonitions > 0 and len(node.css("tr")) < 3
-            leave = self._open_layout() if is_boxed or _is_layout(node) else self._table()
-        elif isinstance(innermost, List):
+            leave = self._open_flow(
+                lambda blocks: self._add_heading(level, blocks), BlockFlow(InlineBuilder(plain=True))
+            )
+        elif tag in _LIST_TAGS and len(self._open_parts) <= _MAX_DEPTH:
+            leave = self._open_list(node, tag)
+        elif tag == "blockquote" and len(self._open_parts) <= _MAX_DEPTH:
+            leave = self._open_flow(lambda blocks: self.flow.add_blocks(*([make_quote(blocks)] if blocks else [])))
+        elif tag == "table" and len(self._open_parts) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
+            is_boxed = self._admonition_depth > 0 and len(node.css("tr")) < 3
+            leave = self._open_layout() if is_boxed or _is_layout(node) else self._open_table()
+        elif isinstance(innermost, HtmlList):
             leave = self._open_list_part(innermost, tag)
         elif isinstance(innermost, HtmlTable):
             leave = self._open_table_part(innermost, node, tag)
         else:
-            leave = self.flow.flush
+            leave = self.flow.flush_paragraph
         return (leave,) if unmark is None else (unmark, leave)
 
     def _is_box_title(self, node: LexborNode, tag: str) -> bool:
         """Whether an element of an admonition is its title; some are tables, with the title in a cell."""
         if tag == "th":
-            return not isinstance(self._open[-1], HtmlTable)
+            return not isinstance(self._open_parts[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
     def _enter_marks(self, node: LexborNode, tag: str) -> _OnLeave | None:
         """Count what an element makes of all in it; what is returned takes it back."""
         sections = int(is_sectioning(tag))
-        admonitions = int(tag in _BOXES and not _ADMONITIONS.isdisjoint(_get_classes(node)))
+        admonitions = int(tag in _BOX_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
         terms = int(tag == "dt")
-        contents = int(bool(self._navigation.contents) and node.mem_id in self._navigation.contents)
+        contents = int(bool(self._navigation.kept_contents) and node.mem_id in self._navigation.kept_contents)
         if not (sections or admonitions or terms or contents):
             return None
 
-        def count(sign: int) -> None:
-            self._sections += sign * sections
-            self._admonitions += sign * admonitions
-            self._contents += sign * contents
-            self._terms += sign * terms
+        def add_counts(sign: int) -> None:
+            self._section_depth += sign * sections
+            self._admonition_depth += sign * admonitions
+            self._contents_depth += sign * contents
+            self._term_depth += sign * terms
 
-        count(1)
-        return lambda: count(-1)
+        add_counts(1)
+        return lambda: add_counts(-1)
 
-    def _gather(self, use: Callable[[list[MarkdownBlock]], None], flow: Flow | None = None) -> _OnLeave:
-        """Let a new flow gather what follows; at the end ``use`` gets its blocks."""
+    def _open_flow(self, on_blocks: Callable[[list[MarkdownBlock]], None], flow: BlockFlow | None = None) -> _OnLeave:
+        """Let a new flow gather what follows; at the end ``on_blocks`` gets its blocks."""
         outer = self.flow
-        inner = flow or Flow(contents=self._contents > 0)
-        self._open.append(inner)
+        inner = flow or BlockFlow(in_contents=self._contents_depth > 0)
+        self._open_parts.append(inner)
         self.flow = inner
 
         def leave() -> None:
-            self._open.pop()
+            self._open_parts.pop()
             self.flow = outer
-            use(inner.finished())
+            on_blocks(inner.finish_blocks())
 
         return leave
 
-    def _heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
+    def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
         title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:
             return
-        if self._admonitions:
-            self.flow.add()
+        if self._admonition_depth:
+            self.flow.add_blocks()
             self.flow.lead = title.rstrip(":") + ": "
-        elif sum(isinstance(part, Flow) for part in self._open) > 1:  # a heading within an item opens no section
-            self.flow.add(paragraph(title if "*" in title else f"*{title}*"))
+        elif (
+            sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1
+        ):  # a heading within an item opens no section
+            self.flow.add_blocks(make_paragraph(title if "*" in title else f"*{title}*"))
         else:
-            self.flow.add(heading(level, title))
+            self.flow.add_blocks(make_heading(level, title))
 
-    def _list(self, node: LexborNode, tag: str) -> _OnLeave:
+    def _open_list(self, node: LexborNode, tag: str) -> _OnLeave:
         start = node.attributes.get("start") or "1"
         number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
-        html_list = List(number, self._contents > 0)
-        self._open.append(html_list)
+        html_list = HtmlList(number, self._contents_depth > 0)
+        self._open_parts.append(html_list)
 
         def leave() -> None:
-            self._open.pop()
+            self._open_parts.pop()
             html_list.close_terms()
             if html_list.items:
-                self.flow.add(make_list(html_list.items))
+                self.flow.add_blocks(make_list(html_list.items))
 
         return leave
 
-    def _open_list_part(self, this: List, tag: str) -> _OnLeave:
+    def _open_list_part(self, html_list: HtmlList, tag: str) -> _OnLeave:
         if tag == "li":
-            return self._gather(this.add)
+            return self._open_flow(html_list.add_item)
         if tag == "dd":
-            return self._gather(this.define)
+            return self._open_flow(html_list.add_definition)
         if tag == "dt":
-            if this.contents:
-                this.close_terms()
-            return self._gather(lambda blocks: this.terms.extend(_terms(blocks)))
-        return self.flow.flush
+            if html_list.in_contents:
+                html_list.close_terms()
+            return self._open_flow(lambda blocks: html_list.terms.extend(_split_terms(blocks)))
+        return self.flow.flush_paragraph
 
     def _open_layout(self) -> _OnLeave:
-        self._layouts += 1
+        self._layout_depth += 1
 
         def leave() -> None:
-            self._layouts -= 1
-            self.flow.flush()
+            self._layout_depth -= 1
+            self.flow.flush_paragraph()
 
         return leave
 
-    def _table(self) -> _OnLeave:
+    def _open_table(self) -> _OnLeave:
         table = HtmlTable()
-        self._open.append(table)
+        self._open_parts.append(table)
 
         def leave() -> None:
-            self._open.pop()
-            self.flow.add(*table.blocks())
+            self._open_parts.pop()
+            self.flow.add_blocks(*table.build_blocks())
 
         return leave
 
-    def _open_table_part(self, this: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
+    def _open_table_part(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
         if tag == "tr":
-            this.start_row()
-            return this.end_row
+            table.start_row()
+            return table.end_row
         if tag in ("td", "th"):
-            columns, rows = _span(node, "colspan"), _span(node, "rowspan")
-            return self._gather(lambda blocks: this.cell(render_one_line(blocks), tag == "th", columns, rows))
+            columns, rows = _get_span(node, "colspan"), _get_span(node, "rowspan")
+            return self._open_flow(lambda blocks: table.add_cell(render_one_line(blocks), tag == "th", columns, rows))
         if tag == "caption":
-            return self._gather(this.caption.extend)
+            return self._open_flow(table.caption.extend)
         if tag == "thead":
-            this.in_head = True
-            return lambda: setattr(this, "in_head", False)
-        return self.flow.flush
+            table.in_head = True
+            return lambda: setattr(table, "in_head", False)
+        return self.flow.flush_paragraph
 
 
-def _are_separate_words(before: LexborNode, node: LexborNode, in_term: bool) -> bool:
+def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
     """Whether two neighbours with nothing between them are words of their own: pages part them by style alone."""
-    previous_tag, second = before.tag or "", node.tag or ""
-    if in_term and second == "span" and previous_tag != "span":  # a term and its classifier
-        return previous_tag == "-text" or previous_tag in _WITHIN_WORDS
-    if not previous_tag[:1].isalpha() or previous_tag in _WITHIN_WORDS or second in _WITHIN_WORDS:
+    previous_tag, tag = previous.tag or "", node.tag or ""
+    if in_term and tag == "span" and previous_tag != "span":  # a term and its classifier
+        return previous_tag == "-text" or previous_tag in _FORMATTING_TAGS
+    if not previous_tag[:1].isalpha() or previous_tag in _FORMATTING_TAGS or tag in _FORMATTING_TAGS:
         return False
-    if previous_tag == "span" and before.last_child is not None and before.last_child.tag in _WORD_TAGS:
+    if previous_tag == "span" and previous.last_child is not None and previous.last_child.tag in _WORD_TAGS:
         return True
-    if previous_tag in _WORD_TAGS or second in _WORD_TAGS or "-" in previous_tag or "-" in second:
+    if previous_tag in _WORD_TAGS or tag in _WORD_TAGS or "-" in previous_tag or "-" in tag:
         return True
     # A span may be a part of a word, as highlighters mark them, but not where a new word begins with a capital.
-    return _is_ending_lowercase(before) and _is_beginning_uppercase(node)
+    return _is_ending_lowercase(previous) and _is_beginning_uppercase(node)
 
 
 def _is_ending_lowercase(node: LexborNode) -> bool:
-    text = _edge(node, last=True).rstrip()
+    text = _get_edge_text(node, at_end=True).rstrip()
     return bool(text) and " " in text and (text[-1].islower() or text[-1].isdigit())
 
 
 def _is_beginning_uppercase(node: LexborNode) -> bool:
-    return _edge(node, last=False)[:1].isupper()
+    return _get_edge_text(node, at_end=False)[:1].isupper()
 
 
-def _edge(node: LexborNode, *, last: bool) -> str:
+def _get_edge_text(node: LexborNode, *, at_end: bool) -> str:
     """The text that an element begins or ends with."""
     edge: LexborNode | None = node
     for _ in range(4):
         if edge is None or edge.tag == "-text":
             break
-        edge = edge.last_child if last else edge.child
+        edge = edge.last_child if at_end else edge.child
     return (edge.text_content or "") if edge is not None and edge.tag == "-text" else ""
 
 
-def _described(node: LexborNode, tag: str) -> str:
+def _describe_element(node: LexborNode, tag: str) -> str:
     """An element as a selector names it, for instance ``div.sidebar`` or ``nav``."""
     attributes = node.attributes
     name = (attributes.get("class") or "").split()
     return f"{tag}.{name[0][:40]}" if name else f"{tag}#{attributes['id']}"[:60] if attributes.get("id") else tag
 
 
-def _beginning(node: LexborNode) -> str:
+def _get_beginning(node: LexborNode) -> str:
     """The first words of an element."""
     pieces: list[str] = []
     length = 0
@@ -368,12 +385,12 @@ def _get_only_text(node: LexborNode) -> str:
     return ""
 
 
-def _terms(blocks: list[MarkdownBlock]) -> list[str]:
+def _split_terms(blocks: list[MarkdownBlock]) -> list[str]:
     lines = (line.strip().rstrip(",") for block in blocks for line in block.text.split("\n"))
     return [line for line in lines if line]
 
 
-def _span(node: LexborNode, name: str) -> int:
+def _get_span(node: LexborNode, name: str) -> int:
     value = node.attributes.get(name) or "1"
     return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
 
@@ -400,12 +417,12 @@ def _get_preformatted_text(node: LexborNode) -> str:
 
 
 def _is_line_number(number: LexborNode) -> bool:
-    around = number.parent
-    class_name = (around.attributes.get("class") or "") if around is not None and around.tag != "pre" else ""
+    parent = number.parent
+    class_name = (parent.attributes.get("class") or "") if parent is not None and parent.tag != "pre" else ""
     return LINE_NUMBERS_PATTERN.search(class_name.lower()) is not None
 
 
-def _language(node: LexborNode) -> str:
+def _find_language(node: LexborNode) -> str:
     """The language that highlighters put in the class of ``<pre>`` or of the ``<code>`` in it."""
     code_element = node.css_first("code")
     for element in (node, code_element):

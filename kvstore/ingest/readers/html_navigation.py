@@ -14,10 +14,10 @@ from enum import IntEnum
 
 from selectolax.lexbor import LexborNode
 
-from .html_survey import HEADINGS, TEXTLESS_TAGS, VERBATIM, Shape, Survey, normal
+from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, VERBATIM_TAGS, PageSurvey, Shape, normalize_words
 
 
-class Keep(IntEnum):
+class KeepLevel(IntEnum):
     """How much of a page to keep; a reader tries the later ones where nothing is left."""
 
     CONTENT = 0
@@ -26,21 +26,21 @@ class Keep(IntEnum):
     ALL = 3
 
 
-#: Why an element is left out, and the last :class:`Keep` that still does so.
+#: Why an element is left out, and the last :class:`KeepLevel` that still does so.
 _MAX_KEEP_BY_REASON = {
-    "table of contents": Keep.CONTENT,
-    "navigation": Keep.CONTENTS,
-    "search": Keep.CONTENTS,
-    "links": Keep.CONTENTS,
-    "links beside the content": Keep.CONTENTS,
-    "beside the content": Keep.CONTENTS,
-    "links before the title": Keep.CONTENTS,
-    "header of the page": Keep.LINKS,
-    "footer of the page": Keep.LINKS,
-    "turns pages": Keep.LINKS,
-    "acts on the page": Keep.LINKS,
-    "hidden": Keep.LINKS,
-    "line numbers": Keep.LINKS,
+    "table of contents": KeepLevel.CONTENT,
+    "navigation": KeepLevel.CONTENTS,
+    "search": KeepLevel.CONTENTS,
+    "links": KeepLevel.CONTENTS,
+    "links beside the content": KeepLevel.CONTENTS,
+    "beside the content": KeepLevel.CONTENTS,
+    "links before the title": KeepLevel.CONTENTS,
+    "header of the page": KeepLevel.LINKS,
+    "footer of the page": KeepLevel.LINKS,
+    "turns pages": KeepLevel.LINKS,
+    "acts on the page": KeepLevel.LINKS,
+    "hidden": KeepLevel.LINKS,
+    "line numbers": KeepLevel.LINKS,
 }
 
 #: Characters of prose that make an element content wherever it stands, and a hidden one, and a landmark.
@@ -48,19 +48,19 @@ _MIN_CONTENT_PROSE = 160
 _MIN_HIDDEN_PROSE = 160
 _MIN_LANDMARK_PROSE = 800
 #: Elements that a decision may look into, so that decisions cost no more than the page is long.
-_FEW = 60
+_MAX_INSPECTED_ELEMENTS = 60
 
 #: What may be a control (:meth:`Navigation.is_control`).
-CONTROLS = TEXTLESS_TAGS | {"button", "label"}
+CONTROL_TAGS = TEXTLESS_TAGS | {"button", "label"}
 _LANDMARK_TAGS = frozenset("nav header footer aside".split())
 _CONTENTS_ROLES = frozenset("doc-toc doc-pagelist directory".split())
 _SECTIONING_TAGS = frozenset("article main section".split())
 #: Elements whose attributes are worth reading.
-_MARKED = frozenset(
+_TAGS_WITH_ATTRIBUTES = frozenset(
     "div section ul ol dl table td p a span form details center header footer nav aside main article menu pre tr label "
     "i sup small button".split()
 )
-_NAMED = re.compile(
+_NAVIGATION_NAME_PATTERN = re.compile(
     r"(?:^|[\s_-])(?:(?P<navigation>nav|navs|navbar|navigation|navheader|navfooter|navlinks?|navmenu|topnav|sidenav|"
     r"bottomnav|subnav|menu|submenu|navi|breadcrumbs?|crumbs?|pagination|paginator|pager|prevnext|sitemap|"
     r"skip(?:link|nav)?|catlinks|portlet)"
@@ -83,46 +83,46 @@ _LEADING_ON_PATTERN = re.compile(
 _CONTENTS_LABEL_PATTERN = re.compile(
     r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents"
 )
-_FINE_PRINT = re.compile(
+_FINE_PRINT_PATTERN = re.compile(
     r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)"
     r"|last (?:updated|modified|changed|edited)\b(?=\s*(?:on|at|by|:|\d))|was last|cookies|terms of|privacy",
     re.I,
 )
 #: What generators call the numbers of lines of code.
 LINE_NUMBERS_PATTERN = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumbers?|line-numbers?|gutter)")
-_NUMBERS = re.compile(r"[\d\s]+")
+_NUMBERS_PATTERN = re.compile(r"[\d\s]+")
 _HIDING_PATTERN = re.compile(r"display\s*:\s*none", re.I)
-_LABEL_TAGS = HEADINGS | frozenset("p div b strong".split())
+_LABEL_TAGS = HEADING_TAGS | frozenset("p div b strong".split())
 _INLINE_TAGS = frozenset("a span small sup b i em strong label".split())
 #: What is no list of links as a whole, but a part of one, or a title.
-_PARTS = HEADINGS | frozenset("li tr td th dt dd caption summary".split())
+_PART_TAGS = HEADING_TAGS | frozenset("li tr td th dt dd caption summary".split())
 #: What may hold lists of links beside prose.
 _CONTAINER_TAGS = frozenset("div section aside article main body center form".split())
 _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 _INLINE_BREAK_TAGS = frozenset("br hr".split())
-_NEIGHBOUR_BLOCK_TAGS = HEADINGS | frozenset(
+_NEIGHBOUR_BLOCK_TAGS = HEADING_TAGS | frozenset(
     "div p ul ol dl table pre section header footer nav aside main article figure".split()
 )
 
 
-class Navigation:
+class NavigationFilter:
     """Decides for the elements of one page, from the outermost to the innermost."""
 
-    def __init__(self, survey: Survey, keep: Keep) -> None:
+    def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
         self.survey = survey
         self._keep = keep
         #: Elements outside the content whose prose makes them content.
-        self._prose: set[int] = set()
+        self._prose_elements: set[int] = set()
         #: Such elements that hold links as well, of which lists are no content, and those within.
         self._mixed_elements: set[int] = set()
-        self._reached = False  # the content, which fine print stands behind
+        self._has_reached_content = False  # the content, which fine print stands behind
         #: Tables of contents that are kept.
-        self.contents: set[int] = set()
+        self.kept_contents: set[int] = set()
 
     def is_content(self, node: LexborNode) -> bool:
         """Whether here content begins: what is within is inside the content."""
-        self._reached = self._reached or node.mem_id == self.survey.region
-        return node.mem_id == self.survey.region or node.mem_id in self._prose
+        self._has_reached_content = self._has_reached_content or node.mem_id == self.survey.region
+        return node.mem_id == self.survey.region or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
         """Whether an element is never text: a script, what is drawn or played, or what a form is filled in with."""
@@ -130,9 +130,9 @@ class Navigation:
             return True
         parent = node.parent
         if tag == "button":  # a tab and the heading of a part that unfolds are text
-            return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADINGS)
+            return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADING_TAGS)
         # The label of a box that is ticked to show or hide something, but for a list of what is to be done.
-        boxes = self.survey.boxes
+        boxes = self.survey.checkbox_ids
         return (
             tag == "label"
             and bool(boxes)
@@ -141,23 +141,23 @@ class Navigation:
             and (parent.tag != "li")
         )
 
-    def reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
+    def find_reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
         """Why to leave an element out; ``inside`` the content, ``in_section`` an article, section or main."""
         number = node.mem_id
         shape = self.survey.shapes.get(number)
         if shape is None or not shape.text:
             return None
-        has_attributes = tag in _MARKED or not inside
-        if (not has_attributes and not shape.links and tag not in HEADINGS) or number in self.survey.path:
+        has_attributes = tag in _TAGS_WITH_ATTRIBUTES or not inside
+        if (not has_attributes and not shape.links and tag not in HEADING_TAGS) or number in self.survey.path:
             return None
-        found = self._reason(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
+        found = self._find_reason(node, tag, shape, node.attributes if has_attributes else {}, inside, in_section)
         if found is None or self._keep <= _MAX_KEEP_BY_REASON[found]:
             return found
         if found == "table of contents":
-            self.contents.add(node.mem_id)
+            self.kept_contents.add(node.mem_id)
         return None
 
-    def _reason(
+    def _find_reason(
         self,
         node: LexborNode,
         tag: str,
@@ -181,13 +181,13 @@ class Navigation:
             if role.startswith("doc-") and role not in _CONTENTS_ROLES:
                 return None
         if attributes:
-            name = _name(tag, attributes)
+            name = _get_class_and_id(tag, attributes)
         if name:
-            name_match = _NAMED.search(name)
+            name_match = _NAVIGATION_NAME_PATTERN.search(name)
             if name_match is None and LINE_NUMBERS_PATTERN.search(name) and _is_only_numbers(node, shape):
                 return "line numbers"
         if shape.links:
-            reason = self._links(node, tag, shape, role, name, name_match, inside)
+            reason = self._find_links_reason(node, tag, shape, role, name, name_match, inside)
             if reason is not None:
                 return reason
         elif shape.text < 40 and tag in _LABEL_TAGS and self._is_contents_label(node):
@@ -204,10 +204,10 @@ class Navigation:
     def _is_contents_label(self, node: LexborNode) -> bool:
         """Whether an element says that what stands behind it is a table of contents, and it is one."""
         next_sibling = _find_sibling(node, 1)
-        shape = self.survey.shape(next_sibling) if next_sibling is not None else None
+        shape = self.survey.get_shape(next_sibling) if next_sibling is not None else None
         if shape is None or not _is_contents(shape):
             return False
-        return _CONTENTS_LABEL_PATTERN.fullmatch(normal(node.text(deep=True))) is not None
+        return _CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(node.text(deep=True))) is not None
 
     def _find_landmark_reason(
         self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
@@ -233,27 +233,27 @@ class Navigation:
                 return "links beside the content"
         return None
 
-    def _links(
+    def _find_links_reason(
         self,
         node: LexborNode,
         tag: str,
         shape: Shape,
         role: str,
         name: str,
-        named: re.Match[str] | None,
+        name_match: re.Match[str] | None,
         inside: bool,
     ) -> str | None:
         has_only_tools = shape.tools == shape.links and shape.text - shape.linked <= 6
-        if inside and shape.label and shape.elements <= _FEW and node.css_first("h1") is not None:
+        if inside and shape.label and shape.elements <= _MAX_INSPECTED_ELEMENTS and node.css_first("h1") is not None:
             return None  # the title, with who wrote it
         if inside and tag == "footer" and not shape.prose:
             return "footer of the page"
         has_only_tools = has_only_tools and not (inside and shape.brief and not _is_marked(node, shape))
-        if has_only_tools and _stands_alone(node, tag, shape, self.survey):
+        if has_only_tools and _is_standalone(node, tag, shape, self.survey):
             return "acts on the page"
-        if tag in _PARTS:
+        if tag in _PART_TAGS:
             return None
-        if _is_pagination(shape, named, inside) and (
+        if _is_pagination(shape, name_match, inside) and (
             tag not in _INLINE_TAGS or _is_line(node, tag, shape, self.survey)
         ):
             return "turns pages"
@@ -263,22 +263,28 @@ class Navigation:
             if _has_contents_label(node, shape):
                 return "table of contents"
             covers_headings = (
-                2 * shape.known >= self.survey.headings - 1 and tag not in ("p", "table") and not _is_announced(node)
+                2 * shape.known >= self.survey.num_headings - 1
+                and tag not in ("p", "table")
+                and not _is_announced(node)
             )
             if (
                 _is_contents(shape)
-                and (covers_headings or named is not None)
+                and (covers_headings or name_match is not None)
                 and not _is_wrapper(node, tag, shape, self.survey)
             ):
                 return "table of contents"
-        if named is not None and shape.unlinked <= shape.linked and not shape.prose:
-            if named["contents"]:
+        if name_match is not None and shape.unlinked <= shape.linked and not shape.prose:
+            if name_match["contents"]:
                 return "table of contents"
-            if named["navigation"] and (shape.site or shape.fragments):
+            if name_match["navigation"] and (shape.site or shape.fragments):
                 return "navigation"
             if tag in ("table", "dl"):
                 return None
-            if (shape.site > 1 and 2 * shape.site >= shape.links) or _SHARING_PATTERN.search(name) or named["footing"]:
+            if (
+                (shape.site > 1 and 2 * shape.site >= shape.links)
+                or _SHARING_PATTERN.search(name)
+                or name_match["footing"]
+            ):
                 return "links"
         if (
             tag not in ("table", "dl")
@@ -291,7 +297,9 @@ class Navigation:
             return "links before the title"
         return None
 
-    def _find_outside_reason(self, node: LexborNode, tag: str, shape: Shape, named: re.Match[str] | None) -> str | None:
+    def _find_outside_reason(
+        self, node: LexborNode, tag: str, shape: Shape, name_match: re.Match[str] | None
+    ) -> str | None:
         survey = self.survey
         if node.parent is not None and node.parent.mem_id in self._mixed_elements:
             if shape.mostly_links and shape.links > 1:
@@ -299,18 +307,24 @@ class Navigation:
             self._mixed_elements.add(node.mem_id)
             return None
         if shape.mostly_links and (
-            survey.stated or named is not None or (shape.links > 1 and tag not in ("table", "dl"))
+            survey.is_region_stated or name_match is not None or (shape.links > 1 and tag not in ("table", "dl"))
         ):
             return "links beside the content"
-        if survey.stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
+        if survey.is_region_stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
             return "links beside the content"
         if shape.prose < _MIN_CONTENT_PROSE:
-            if survey.stated or named is not None or (self._reached and _is_fine_print(node, shape)):
+            if (
+                survey.is_region_stated
+                or name_match is not None
+                or (self._has_reached_content and _is_fine_print(node, shape))
+            ):
                 return "beside the content"
-        elif self._reached and _is_fine_print(node, shape) and shape.text < 400:
+        elif self._has_reached_content and _is_fine_print(node, shape) and shape.text < 400:
             return "beside the content"
         elif 2 * shape.prose > shape.text:
-            (self._prose if shape.site < 2 or tag not in _CONTAINER_TAGS else self._mixed_elements).add(node.mem_id)
+            (self._prose_elements if shape.site < 2 or tag not in _CONTAINER_TAGS else self._mixed_elements).add(
+                node.mem_id
+            )
         return None
 
 
@@ -319,7 +333,7 @@ def _is_leading_on(aside: LexborNode) -> bool:
     if _TEASERS_PATTERN.search((aside.attributes.get("class") or "").lower()):
         return True
     heading = aside.css_first("h1, h2, h3, h4, h5, h6")
-    return heading is not None and _LEADING_ON_PATTERN.match(normal(heading.text(deep=True))) is not None
+    return heading is not None and _LEADING_ON_PATTERN.match(normalize_words(heading.text(deep=True))) is not None
 
 
 def is_sectioning(tag: str) -> bool:
@@ -339,7 +353,7 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
     return bool(style) and _HIDING_PATTERN.search(style or "") is not None
 
 
-def _name(tag: str, attributes: Mapping[str, str | None]) -> str:
+def _get_class_and_id(tag: str, attributes: Mapping[str, str | None]) -> str:
     """Class and id, in small letters; the id of a section is made of the words of its heading, and names nothing."""
     classes = (attributes.get("class") or "").lower()
     if not classes and not attributes.get("id"):
@@ -350,7 +364,7 @@ def _name(tag: str, attributes: Mapping[str, str | None]) -> str:
 
 
 def _is_only_numbers(node: LexborNode, shape: Shape) -> bool:
-    return shape.links <= shape.elements and _NUMBERS.fullmatch(node.text(deep=True)) is not None
+    return shape.links <= shape.elements and _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
 def _is_contents(shape: Shape) -> bool:
@@ -373,33 +387,37 @@ def _has_contents_label(node: LexborNode, shape: Shape) -> bool:
         if first_node is None:
             return False
         if first_node.tag == "-text":
-            return _CONTENTS_LABEL_PATTERN.fullmatch(normal(first_node.text_content or "")) is not None
+            return _CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(first_node.text_content or "")) is not None
         first_node = first_node.child
     return False
 
 
-def _is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+def _is_wrapper(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
     """Whether one element within holds all links, and other text stands beside it."""
     if tag not in ("div", "section", "td"):
         return False
     child = node.child
     while child is not None:
-        child_shape = survey.shape(child)
+        child_shape = survey.get_shape(child)
         if child_shape is not None and child_shape.links:
             return child_shape.links == shape.links and child_shape.text < shape.text
         child = child.next
     return False
 
 
-def _is_pagination(shape: Shape, named: re.Match[str] | None, inside: bool) -> bool:
+def _is_pagination(shape: Shape, name_match: re.Match[str] | None, inside: bool) -> bool:
     """Whether links lead to the pages before, behind and above, and beside them stand at most these pages' titles."""
-    if not shape.pagers or shape.prose > (300 if named is not None else 0) or shape.text > 600:
+    if not shape.pagers or shape.prose > (300 if name_match is not None else 0) or shape.text > 600:
         return False
     if not shape.turns and inside and not shape.early:
         return False
     if shape.pagers == shape.links and shape.unlinked + shape.label <= 6 * shape.links:
         return True
-    return shape.turns > 1 and 2 * shape.pagers >= shape.links and (named is not None or shape.unlinked <= shape.linked)
+    return (
+        shape.turns > 1
+        and 2 * shape.pagers >= shape.links
+        and (name_match is not None or shape.unlinked <= shape.linked)
+    )
 
 
 def _is_announced(node: LexborNode) -> bool:
@@ -408,9 +426,9 @@ def _is_announced(node: LexborNode) -> bool:
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
-def _is_line(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+def _is_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
     """Whether an element within a line is all there is in it, and no part of a title or of code."""
-    return _stands_alone(node, tag, shape, survey) and not _is_in_title(node)
+    return _is_standalone(node, tag, shape, survey) and not _is_in_title(node)
 
 
 def _is_in_title(node: LexborNode) -> bool:
@@ -419,7 +437,7 @@ def _is_in_title(node: LexborNode) -> bool:
     for _ in range(4):
         if parent is None:
             break
-        if parent.tag in HEADINGS or parent.tag in ("dt", "code", "pre"):
+        if parent.tag in HEADING_TAGS or parent.tag in ("dt", "code", "pre"):
             return True
         parent = parent.parent
     return False
@@ -430,33 +448,33 @@ def _is_marked(node: LexborNode, shape: Shape) -> bool:
     if shape.text > shape.linked or _is_in_title(node):
         return True
     previous_sibling = _find_sibling(node, -1)
-    return previous_sibling is not None and previous_sibling.tag in HEADINGS
+    return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS
 
 
 def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
     """Whether an element is a line of links to other pages of the site."""
-    if tag == "a" or tag in VERBATIM or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
+    if tag == "a" or tag in VERBATIM_TAGS or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
         return False
     if 2 * shape.site < shape.links or (shape.links == 1 and shape.text >= 60):
         return False
-    return shape.elements > _FEW or node.css_first("code, pre") is None
+    return shape.elements > _MAX_INSPECTED_ELEMENTS or node.css_first("code, pre") is None
 
 
-def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+def _is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
     """Whether an element is no part of a sentence: it has a line for itself, or stands behind a heading's or a term's
     words."""
-    if shape.elements > _FEW or shape.text > 60 * shape.links:
+    if shape.elements > _MAX_INSPECTED_ELEMENTS or shape.text > 60 * shape.links:
         return False
     parent = node.parent
     while parent is not None and tag in _INLINE_TAGS:
-        if parent.tag in HEADINGS or parent.tag == "dt":
+        if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = _find_sibling(node, 1)
             return _find_sibling(node, -1) is not None and (
-                next_sibling is None or _is_tool(survey.shape(next_sibling))
+                next_sibling is None or _is_tool(survey.get_shape(next_sibling))
             )
         for step in (-1, 1):
             sibling = _find_sibling(node, step)
-            while sibling is not None and _is_tool(survey.shape(sibling)):
+            while sibling is not None and _is_tool(survey.get_shape(sibling)):
                 sibling = _find_sibling(sibling, step)
             if (
                 sibling is not None
@@ -496,4 +514,8 @@ def _find_sibling(node: LexborNode, step: int) -> LexborNode | None:
 
 
 def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
-    return shape.text < 500 and shape.elements <= _FEW and _FINE_PRINT.search(node.text(deep=True)) is not None
+    return (
+        shape.text < 500
+        and shape.elements <= _MAX_INSPECTED_ELEMENTS
+        and _FINE_PRINT_PATTERN.search(node.text(deep=True)) is not None
+    )

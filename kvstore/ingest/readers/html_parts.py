@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from .markdown_blocks import Inline, MarkdownBlock, make_list, make_table, paragraph
+from .markdown_blocks import InlineBuilder, MarkdownBlock, make_list, make_paragraph, make_table
 
 _NUMBERING_PATTERN = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
@@ -26,17 +26,17 @@ def strip_numbering(title: str) -> str:
 
 
 @dataclass
-class Flow:
+class BlockFlow:
     """What gathers blocks: the page, a heading, a list item, a table cell or a quotation."""
 
-    inline: Inline = field(default_factory=Inline)
+    inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
-    contents: bool = False  # in a table of contents
+    in_contents: bool = False  # in a table of contents
     lead: str = ""  # the label of an admonition, until its first paragraph
 
-    def flush(self) -> None:
+    def flush_paragraph(self) -> None:
         """End the current paragraph."""
-        for text in self.inline.take():
+        for text in self.inline.take_paragraphs():
             if self.inline.plain:
                 self.blocks.append(MarkdownBlock("paragraph", text))
             else:
@@ -46,33 +46,33 @@ class Flow:
                     and _FOOTNOTE_MARK_PATTERN.fullmatch(self.blocks[-1].text)
                 ):
                     self.lead = f"{self.blocks.pop().text} {self.lead}"
-                self.blocks.append(paragraph(self.lead + (strip_numbering(text) if self.contents else text)))
+                self.blocks.append(make_paragraph(self.lead + (strip_numbering(text) if self.in_contents else text)))
             self.lead = ""
 
-    def add(self, *blocks: MarkdownBlock) -> None:
+    def add_blocks(self, *blocks: MarkdownBlock) -> None:
         """Add finished blocks."""
-        self.flush()
+        self.flush_paragraph()
         if self.lead:
-            self.blocks.append(paragraph(self.lead.strip()))
+            self.blocks.append(make_paragraph(self.lead.strip()))
             self.lead = ""
         self.blocks += blocks
 
-    def finished(self) -> list[MarkdownBlock]:
+    def finish_blocks(self) -> list[MarkdownBlock]:
         """All blocks."""
-        self.add()
+        self.add_blocks()
         return self.blocks
 
 
 @dataclass
-class List:
+class HtmlList:
     """A list or a definition list being read."""
 
     number: int | None  # of the next item; None: a bullet
-    contents: bool
+    in_contents: bool
     items: list[tuple[str, list[MarkdownBlock]]] = field(default_factory=list)
     terms: list[str] = field(default_factory=list)  # not yet defined
 
-    def add(self, blocks: list[MarkdownBlock]) -> None:
+    def add_item(self, blocks: list[MarkdownBlock]) -> None:
         """Add an item, unless it is empty."""
         if not blocks:
             return
@@ -82,26 +82,26 @@ class List:
             self.items.append((f"{self.number}.", blocks))
             self.number += 1
 
-    def define(self, blocks: list[MarkdownBlock]) -> None:
+    def add_definition(self, blocks: list[MarkdownBlock]) -> None:
         """Add the terms read, with what defines them, as one item."""
         terms = ", ".join(self.terms)
         self.terms.clear()
         if not terms and self.items:  # one more definition of the same term
             self.items[-1][1].extend(blocks)
             return
-        if not terms or self.contents:
-            self.add([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
+        if not terms or self.in_contents:
+            self.add_item([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
         label = terms if terms.endswith(":") or not blocks else terms + ":"
         if blocks and blocks[0].kind == "paragraph":
-            self.add([MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]])
+            self.add_item([MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]])
         else:
-            self.add([MarkdownBlock("paragraph", label), *blocks])
+            self.add_item([MarkdownBlock("paragraph", label), *blocks])
 
     def close_terms(self) -> None:
         """Add each term that nothing defines as an item."""
         for term in self.terms:
-            self.add([MarkdownBlock("paragraph", term)])
+            self.add_item([MarkdownBlock("paragraph", term)])
         self.terms.clear()
 
 
@@ -115,21 +115,21 @@ class HtmlTable:
     row: list[str] = field(default_factory=list)
     in_head: bool = False
     num_plain_cells: int = 0  # in the row, those that are no header cells
-    reaching: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: rows it still reaches into, text
+    row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: rows it still reaches into, text
 
     def start_row(self) -> None:
         """Begin a row."""
         self.row = []
         self.num_plain_cells = 0
-        self._fill()
+        self._fill_row_spans()
 
-    def cell(self, text: str, head: bool, columns: int, rows: int) -> None:
+    def add_cell(self, text: str, is_header: bool, columns: int, rows: int) -> None:
         """Add a cell to the row."""
         if rows > 1:
-            self.reaching[len(self.row)] = (rows - 1, text)
+            self.row_spans[len(self.row)] = (rows - 1, text)
         self.row += [text, *[""] * (columns - 1)]
-        self.num_plain_cells += not head
-        self._fill()
+        self.num_plain_cells += not is_header
+        self._fill_row_spans()
 
     def end_row(self) -> None:
         """File the row under header or body."""
@@ -137,10 +137,10 @@ class HtmlTable:
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)
             (self.header if is_header else self.rows).append(self.row)
 
-    def _fill(self) -> None:
-        while (span := self.reaching.pop(len(self.row), None)) is not None:
+    def _fill_row_spans(self) -> None:
+        while (span := self.row_spans.pop(len(self.row), None)) is not None:
             if span[0] > 1:
-                self.reaching[len(self.row)] = (span[0] - 1, span[1])
+                self.row_spans[len(self.row)] = (span[0] - 1, span[1])
             self.row.append(span[1])
 
     def _join_terms(self) -> None:
@@ -160,7 +160,7 @@ class HtmlTable:
                 joined_rows.append(row)
         self.rows = joined_rows
 
-    def blocks(self) -> list[MarkdownBlock]:
+    def build_blocks(self) -> list[MarkdownBlock]:
         """The caption and the table; one column without a header is a list."""
         if not self.header and not self.rows:
             return self.caption

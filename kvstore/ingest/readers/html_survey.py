@@ -1,6 +1,6 @@
 """What a page consists of, counted for every element: text, links, prose; and where its content stands.
 
-In: the body of a parsed page. Out: a :class:`Survey`. The page is walked once, with a stack of its own, so that neither
+In: the body of a parsed page. Out: a :class:`PageSurvey`. The page is walked once, with a stack of its own, so that neither
 depth nor length is a danger. Counts are in characters, white space around a text left out.
 """
 
@@ -22,32 +22,32 @@ TEXTLESS_TAGS = frozenset(
     "progress meter svg canvas audio video iframe object embed applet map area annotation annotation-xml dialog "
     "menuitem".split()
 )
-HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
-_LABEL_TAGS = HEADINGS | {"summary", "legend"}
-VERBATIM = frozenset("pre listing xmp plaintext code kbd samp tt".split())
-_EMPTY = frozenset("br hr img wbr col".split())
-_UNCOUNTED_TAGS = TEXTLESS_TAGS | _EMPTY
+HEADING_TAGS = frozenset("h1 h2 h3 h4 h5 h6".split())
+_LABEL_TAGS = HEADING_TAGS | {"summary", "legend"}
+VERBATIM_TAGS = frozenset("pre listing xmp plaintext code kbd samp tt".split())
+_EMPTY_TAGS = frozenset("br hr img wbr col".split())
+_UNCOUNTED_TAGS = TEXTLESS_TAGS | _EMPTY_TAGS
 #: A link of more characters is prose that somebody forgot to end, or a whole card.
 _MAX_LINK_CHARACTERS = 300
 #: A text outside links is prose from so many characters on.
-_PROSE = 30
+_MIN_PROSE_CHARACTERS = 30
 #: The part of the text outside links that an element must hold for the content to be looked for in it alone.
 _MIN_CONTENT_SHARE = 0.75
 _ASIDE_LANDMARK_TAGS = frozenset("nav aside footer".split())
 _PLACEMENT_TAGS = _ASIDE_LANDMARK_TAGS | {"main", "article"}
 #: Elements that change how the text in them is counted, and those that say where the content is.
-_TOLD = _LABEL_TAGS | VERBATIM | _PLACEMENT_TAGS | {"a", "h1"}
+_TRACKED_TAGS = _LABEL_TAGS | VERBATIM_TAGS | _PLACEMENT_TAGS | {"a", "h1"}
 #: The prose that may stand beside that element: the fine print of a page, not a part of its text.
-_FINE_PRINT = 200
+_MAX_FINE_PRINT_CHARACTERS = 200
 #: What holds the content itself: where one stands, the search for the content goes no deeper.
-_FLOW_TAGS = HEADINGS | frozenset("p pre blockquote dl figure".split())
+_FLOW_TAGS = HEADING_TAGS | frozenset("p pre blockquote dl figure".split())
 
 #: How many elements are looked at for the page's title, and what parts that from the name of the site.
 _MAX_TITLE_CANDIDATES = 500
 _TITLE_SEPARATOR_PATTERN = re.compile(r"\s[-–—|:·»]\s|:\s")
 _NON_WORD_PATTERN = re.compile(r"[\W_]+")
 #: What links say that lead to the pages before, behind and above, and what others of a site's links say.
-_TURNS = frozenset(
+_PAGING_LABELS = frozenset(
     """
     prev previous next up home top contents index older newer back first last
     previous_page next_page previous_chapter next_chapter previous_topic next_topic previous_section next_section
@@ -80,7 +80,7 @@ _TOOL_PATTERN = re.compile(
 )
 
 
-def normal(text: str) -> str:
+def normalize_words(text: str) -> str:
     """The words of a short text, small, one space between two."""
     return _NON_WORD_PATTERN.sub(" ", text).strip().lower()
 
@@ -139,16 +139,16 @@ class _LinkingShape(Shape):
 
     __slots__ = ("brief", "fragments", "known", "links", "pagers", "site", "tools", "turns")
 
-    def __init__(self, counts: _Counts, before: _LinkCounts, after: _LinkCounts) -> None:
+    def __init__(self, counts: _Counts, counts_before: _LinkCounts, counts_after: _LinkCounts) -> None:
         super().__init__(*counts)
-        self.links = after.links - before.links
-        self.site = after.site - before.site
-        self.fragments = after.fragments - before.fragments
-        self.known = after.known - before.known
-        self.pagers = after.pagers - before.pagers
-        self.tools = after.tools - before.tools
-        self.turns = after.turns - before.turns
-        self.brief = after.brief - before.brief
+        self.links = counts_after.links - counts_before.links
+        self.site = counts_after.site - counts_before.site
+        self.fragments = counts_after.fragments - counts_before.fragments
+        self.known = counts_after.known - counts_before.known
+        self.pagers = counts_after.pagers - counts_before.pagers
+        self.tools = counts_after.tools - counts_before.tools
+        self.turns = counts_after.turns - counts_before.turns
+        self.brief = counts_after.brief - counts_before.brief
 
 
 #: An element whose end is not reached, its tag where that is of those that are told, its id, and the totals of text,
@@ -156,10 +156,10 @@ class _LinkingShape(Shape):
 _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, _LinkCounts]
 
 
-class Survey:
+class PageSurvey:
     """The shapes of a page's elements, by the parser's id of the element, and the place of its content.
 
-    ``region`` is the element that holds the content; ``path`` the ids of it and of those around it. ``stated``: the
+    ``region`` is the element that holds the content; ``path`` the ids of it and of those around it. ``is_region_stated``: the
     page itself says so, by ``<main>`` or ``<article>``, and has its title there. ``title_path``: the ids of the page's
     title, where that stands outside, and of the elements around it.
     """
@@ -169,16 +169,16 @@ class Survey:
         self._hosts = frozenset(_iter_own_hosts(tree))
         headings = list(_iter_heading_words(body))
         self._headings = frozenset(headings)
-        self.headings = len(headings)
-        self._beside = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
-        self._main = frozenset(node.mem_id for node in body.css("[role=main]"))
+        self.num_headings = len(headings)
+        self._aside_elements = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
+        self._main_elements = frozenset(node.mem_id for node in body.css("[role=main]"))
         #: The ids, as the page gives them, of boxes that are ticked.
-        self.boxes = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
+        self.checkbox_ids = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
         self._mains: list[LexborNode] = []
         self._articles: list[tuple[LexborNode, bool]] = []  # and whether it stands in a main
         self._titles: list[LexborNode] = []
-        self._walk(body)
-        self.weight = self._weight(body)
+        self._count_elements(body)
+        self.weight = self._measure_weight(body)
         region, is_stated = self._find_stated_region(body)
         if region is None:
             region = self._compute_region(body)
@@ -186,20 +186,20 @@ class Survey:
         self.path = frozenset(_iter_enclosing_ids(region))
         title = self._find_outside_title(tree, body, region, is_stated)
         self.title_path = frozenset(_iter_enclosing_ids(title)) if title is not None else frozenset()
-        self.stated = is_stated and title is None
+        self.is_region_stated = is_stated and title is None
 
-    def shape(self, node: LexborNode) -> Shape | None:
+    def get_shape(self, node: LexborNode) -> Shape | None:
         """The counts of an element, or None where it holds nothing."""
         return self.shapes.get(node.mem_id)
 
-    def _weight(self, node: LexborNode) -> int:
+    def _measure_weight(self, node: LexborNode) -> int:
         shape = self.shapes.get(node.mem_id)
         return 0 if shape is None else shape.text - shape.linked
 
-    def _walk(self, root: LexborNode) -> None:
+    def _count_elements(self, root: LexborNode) -> None:
         """Count, in running totals: what an element holds is what they have gained from its start to its end."""
         shapes = self.shapes
-        placement_ids = self._main | self._beside
+        placement_ids = self._main_elements | self._aside_elements
         text = linked = label = prose = 0
         elements = 1
         no_links = link_totals = _LinkCounts()
@@ -222,12 +222,12 @@ class Survey:
                 ) = open_elements.pop()
                 if tag or number in placement_ids:
                     if tag in _PLACEMENT_TAGS or number in placement_ids:
-                        num_mains -= tag == "main" or number in self._main
+                        num_mains -= tag == "main" or number in self._main_elements
                         num_articles -= tag == "article"
-                        num_asides -= tag in _ASIDE_LANDMARK_TAGS or number in self._beside
+                        num_asides -= tag in _ASIDE_LANDMARK_TAGS or number in self._aside_elements
                     if tag in _LABEL_TAGS:
                         num_labels -= 1
-                    elif tag in VERBATIM:
+                    elif tag in VERBATIM_TAGS:
                         num_verbatim -= 1
                     elif tag == "a" and in_link:
                         in_link = 0
@@ -236,7 +236,7 @@ class Survey:
                             linked -= length
                             prose += length
                         else:
-                            link_totals = _LinkCounts(*map(add, link_totals, self._link(element, length)))
+                            link_totals = _LinkCounts(*map(add, link_totals, self._count_link(element, length)))
                 counts = (
                     text - text_before,
                     linked - linked_before,
@@ -259,7 +259,7 @@ class Survey:
                         linked += length
                     elif num_labels:
                         label += length
-                    elif num_verbatim or length >= _PROSE:
+                    elif num_verbatim or length >= _MIN_PROSE_CHARACTERS:
                         prose += length
                         is_early = False
             elif tag == "img":
@@ -268,12 +268,12 @@ class Survey:
                 linked += length if in_link else 0
             elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:
                 number = node.mem_id
-                tracked_tag = tag if tag in _TOLD else ""
+                tracked_tag = tag if tag in _TRACKED_TAGS else ""
                 open_elements.append((node, tracked_tag, number, text, linked, label, prose, elements, link_totals))
                 elements += 1
                 if tracked_tag or number in placement_ids:
                     if tag in _PLACEMENT_TAGS or number in placement_ids:
-                        if tag == "main" or number in self._main:
+                        if tag == "main" or number in self._main_elements:
                             if not num_mains:
                                 self._mains.append(node)
                             num_mains += 1
@@ -281,13 +281,13 @@ class Survey:
                             if not num_articles:
                                 self._articles.append((node, num_mains > 0))
                             num_articles += 1
-                        num_asides += tag in _ASIDE_LANDMARK_TAGS or number in self._beside
+                        num_asides += tag in _ASIDE_LANDMARK_TAGS or number in self._aside_elements
                     elif tag == "h1" and not num_asides:
                         self._titles.append(node)
                     if tag in _LABEL_TAGS:
                         num_labels += 1
-                        is_early = is_early and tag not in HEADINGS
-                    elif tag in VERBATIM:
+                        is_early = is_early and tag not in HEADING_TAGS
+                    elif tag in VERBATIM_TAGS:
                         num_verbatim += 1
                     elif tag == "a" and "href" in node.attributes:
                         in_link = 1
@@ -296,7 +296,7 @@ class Survey:
             node = node.next
         shapes[root.mem_id] = _LinkingShape((text, linked, label, prose, elements, is_early), no_links, link_totals)
 
-    def _link(self, link: LexborNode, length: int) -> _LinkCounts:
+    def _count_link(self, link: LexborNode, length: int) -> _LinkCounts:
         """Count a link of so many characters."""
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
@@ -308,11 +308,11 @@ class Survey:
         if length > 160:
             return _LinkCounts(1, site, fragments)
         text = link.text(deep=True)
-        words = normal(text)
+        words = normalize_words(text)
         has_arrows = _ARROWS_PATTERN.search(text) is not None
         label = "_".join((_ARROWS_PATTERN.sub(" ", text) if has_arrows else text).strip(" \n\t|[]:…").lower().split())
         is_paging = (
-            label in _TURNS
+            label in _PAGING_LABELS
             or (has_arrows and (not words or _PAGING_PATTERN.match(words) is not None))
             or (attributes.get("rel") or "").lower() in _PAGING_RELATIONS
             or (attributes.get("accesskey") or "").lower() in _PAGING_ACCESS_KEYS
@@ -321,7 +321,7 @@ class Survey:
             1,
             site,
             fragments,
-            known=int(bool(fragments) and normal(strip_numbering(text.strip())) in self._headings),
+            known=int(bool(fragments) and normalize_words(strip_numbering(text.strip())) in self._headings),
             tools=int(_TOOL_PATTERN.fullmatch(words) is not None),
             brief=int(words in _BRIEF_LABELS),
             turns=int(is_paging),
@@ -330,7 +330,7 @@ class Survey:
 
     def _find_stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
         """The ``<main>`` of the page, in it the only ``<article>`` where that holds nearly all of it."""
-        region = max(self._mains, key=self._weight, default=None)
+        region = max(self._mains, key=self._measure_weight, default=None)
         if region is not None and (len(self._mains) > 1 or not self._has_most_text(region, body)):
             return None, False
         articles = [article for article, in_main in self._articles if region is None or in_main]
@@ -339,15 +339,19 @@ class Survey:
             # An article that the page's title does not stand in may be one part of the page among others.
             has_title = region is not None or not self._titles or articles[0].css_first("h1") is not None
             min_share = 0.5 if has_title or not any(self.shapes[title.mem_id].label for title in self._titles) else 0.9
-            region = articles[0] if self._weight(articles[0]) >= min_share * self._weight(container) else region
+            region = (
+                articles[0]
+                if self._measure_weight(articles[0]) >= min_share * self._measure_weight(container)
+                else region
+            )
         return region, region is not None
 
     def _has_most_text(self, region: LexborNode, body: LexborNode) -> bool:
         """Whether what is said to be the content is a good part of the page, or no prose stands beside it."""
         region_shape, body_shape = self.shapes[region.mem_id], self.shapes[body.mem_id]
-        if self._weight(region) >= 0.3 * self.weight or region_shape.text >= 0.3 * body_shape.text:
+        if self._measure_weight(region) >= 0.3 * self.weight or region_shape.text >= 0.3 * body_shape.text:
             return True
-        return region_shape.text > 0 and body_shape.prose - region_shape.prose < _FINE_PRINT
+        return region_shape.text > 0 and body_shape.prose - region_shape.prose < _MAX_FINE_PRINT_CHARACTERS
 
     def _compute_region(self, body: LexborNode) -> LexborNode:
         """The innermost element that holds nearly all text outside links, and no paragraph or heading beside it."""
@@ -361,18 +365,18 @@ class Survey:
                 if shape is not None:
                     if shape.text and child.tag in _FLOW_TAGS and not shape.mostly_links:
                         return node
-                    if self._weight(child) > _MIN_CONTENT_SHARE * self.weight:
+                    if self._measure_weight(child) > _MIN_CONTENT_SHARE * self.weight:
                         heaviest = child
                     prose += shape.prose
                 child = child.next
             if heaviest is None or heaviest.tag in ("ul", "ol", "a", "span"):
                 return node
-            if prose - self.shapes[heaviest.mem_id].prose > _FINE_PRINT:
+            if prose - self.shapes[heaviest.mem_id].prose > _MAX_FINE_PRINT_CHARACTERS:
                 return node
             node = heaviest
 
     def _find_outside_title(
-        self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode, stated: bool
+        self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode, is_stated: bool
     ) -> LexborNode | None:
         """The page's title where its content has none: the first ``<h1>`` that is no link and no part of navigation.
 
@@ -385,29 +389,30 @@ class Survey:
                 if not is_inside:
                     return heading
                 break
-        if is_inside and stated:
+        if is_inside and is_stated:
             return None
         title_node = tree.css_first("head > title")
         title_text = title_node.text(deep=True) if title_node is not None else ""
         names = {
-            normal(strip_numbering(part.strip())) for part in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
+            normalize_words(strip_numbering(part.strip()))
+            for part in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
         }
         if names & self._headings:
             return None
-        found: LexborNode | None = None
+        title: LexborNode | None = None
         longest_length = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MAX_TITLE_CANDIDATES):
             shape = self.shapes.get(node.mem_id)
             if shape is None or not 0 < shape.text < 250 or shape.turns or shape.linked > 0.7 * shape.text:
                 continue
-            text = normal(node.text(deep=True, separator=" "))
+            text = normalize_words(node.text(deep=True, separator=" "))
             name = max((name for name in names if name and f"{text} ".startswith(f"{name} ")), key=len, default="")
             if len(name) > longest_length:
-                found, longest_length = node, len(name)
-        title_node = body.css_first("div.title, p.title, td.title") if found is None else None
+                title, longest_length = node, len(name)
+        title_node = body.css_first("div.title, p.title, td.title") if title is None else None
         if title_node is not None and 0 < getattr(self.shapes.get(title_node.mem_id), "text", 0) < 250:
-            found = title_node
-        return None if found is None or region.mem_id in _iter_enclosing_ids(found) else found
+            title = title_node
+        return None if title is None or region.mem_id in _iter_enclosing_ids(title) else title
 
 
 def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
@@ -428,7 +433,7 @@ def _iter_heading_words(body: LexborNode) -> Iterator[str]:
     for heading in body.css("h1, h2, h3, h4, h5, h6"):
         text = heading.text(deep=True)
         if len(text) < 300:
-            yield normal(strip_numbering(text.strip(" \n\t#¶§🔗")))
+            yield normalize_words(strip_numbering(text.strip(" \n\t#¶§🔗")))
 
 
 def _iter_enclosing_ids(node: LexborNode) -> Iterator[int]:

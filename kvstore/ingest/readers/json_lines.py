@@ -23,14 +23,14 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, NoReturn, TypeAlias
 
 from ...errors import ReaderError
-from .decoding import check_nul, clean, decode_text, detect_marked_encoding, iter_decoded_lines
-from .markdown_blocks import code_block, heading
-from .markdown_blocks import document as markdown
-from .raw_document import JSON, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions, choose_other_key
+from .decoding import check_nul, clean_text, decode_text, detect_marked_encoding, iter_decoded_lines
+from .markdown_blocks import join_blocks as markdown
+from .markdown_blocks import make_code_block, make_heading
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart, choose_other_key
 
-_TEXT = ("text", "content", "body", "contents")
-_TITLE = ("title",)
-_KEY = ("id", "key")
+_TEXT_FIELDS = ("text", "content", "body", "contents")
+_TITLE_FIELDS = ("title",)
+_KEY_FIELDS = ("id", "key")
 _SURROGATE_PATTERN = re.compile("[\ud800-\udfff]")
 _SUSPECT_ESCAPE_PATTERN = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
 _LOCK_FILE_PATTERN = re.compile(r"(?:package-lock|npm-shrinkwrap|composer\.lock|.*[.-]lock)\.json")
@@ -52,7 +52,7 @@ _Row: TypeAlias = dict[str, JSON] | _Line
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each line."""
-    return read_lines(stream, origin, _documents(origin, options), options)
+    return read_lines(stream, origin, _make_document_maker(origin, options), options)
 
 
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
@@ -61,88 +61,88 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     text = decode_text(stream.read(), origin.name, options.encoding)
     path = PurePosixPath(origin.name)
     if _LOCK_FILE_PATTERN.fullmatch(path.name):
-        yield PassedOver(origin.name, "lock file")
+        yield SkippedPart(origin.name, "lock file")
         return
     try:
-        objects, value = _listed(_value(text))
+        objects, value = _split_objects(_parse_value(text))
     except BadLineError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
     except RecursionError:
         raise ReaderError(f"{origin.name}: {_TOO_DEEP_MESSAGE}") from None
     if objects:
-        yield from _items(enumerate(objects, 1), origin, _documents(origin, options))
+        yield from _make_items(enumerate(objects, 1), origin, _make_document_maker(origin, options))
         if not value:
             return
     if value in (None, "", [], {}):
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    size = _size(value) if objects else len(text)
+    size = _measure_size(value) if objects else len(text)
     if size > _MAX_VALUE_CHARACTERS:
         remedy = "write a list of objects, or JSON Lines, to have each of them as a document"
-        yield PassedOver(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
+        yield SkippedPart(origin.name, "large JSON", f"is one JSON value of {size:,} characters; {remedy}")
         return
     text_shown = json.dumps(value, ensure_ascii=False, indent=2)
-    blocks = [heading(1, path.name), code_block(text_shown, "json")]
+    blocks = [make_heading(1, path.name), make_code_block(text_shown, "json")]
     yield RawDocument(origin.key, path.name, markdown(blocks) + "\n", {}, "markdown")
 
 
-def _listed(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
+def _split_objects(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
     """The objects that a value lists, by itself or in the field that is most of it, and what else it says."""
-    if objects := _objects(value):
+    if objects := _get_objects(value):
         return objects, None
     if isinstance(value, dict):
-        lists = {name: objects for name, field in value.items() if len(objects := _objects(field)) > 1}
-        sizes = {name: _size(value[name]) for name in lists}
+        lists = {name: objects for name, field in value.items() if len(objects := _get_objects(field)) > 1}
+        sizes = {name: _measure_size(value[name]) for name in lists}
         longest = max(lists, key=sizes.__getitem__, default=None)
-        if longest is not None and 2 * sizes[longest] > _size(value):
+        if longest is not None and 2 * sizes[longest] > _measure_size(value):
             return lists[longest], {name: field for name, field in value.items() if name != longest}
     return [], value
 
 
-def _objects(value: JSON) -> list[dict[str, JSON]]:
+def _get_objects(value: JSON) -> list[dict[str, JSON]]:
     """The objects that a value is a list of; none where it is anything else."""
     objects = [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
     return objects if objects == value else []
 
 
-def _size(value: JSON) -> int:
+def _measure_size(value: JSON) -> int:
     return len(json.dumps(value))
 
 
-def _documents(origin: Origin, options: ReadOptions) -> ItemMaker:
+def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
     """What makes the document of the object at a place."""
     used_keys: set[str] = set()
 
-    def document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+    def make_document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
         default_key = origin.key + place.removeprefix(origin.name)
-        raw_document = _document(fields, default_key, options)
+        raw_document = _build_document(fields, default_key, options)
         yield replace(raw_document, other_key=choose_other_key(raw_document.key, default_key, used_keys))
 
-    return document
+    return make_document
 
 
-def read_lines(stream: BinaryIO, origin: Origin, items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield what ``items`` makes of each line's object and place, and a failure where it raises BadLineError."""
-    lines = _lines(stream, origin, options)
+def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
+    """Yield what ``make_items`` makes of each line's object and place, and a failure where it raises BadLineError."""
+    lines = _iter_lines(stream, origin, options)
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
     first_line = next(nonblank_lines, None)
     if first_line is None:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    yield from _items(chain([first_line], nonblank_lines), origin, items)
+    yield from _make_items(chain([first_line], nonblank_lines), origin, make_items)
 
 
-def _items(rows: Iterable[tuple[int, _Row]], origin: Origin, items: ItemMaker) -> Iterator[Item]:
-    """What ``items`` makes of numbered objects, or of the lines that they stand in, and a failure for a bad one."""
+def _make_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
+    """What ``make_items`` makes of numbered objects, or of the lines that they stand in, and a failure for a bad one."""
     for number, row in rows:
         place = f"{origin.name}:{number}"
         try:
-            yield from items(row if isinstance(row, dict) else _parsed(row), place)
+            yield from make_items(row if isinstance(row, dict) else _parse_object(row), place)
         except BadLineError as error:
             yield ReadFailure(place, str(error))
         except RecursionError:
             yield ReadFailure(place, _TOO_DEEP_MESSAGE)
 
 
-def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
+def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
     """Yield numbered lines; in UTF-8, where a bad byte spoils its line only, the error in place of such a line."""
     start = stream.read(4096)
     encoding = options.encoding or detect_marked_encoding(start) or "utf-8"
@@ -169,16 +169,16 @@ def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[t
         offset += len(raw)
 
 
-def _parsed(line: _Line) -> dict[str, JSON]:
+def _parse_object(line: _Line) -> dict[str, JSON]:
     if isinstance(line, BadLineError):
         raise line
-    value = _value(line)
+    value = _parse_value(line)
     if not isinstance(value, dict):
         raise BadLineError("is not a JSON object; write one {...} a line")
     return value
 
 
-def _value(text: str) -> JSON:
+def _parse_value(text: str) -> JSON:
     try:
         value: JSON = json.loads(
             text, parse_int=_parse_integer, parse_float=_parse_decimal, parse_constant=_reject_constant
@@ -189,7 +189,7 @@ def _value(text: str) -> JSON:
     except RecursionError:
         raise BadLineError(_TOO_DEEP_MESSAGE) from None
     if _SUSPECT_ESCAPE_PATTERN.search(text):
-        for string in _strings(value):
+        for string in _iter_strings(value):
             if "\0" in string or _SURROGATE_PATTERN.search(string):
                 raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
     return value
@@ -212,7 +212,7 @@ def _reject_constant(name: str) -> NoReturn:
     raise BadLineError(f"is not valid JSON: {name} is no number; write null")
 
 
-def _strings(value: JSON) -> Iterator[str]:
+def _iter_strings(value: JSON) -> Iterator[str]:
     """Every string in a JSON value, names of fields too."""
     stack = [value]
     while stack:
@@ -226,10 +226,10 @@ def _strings(value: JSON) -> Iterator[str]:
             stack += value
 
 
-def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
-    key_field, key = take(fields, options.key, _KEY)
-    title_field, title = take(fields, options.title, _TITLE)
-    text_field, text = take(fields, options.text, _TEXT)
+def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
+    key_field, key = take_field(fields, options.key, _KEY_FIELDS)
+    title_field, title = take_field(fields, options.title, _TITLE_FIELDS)
+    text_field, text = take_field(fields, options.text, _TEXT_FIELDS)
     if key is None:
         key = default_key
     if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key == "":
@@ -237,13 +237,13 @@ def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -
     if title is not None and not isinstance(title, str):
         raise BadLineError(f"the field {title_field} must be a string")
     if text is None and options.text is None:
-        text = "\n".join(f"{name}: {value}" for name, value in _said(fields)) or None
+        text = "\n".join(f"{name}: {value}" for name, value in _iter_field_texts(fields)) or None
     if text is None and not title:
         expected_fields = options.text or "text, content, body or contents"
         raise BadLineError(f"has no field {expected_fields}; name the one that holds the text WITH (text = ...)")
     if not isinstance(text, str) and text is not None:
         raise BadLineError(f"the field {text_field} must be a string")
-    body = clean(text or "")
+    body = clean_text(text or "")
     if body.isspace() or not body:
         body = title or ""
     if not body:
@@ -256,26 +256,26 @@ def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -
     return RawDocument(str(key), title or None, body, fields, "text")
 
 
-def _said(fields: Mapping[str, JSON], within: str = "") -> Iterator[tuple[str, str]]:
+def _iter_field_texts(fields: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
     """The names of fields, those of objects within by their way, and what they say as text."""
     for name, value in fields.items():
         if isinstance(value, dict):
-            yield from _said(value, f"{within}{name}.")
+            yield from _iter_field_texts(value, f"{prefix}{name}.")
             continue
         values = value if isinstance(value, list) else [value]
         if any(isinstance(entry, (dict, list)) for entry in values):
-            told = json.dumps(value, ensure_ascii=False)
+            text = json.dumps(value, ensure_ascii=False)
         else:
-            told = ", ".join(" ".join(str(entry).split()) for entry in values if entry is not None)
-        if told:
-            yield within + name, told
+            text = ", ".join(" ".join(str(entry).split()) for entry in values if entry is not None)
+        if text:
+            yield prefix + name, text
 
 
-def take(fields: dict[str, JSON], named: str | None, usual: tuple[str, ...]) -> tuple[str, JSON]:
+def take_field(fields: dict[str, JSON], field: str | None, default_fields: tuple[str, ...]) -> tuple[str, JSON]:
     """Remove and return the field that an option names, else the first of the usual ones that is there and not null."""
-    for name in (named,) if named is not None else usual:
+    for name in (field,) if field is not None else default_fields:
         value = fields.get(name)
         if value is not None:
             del fields[name]
             return name, value
-    return named or usual[0], None
+    return field or default_fields[0], None

@@ -5,10 +5,10 @@ In: blocks, items with their depths, and lines of code, in the order of a docume
 
 from __future__ import annotations
 
-from .markdown_blocks import MarkdownBlock, code_block, make_list
+from .markdown_blocks import MarkdownBlock, make_code_block, make_list
 
 
-class Gathered:
+class BlockBuilder:
     """Blocks, and the list items or lines of code that stand behind them and are not finished yet."""
 
     def __init__(self) -> None:
@@ -16,10 +16,10 @@ class Gathered:
         self._items: list[tuple[int, str, list[MarkdownBlock]]] = []
         self._code: list[str] = []
 
-    def add(self, *blocks: MarkdownBlock) -> None:
+    def add_blocks(self, *blocks: MarkdownBlock) -> None:
         """Add finished blocks."""
         if self._code:
-            self._blocks.append(code_block("\n".join(self._code)))
+            self._blocks.append(make_code_block("\n".join(self._code)))
             self._code.clear()
         start = 0
         while start < len(self._items):
@@ -31,13 +31,13 @@ class Gathered:
     def add_code(self, line: str) -> None:
         """Add a paragraph of code."""
         if self._items:
-            self.add()
+            self.add_blocks()
         self._code.append(line)
 
     def add_item(self, depth: int, marker: str, blocks: list[MarkdownBlock]) -> None:
         """Add a list item; ``depth`` counts from 0."""
         if self._code:
-            self.add()
+            self.add_blocks()
         self._items.append((depth, marker, blocks))
 
     def extend_item(self, blocks: list[MarkdownBlock]) -> None:
@@ -45,11 +45,11 @@ class Gathered:
         if self._items:
             self._items[-1][2].extend(blocks)
         else:
-            self.add(*blocks)
+            self.add_blocks(*blocks)
 
-    def finished(self) -> list[MarkdownBlock]:
+    def finish_blocks(self) -> list[MarkdownBlock]:
         """All blocks."""
-        self.add()
+        self.add_blocks()
         return self._blocks
 
 

@@ -30,9 +30,9 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
-from .decoding import clean
-from .markdown_blocks import MarkdownBlock, document, paragraph, quote
-from .raw_document import JSON, Enclosed, Item, Origin, PassedOver, RawDocument, ReadFailure, ReadOptions
+from .decoding import clean_text
+from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_quote
+from .raw_document import JSON, EnclosedFile, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart
 
 #: Bytes of the largest message of a file of many.
 _MAX_MESSAGE_BYTES = 256 << 20
@@ -51,11 +51,11 @@ _FIELDS = frozenset(
     + list(_ADDRESS_FIELDS)
 )
 
-_HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
+_HEADER_PATTERN = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
 _FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")
 _TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")
 _ESCAPED_FROM_PATTERN = re.compile(rb">+From ")
-_QUOTED = re.compile(r"\s?(?:>\s?)+")
+_QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
 _FORWARD_LINE_PATTERN = re.compile(
     r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
 )
@@ -140,7 +140,7 @@ def _parse_address(name: str, address: str) -> str:
 _MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
 
 
-def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
     """Yield the message, and the files attached to it."""
     try:
         yield from _read_message(stream.read(), origin, origin.key, options)
@@ -148,7 +148,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
         raise ReaderError(f"{origin.name}: {error}") from None
 
 
-def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
+def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
     """Yield each message, and the files attached to it."""
     first_line = stream.readline(1 << 16)
     if not first_line.removeprefix(BOM_UTF8).strip():
@@ -165,7 +165,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             next_line = None
             if is_blank and _FROM_LINE_PATTERN.match(line):
                 next_line = stream.readline()
-                if _TIMED_FROM_LINE_PATTERN.match(line) or _HEADER.match(next_line):
+                if _TIMED_FROM_LINE_PATTERN.match(line) or _HEADER_PATTERN.match(next_line):
                     at_end = False
                     break
             is_blank = not line.strip()
@@ -183,11 +183,11 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
             return
 
 
-def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | Enclosed]:
+def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
     data = data.removeprefix(BOM_UTF8)
     if not data.strip():
         raise _NoMailError("is empty; there is nothing to store")
-    if _HEADER.match(data.lstrip()) is None:
+    if _HEADER_PATTERN.match(data.lstrip()) is None:
         raise _NoMailError("is no mail: it does not begin with a header such as 'From: ...'")
     try:
         message = _MESSAGE_PARSER.parsebytes(data)
@@ -195,38 +195,41 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
         raise
     except Exception as error:  # what is not standard fails in the parser in more ways than it names
         raise _NoMailError(f"is damaged ({type(error).__name__}: {error})") from None
-    bodies, attached = _parted(message)
-    blocks = [block for body in bodies for block in _blocks(body, origin.name, options)]
-    subject = _header(message, "Subject")
-    attachment_names = [name for name, _ in attached]
-    message_id = _header(message, "Message-ID").strip("<> ")
+    bodies, attachments = _split_parts(message)
+    blocks = [block for body in bodies for block in _build_blocks(body, origin.name, options)]
+    subject = _get_header(message, "Subject")
+    attachment_names = [name for name, _ in attachments]
+    message_id = _get_header(message, "Message-ID").strip("<> ")
     key, other_key = (message_id, default_key) if message_id else (default_key, None)
     meta: dict[str, JSON] = {}
     for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
-        value = _header(message, header)
+        value = _get_header(message, header)
         if value:
             meta[field] = value.strip("<> ") if field == "in_reply_to" else value
-    date = _date(_header(message, "Date"))
+    date = _parse_date(_get_header(message, "Date"))
     if date:
         meta["date"] = date
     if attachment_names:
         meta["attachments"] = list(attachment_names)
-    if not blocks and not subject and not attached:
+    if not blocks and not subject and not attachments:
         raise _NoMailError("has neither a subject nor a text; there is nothing to store")
     text = (
-        document([*_iter_header_blocks(message), *(blocks or [paragraph(subject or "A message without text.")])]) + "\n"
+        join_blocks(
+            [*_iter_header_blocks(message), *(blocks or [make_paragraph(subject or "A message without text.")])]
+        )
+        + "\n"
     )
     yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
-    from . import format_of, passing_over
+    from . import describe_skipped, find_format
 
-    for name, part in attached:
+    for name, part in attachments:
         place = f"{origin.name}/{name}"
-        if format_of(name) is None:  # a picture, or what nobody can read: the message has its name
-            yield PassedOver(place, passing_over(name))
+        if find_format(name) is None:  # a picture, or what nobody can read: the message has its name
+            yield SkippedPart(place, describe_skipped(name))
             continue
         content = _get_payload(part)
         other_part_key = f"{other_key}/{name}" if other_key else None
-        yield Enclosed(
+        yield EnclosedFile(
             place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
         )
 
@@ -234,12 +237,12 @@ def _read_message(data: bytes, origin: Origin, default_key: str, options: ReadOp
 def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
     """Who wrote a message, and when."""
     for field in ("From", "Date"):
-        value = _header(message, field)
+        value = _get_header(message, field)
         if value:
-            yield paragraph(f"{field}: {value}")
+            yield make_paragraph(f"{field}: {value}")
 
 
-def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
+def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
     """The parts that are the text of a message, in order, and those attached to it, each with its name."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
@@ -252,17 +255,17 @@ def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]
             name = _get_file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
             attachments[_find_unused(name, attachments, names)] = part
         elif kind == "multipart/alternative":
-            chosen = _choose_alternative(part)
-            stack += [chosen] if chosen is not None else []
+            alternative = _choose_alternative(part)
+            stack += [alternative] if alternative is not None else []
         elif part.is_multipart():
             inner_parts = [inner_part for inner_part in part.get_payload() if isinstance(inner_part, Message)]
             stack += reversed(inner_parts)
-        elif _is_text(kind):
+        elif _is_text_type(kind):
             bodies.append(part)
     return bodies, list(attachments.items())
 
 
-def _is_text(kind: str) -> bool:
+def _is_text_type(kind: str) -> bool:
     """Whether a part is shown as text: an unknown kind is (RFC 2046, 4.1.4), appointments and cards are not."""
     return kind.startswith("text/") and kind not in ("text/calendar", "text/vcard", "text/x-vcard", "text/css")
 
@@ -271,7 +274,7 @@ def _choose_alternative(part: Message) -> Message | None:
     """Of the forms of one text the plain one, unless it says far less than another; else the one that comes last that
     has a text (RFC 2046, 5.1.4)."""
     forms = [form for form in part.get_payload() if isinstance(form, Message)] if part.is_multipart() else []
-    word_counts = {id(form): _words(form) for form in forms}
+    word_counts = {id(form): _count_words(form) for form in forms}
     plain_form = next((form for form in forms if form.get_content_type() == "text/plain"), None)
     max_words = max(word_counts.values(), default=0)
     if (
@@ -283,11 +286,11 @@ def _choose_alternative(part: Message) -> Message | None:
     return next((form for form in reversed(forms) if form is not plain_form and word_counts[id(form)]), plain_form)
 
 
-def _words(form: Message) -> int:
+def _count_words(form: Message) -> int:
     """The words that one form of a text shows."""
-    text_parts = [text_part for text_part in form.walk() if _is_text(text_part.get_content_type())]
+    text_parts = [text_part for text_part in form.walk() if _is_text_type(text_part.get_content_type())]
     texts = [text_part for text_part in text_parts if not _get_file_name(text_part)]
-    return sum(len(_MARKUP_PATTERN.sub(" ", _text(text_part)).split()) for text_part in texts)
+    return sum(len(_MARKUP_PATTERN.sub(" ", _decode_text(text_part)).split()) for text_part in texts)
 
 
 def _get_file_name(part: Message) -> str:
@@ -295,7 +298,7 @@ def _get_file_name(part: Message) -> str:
     with suppress(Exception):  # a name in a broken encoding is none
         name = part.get_filename()
         if name:
-            return " ".join(clean(re.split(r"[/\\]", name)[-1]).split()).strip(". ")
+            return " ".join(clean_text(re.split(r"[/\\]", name)[-1]).split()).strip(". ")
     return ""
 
 
@@ -324,18 +327,18 @@ def _get_payload(part: Message) -> bytes:
     return content if isinstance(content, bytes) else b""
 
 
-def _text(part: Message) -> str:
+def _decode_text(part: Message) -> str:
     """The text of a part in the character set it names, else in that of most mail that names none."""
     data = _get_payload(part)
     charset = str(part.get_content_charset() or "utf-8").lower()
     for encoding in (_ENCODING_ALIASES.get(charset, charset), charset, "utf-8", "cp1252"):
         with suppress(LookupError, ValueError):
-            return clean(data.decode(encoding)).replace("\0", "")
-    return clean(data.decode("latin-1")).replace("\0", "")
+            return clean_text(data.decode(encoding)).replace("\0", "")
+    return clean_text(data.decode("latin-1")).replace("\0", "")
 
 
-def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
-    text = _text(part)
+def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+    text = _decode_text(part)
     if not text.strip():
         return []
     if part.get_content_type() == "text/html":
@@ -347,17 +350,17 @@ def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBloc
     return list(_iter_plain_blocks(text.split("\n")))
 
 
-def _join_flowed_lines(text: str, deleted: bool = False) -> str:
-    """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4); that space may be ``deleted``."""
+def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
+    """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4); that space may be ``delete_space``."""
     pieces: list[str] = []
     open_depth: int | None = None  # the depth of a line that goes on, None if it ends
     for line in text.split("\n"):
-        depth = _depth(line)
+        depth = _get_quote_depth(line)
         if depth != open_depth:
             pieces += ["\n", line]
             open_depth = depth if line.endswith(" ") and not _SIGNATURE_PATTERN.match(line) else None
             continue
-        if deleted:
+        if delete_space:
             pieces[-1] = pieces[-1].removesuffix(" ")
         line = line.lstrip(">").lstrip() if depth else line
         if line:
@@ -367,8 +370,8 @@ def _join_flowed_lines(text: str, deleted: bool = False) -> str:
     return "".join(pieces[1:])
 
 
-def _depth(line: str) -> int:
-    mark = _QUOTED.match(line)
+def _get_quote_depth(line: str) -> int:
+    mark = _QUOTE_PREFIX_PATTERN.match(line)
     return mark[0].count(">") if mark else 0
 
 
@@ -378,61 +381,63 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
     while start < len(lines):
         line = lines[start]
         end = start + 1
-        if _depth(line):
-            while end < len(lines) and _depth(lines[end]):
+        if _get_quote_depth(line):
+            while end < len(lines) and _get_quote_depth(lines[end]):
                 end += 1
             quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
-            can_nest = max(depth, _depth(line)) < _DEEPEST
+            can_nest = max(depth, _get_quote_depth(line)) < _DEEPEST
             blocks = (
-                list(_iter_plain_blocks(quoted_lines, depth + 1)) if can_nest else [paragraph("\n".join(quoted_lines))]
+                list(_iter_plain_blocks(quoted_lines, depth + 1))
+                if can_nest
+                else [make_paragraph("\n".join(quoted_lines))]
             )
             if blocks:
-                yield quote(blocks)
+                yield make_quote(blocks)
         elif depth < _DEEPEST and _FORWARD_LINE_PATTERN.match(line.strip()):
             end = len(lines)
-            yield paragraph(line.strip())
+            yield make_paragraph(line.strip())
             blocks = list(_iter_plain_blocks(lines[start + 1 :], depth + 1))
             if blocks:
-                yield quote(blocks)
+                yield make_quote(blocks)
         elif _SIGNATURE_PATTERN.match(line):
-            while end < len(lines) and not _depth(lines[end]):
+            while end < len(lines) and not _get_quote_depth(lines[end]):
                 end += 1
             signature_lines = [text_line.strip() for text_line in lines[start + 1 : end] if text_line.strip()]
             if signature_lines:
-                yield quote([paragraph("\n".join(["Signature:", *signature_lines]))])
+                yield make_quote([make_paragraph("\n".join(["Signature:", *signature_lines]))])
         elif line.strip():
             while (
                 end < len(lines)
                 and lines[end].strip()
-                and not _depth(lines[end])
+                and not _get_quote_depth(lines[end])
                 and not _SIGNATURE_PATTERN.match(lines[end])
             ):
                 end += 1
             text_lines = [
-                text_line if _ITEM_PATTERN.match(text_line) else paragraph(text_line.strip()).text
+                text_line if _ITEM_PATTERN.match(text_line) else make_paragraph(text_line.strip()).text
                 for text_line in lines[start:end]
             ]
             yield MarkdownBlock("paragraph", "\n".join(text_lines).strip())
         start = end
 
 
-def _header(message: Message, name: str) -> str:
+def _get_header(message: Message, name: str) -> str:
     """A header as text, in one line; empty where there is none or it is beyond reading."""
     with suppress(Exception):  # headers that are not standard fail in the parser in more ways than it names
         value = message[name]
-        shown = "" if value is None else str(value)
-        if "\ufffd" not in shown and not _SURROGATE_PATTERN.search(shown):
-            return " ".join(clean(shown).split())
+        text = "" if value is None else str(value)
+        if "\ufffd" not in text and not _SURROGATE_PATTERN.search(text):
+            return " ".join(clean_text(text).split())
     with suppress(Exception):  # letters that are not encoded, as some programs write them
         raw = str(dict(message.raw_items())[name])
         data = raw.encode("utf-8", "surrogateescape")
         with suppress(UnicodeDecodeError):
-            return " ".join(clean(str(make_header(decode_header(data.decode())))).split())
-        return " ".join(clean(data.decode("cp1252", "replace")).split())
+            return " ".join(clean_text(str(make_header(decode_header(data.decode())))).split())
+        return " ".join(clean_text(data.decode("cp1252", "replace")).split())
     return ""
 
 
-def _date(value: str) -> str:
+def _parse_date(value: str) -> str:
     with suppress(ValueError, TypeError, IndexError, OverflowError):
         return parsedate_to_datetime(value).isoformat()
     return ""

@@ -19,22 +19,30 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 from .decoding import decode_text, is_utf8
-from .markdown_blocks import MarkdownBlock, code_block, document, heading, make_list, make_table, paragraph
-from .mdoc import INLINE, Mdoc, RunningText
-from .raw_document import JSON, Origin, PassedOver, RawDocument, ReadOptions
-from .roff import Roff, RoffError, arguments
+from .markdown_blocks import (
+    MarkdownBlock,
+    join_blocks,
+    make_code_block,
+    make_heading,
+    make_list,
+    make_paragraph,
+    make_table,
+)
+from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
+from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
+from .roff import RoffError, RoffInterpreter, split_arguments
 
 #: Lists within lists that are indented; what stands deeper is not indented further.
-_DEEPEST = 12
+_MAX_LIST_DEPTH = 12
 
 _CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
 _LETTERS = dict.fromkeys(("utf-8", "utf8", "ascii", "us-ascii"), "utf-8")
 _BULLETS = frozenset("•·○◦*-–—+o□")
-_NUMBER = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
+_NUMBER_PATTERN = re.compile(r"\(?(\d{1,3}|[a-z])[.)\]]")
 _LEADING_BULLET_PATTERN = re.compile(r"([•·])\s*|(\d{1,3})\.[\s\u00a0]*(?=\D)")
 _TABLE_OPTIONS_PATTERN = re.compile(r"tab\s*\(\s*(.)\s*\)")
 #: A term that docbook sets as a paragraph before what is set in.
-_LONGEST_TERM = 200
+_MAX_TERM_CHARACTERS = 200
 _FONT_MACROS = frozenset("B I R SB SM BI BR IB IR RB RI".split())
 _ALTERNATING_FONT_MACROS = frozenset("BI BR IB IR RB RI".split())
 
@@ -47,14 +55,14 @@ class _ManualItem:
     marker: str = "-"
     blocks: list[MarkdownBlock] = field(default_factory=list)
 
-    def finished(self) -> tuple[str, list[MarkdownBlock]]:
+    def to_list_item(self) -> tuple[str, list[MarkdownBlock]]:
         """Its mark and its blocks, the first of which begins with the terms."""
         term = ", ".join(filter(None, self.terms))
         if not term:
             return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
         if self.blocks and self.blocks[0].kind == "paragraph":
-            said = self.blocks[0].text.removeprefix("\\")
-            return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {said}"), *self.blocks[1:]]
+            text = self.blocks[0].text.removeprefix("\\")
+            return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}"), *self.blocks[1:]]
         return self.marker, [MarkdownBlock("paragraph", term), *self.blocks]
 
 
@@ -64,59 +72,61 @@ class _IndentLevel:
 
     blocks: list[MarkdownBlock] = field(default_factory=list)
     items: list[_ManualItem] = field(default_factory=list)
-    closing: bool = False  # whether what comes next is not of the list, unless it is a term itself
+    is_closing: bool = False  # whether what comes next is not of the list, unless it is a term itself
     kind: str = ""
     rows: list[list[str]] = field(default_factory=list)
 
-    def add(self, *blocks: MarkdownBlock) -> None:
+    def add_blocks(self, *blocks: MarkdownBlock) -> None:
         """Add blocks to the item that is open, or behind the list that is finished."""
-        if self.items and not self.closing:
+        if self.items and not self.is_closing:
             self.items[-1].blocks += blocks
         else:
-            self.close()
+            self.close_list()
             self.blocks += blocks
 
-    def open(self, item: _ManualItem) -> None:
+    def open_item(self, item: _ManualItem) -> None:
         """Begin an item."""
         if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
-            self.close()
-        self.closing = False
+            self.close_list()
+        self.is_closing = False
         self.items.append(item)
 
-    def close(self) -> None:
+    def close_list(self) -> None:
         """Finish the list."""
         if self.items:
-            self.blocks.append(make_list([item.finished() for item in self.items]))
+            self.blocks.append(make_list([item.to_list_item() for item in self.items]))
         self.items = []
-        self.closing = False
+        self.is_closing = False
 
 
-def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the page as one document."""
     data = stream.read()
     coding_match = _CODING_PATTERN.search(data[:400])
-    named = (
+    encoding = (
         coding_match[1].decode("ascii").lower()
         if coding_match and options.encoding is None and not is_utf8(data)
         else None
     )
-    text = decode_text(data, origin.name, options.encoding or (named if named and _is_known(named) else None))
+    text = decode_text(
+        data, origin.name, options.encoding or (encoding if encoding and _is_known_encoding(encoding) else None)
+    )
     try:
         page = _ManualPage(text)
     except RoffError as error:
         raise ReaderError(f"{origin.name}: {error}") from None
-    blocks = page.finished()
+    blocks = page.finish_blocks()
     if not blocks and page.included_page:
-        yield PassedOver(origin.name, "pages that stand for others")
+        yield SkippedPart(origin.name, "pages that stand for others")
         return
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (macros and nothing else); there is nothing to store")
-    if page.named:
-        blocks = [heading(1, page.named), *blocks]
-    yield RawDocument(origin.key, page.title(), document(blocks) + "\n", page.meta, "markdown")
+    if page.heading:
+        blocks = [make_heading(1, page.heading), *blocks]
+    yield RawDocument(origin.key, page.build_title(), join_blocks(blocks) + "\n", page.meta, "markdown")
 
 
-def _is_known(encoding: str) -> bool:
+def _is_known_encoding(encoding: str) -> bool:
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
@@ -125,64 +135,64 @@ def _is_known(encoding: str) -> bool:
 
 
 class _ManualPage:
-    """The blocks of one page; ``named`` is its name and section, ``included_page`` the page that it names in its
+    """The blocks of one page; ``heading`` is its name and section, ``included_page`` the page that it names in its
     place."""
 
     def __init__(self, text: str) -> None:
         self.meta: dict[str, JSON] = {}
-        self.named = ""
+        self.heading = ""
         self.included_page = ""
-        self._described = ""
+        self._description = ""
         self._in_name = False
         self._levels = [_IndentLevel()]
         self._num_unindented = 0  # how many levels are open that are not set in further
-        self._running = RunningText()
+        self._running_text = RunningText()
         self._take_next_line: Callable[[str], None] | None = None  # who takes the next line of text
         self._is_continued = False  # whether the line before ended with \c
-        self._code: list[str] | None = None
+        self._code_lines: list[str] | None = None
         self._link = ""
-        self._reference: list[str] | None = None
-        self._mdoc = Mdoc()
-        self._roff = Roff(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE)
-        for line in self._roff.lines():
+        self._reference_parts: list[str] | None = None
+        self._mdoc = MdocInterpreter()
+        self._roff = RoffInterpreter(text, frozenset(self._MACROS) | _FONT_MACROS | INLINE_MACROS)
+        for line in self._roff.iter_lines():
             if line.macro:
-                self._macro(line.macro, line.rest)
+                self._handle_macro(line.macro, line.content)
             else:
-                self._text(line.rest)
+                self._add_source(line.content)
 
-    def finished(self) -> list[MarkdownBlock]:
+    def finish_blocks(self) -> list[MarkdownBlock]:
         """The blocks, in order."""
         self._finish_code()
         self._flush_paragraph()
         while len(self._levels) > 1:
-            self._leave()
-        self._levels[0].close()
+            self._close_level()
+        self._levels[0].close_list()
         return self._levels[0].blocks
 
-    def title(self) -> str | None:
+    def build_title(self) -> str | None:
         """The name and section, and what the page says that it is about."""
-        description = self._described
+        description = self._description
         for dash in (" - ", " — ", " – ", " -- "):
             _, separator, purpose = description.partition(dash)
             if separator:
                 description = purpose
                 break
-        shown = ": ".join(filter(None, (self.named, " ".join(description.split()).rstrip("."))))
+        shown = ": ".join(filter(None, (self.heading, " ".join(description.split()).rstrip("."))))
         return shown[:300] or None
 
     # --- text ---------------------------------------------------------------------------------------------------------
 
-    def _text(self, source: str) -> None:
+    def _add_source(self, source: str) -> None:
         is_continued = source.endswith("\\c")
-        if self._code is not None:
-            code_line = self._roff.text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
-            if self._is_continued and self._code:
-                self._code[-1] += code_line
+        if self._code_lines is not None:
+            code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
+            if self._is_continued and self._code_lines:
+                self._code_lines[-1] += code_line
             else:
-                self._code.append(code_line)
+                self._code_lines.append(code_line)
             self._is_continued = is_continued
             return
-        text = self._roff.text(source)
+        text = self._roff.render_text(source)
         if not text.strip():
             if not source.strip():
                 self._flush_paragraph()
@@ -192,114 +202,114 @@ class _ManualPage:
             take_line(_join_whitespace(text))
             return
         if source[0] == " ":
-            self._running.break_line()
-        if self._reference is not None:
-            self._reference.append(_join_whitespace(text))
+            self._running_text.break_line()
+        if self._reference_parts is not None:
+            self._reference_parts.append(_join_whitespace(text))
             return
-        self._running.add(text.replace("\u00a0", " ").strip(), before=self._is_continued)
+        self._running_text.add(text.replace("\u00a0", " ").strip(), join_before=self._is_continued)
         self._is_continued = is_continued and not text[-1].isspace()
 
     def _flush_paragraph(self) -> None:
         """Finish the paragraph."""
-        text = self._running.take()
+        text = self._running_text.take_text()
         self._is_continued = False
         if text:
-            if self._in_name and not self._described:
-                self._described = _join_whitespace(text)
-            self._levels[-1].add(paragraph(text))
+            if self._in_name and not self._description:
+                self._description = _join_whitespace(text)
+            self._levels[-1].add_blocks(make_paragraph(text))
 
-    def _await_line(self, take: Callable[[str], None]) -> None:
-        self._take_next_line = take
+    def _await_line(self, take_line: Callable[[str], None]) -> None:
+        self._take_next_line = take_line
 
     def _finish_code(self) -> None:
-        code_lines, self._code = self._code, None
+        code_lines, self._code_lines = self._code_lines, None
         if code_lines and any(code_lines):
-            self._levels[-1].add(code_block("\n".join(code_lines).strip("\n")))
+            self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     # --- macros -------------------------------------------------------------------------------------------------------
 
-    def _macro(self, name: str, rest: str) -> None:
+    def _handle_macro(self, name: str, args: str) -> None:
         if name in _FONT_MACROS:
-            texts = [self._roff.text(argument) for argument in arguments(rest)]
+            texts = [self._roff.render_text(argument) for argument in split_arguments(args)]
             if texts:
-                ending = "\\c" if rest.endswith("\\c") else ""
+                ending = "\\c" if args.endswith("\\c") else ""
                 self._add_text("".join(texts) if name in _ALTERNATING_FONT_MACROS else " ".join(texts), ending)
         elif name in self._MACROS:
-            self._MACROS[name](self, rest)
-        elif name in INLINE:
-            self._inline([name, *self._tokens(rest)])
+            self._MACROS[name](self, args)
+        elif name in INLINE_MACROS:
+            self._add_mdoc_line([name, *self._render_tokens(args)])
 
-    def _add_text(self, text: str, ends: str = "") -> None:
+    def _add_text(self, text: str, ending: str = "") -> None:
         """Text that has no escapes any more."""
-        self._text(text.replace("\\", "\\e") + ends)
+        self._add_source(text.replace("\\", "\\e") + ending)
 
-    def _tokens(self, rest: str) -> list[str]:
+    def _render_tokens(self, args: str) -> list[str]:
         return [
-            self._roff.text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")
-            for token in arguments(rest)
+            self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")
+            for token in split_arguments(args)
         ]
 
-    def _inline(self, tokens: Sequence[str]) -> None:
+    def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
         """A line of mdoc."""
-        if self._code is not None:
+        if self._code_lines is not None:
             output = RunningText()
-            self._mdoc.line(tokens, output)
-            self._code.append(output.take())
+            self._mdoc.add_line(tokens, output)
+            self._code_lines.append(output.take_text())
             return
         if self._take_next_line is not None:
             output = RunningText()
-            self._mdoc.line(tokens, output)
+            self._mdoc.add_line(tokens, output)
             take_line, self._take_next_line = self._take_next_line, None
-            take_line(output.take())
+            take_line(output.take_text())
             return
-        if self._reference is not None and tokens[0].startswith("%"):
-            self._reference.append(" ".join(tokens[1:]).replace("\0", ""))
+        if self._reference_parts is not None and tokens[0].startswith("%"):
+            self._reference_parts.append(" ".join(tokens[1:]).replace("\0", ""))
             return
         if tokens[0] == "Nm" and not self._in_name and self._in_synopsis:
-            self._running.break_line()
+            self._running_text.break_line()
         if tokens[0] == "In" and self._in_synopsis:
-            self._running.add("#include")
-        self._mdoc.line(tokens, self._running, defines_name=self._in_name)
+            self._running_text.add("#include")
+        self._mdoc.add_line(tokens, self._running_text, defines_name=self._in_name)
         if tokens[0] in ("In", "Ft", "Vt", "Cd") and self._in_synopsis:
-            self._running.break_line()
+            self._running_text.break_line()
 
     _in_synopsis = False
 
-    def _header(self, rest: str) -> None:
-        fields = [_join_whitespace(self._roff.text(argument)) for argument in arguments(rest)]
-        if self.named or not fields:
+    def _read_header(self, args: str) -> None:
+        fields = [_join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        if self.heading or not fields:
             return
         name, section, *other_fields = [*fields, "", ""][:5] if len(fields) < 2 else fields
-        self.named = f"{_to_typed_name(name)}({section})" if section else _to_typed_name(name)
+        self.heading = f"{_to_typed_name(name)}({section})" if section else _to_typed_name(name)
         for field_name, value in zip(("section", "date", "source", "manual"), (section, *other_fields), strict=False):
             if value:
                 self.meta[field_name] = value
 
-    def _read_document_title(self, rest: str) -> None:
-        fields = [_join_whitespace(self._roff.text(argument)) for argument in arguments(rest)]
-        if fields and not self.named:
+    def _read_document_title(self, args: str) -> None:
+        fields = [_join_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        if fields and not self.heading:
             section = fields[1] if len(fields) > 1 else ""
-            self.named = f"{_to_typed_name(fields[0])}({section})" if section else _to_typed_name(fields[0])
+            self.heading = f"{_to_typed_name(fields[0])}({section})" if section else _to_typed_name(fields[0])
             if section:
                 self.meta["section"] = section
 
-    def _read_document_date(self, rest: str) -> None:
-        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", _join_whitespace(self._roff.text(rest)))
+    def _read_document_date(self, args: str) -> None:
+        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", _join_whitespace(self._roff.render_text(args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
 
-    def _read_system(self, rest: str) -> None:
-        if rest.strip():
-            self.meta["source"] = _join_whitespace(" ".join(map(self._roff.text, arguments(rest))))
+    def _read_system(self, args: str) -> None:
+        if args.strip():
+            self.meta["source"] = _join_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
 
-    def _section(self, rest: str, level: int = 2) -> None:
+    def _start_section(self, args: str, level: int = 2) -> None:
         self._finish_code()
         self._flush_paragraph()
         while len(self._levels) > 1:
-            self._leave()
+            self._close_level()
         self._num_unindented = 0
-        self._levels[0].close()
-        title = " ".join(self._roff.text(argument).replace("\0", "") for argument in arguments(rest))
+        self._levels[0].close_list()
+        title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(args))
         if not title.strip():
             self._await_line(lambda text: self._add_section_heading(text, level))
             return
@@ -308,97 +318,102 @@ class _ManualPage:
     def _add_section_heading(self, title: str, level: int) -> None:
         title = _join_whitespace(title)
         if level == 2:
-            self._in_name = not self._described and (not self._levels[0].blocks)
+            self._in_name = not self._description and (not self._levels[0].blocks)
             self._in_synopsis = title.upper() == "SYNOPSIS"
-        self._levels[0].add(heading(level, title))
+        self._levels[0].add_blocks(make_heading(level, title))
 
-    def _paragraph(self, rest: str) -> None:
-        if self._code is not None:
-            self._code.append("")
+    def _start_paragraph(self, args: str) -> None:
+        if self._code_lines is not None:
+            self._code_lines.append("")
             return
         self._flush_paragraph()
         self._take_next_line = None
         if not self._levels[-1].kind:
-            self._levels[-1].closing = True
+            self._levels[-1].is_closing = True
 
-    def _space(self, rest: str) -> None:
-        if self._code is not None:
-            self._code.append("")
-        elif not rest.strip().startswith("-"):
+    def _add_space(self, args: str) -> None:
+        if self._code_lines is not None:
+            self._code_lines.append("")
+        elif not args.strip().startswith("-"):
             self._flush_paragraph()
 
-    def _break(self, rest: str) -> None:
-        if self._code is None:
-            self._running.break_line()
+    def _break_line(self, args: str) -> None:
+        if self._code_lines is None:
+            self._running_text.break_line()
 
-    def _start_term(self, rest: str) -> None:
+    def _start_term(self, args: str) -> None:
         """``.TP``: the next line is a term."""
         self._begin_item()
-        self._await_line(lambda term: self._levels[-1].open(_make_item(term)))
+        self._await_line(lambda term: self._levels[-1].open_item(_make_item(term)))
 
-    def _add_further_term(self, rest: str) -> None:
+    def _add_further_term(self, args: str) -> None:
         """``.TQ``: and so is this one, for the same text."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
             self._await_line(items[-1].terms.append)
         else:
-            self._start_term(rest)
+            self._start_term(args)
 
-    def _indented(self, rest: str) -> None:
+    def _start_indented(self, args: str) -> None:
         """``.IP``: a paragraph that is set in, behind a mark or a term."""
-        arguments_given = arguments(rest)
+        arguments_given = split_arguments(args)
         self._begin_item()
-        term = _join_whitespace(self._roff.text(arguments_given[0])) if arguments_given else ""
+        term = _join_whitespace(self._roff.render_text(arguments_given[0])) if arguments_given else ""
         if term:
-            self._levels[-1].open(_make_item(term))
+            self._levels[-1].open_item(_make_item(term))
         else:
-            self._levels[-1].closing = False
+            self._levels[-1].is_closing = False
 
     def _begin_item(self) -> None:
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None
 
-    def _enter(self, rest: str) -> None:
+    def _indent(self, args: str) -> None:
         """``.RS``: what follows is set in; a short paragraph before it that is no sentence is a term."""
-        was_code = self._code is not None
+        was_code = self._code_lines is not None
         self._finish_code()
-        if len(self._levels) > _DEEPEST:
+        if len(self._levels) > _MAX_LIST_DEPTH:
             self._flush_paragraph()
             self._num_unindented += 1
             return
         level = self._levels[-1]
-        text_before = self._running.take()
-        if text_before and (level.closing or not level.items) and "\n\n" not in text_before and _is_term(text_before):
-            level.open(_make_item(_join_whitespace(text_before.replace("\n", ", "))))
+        text_before = self._running_text.take_text()
+        if (
+            text_before
+            and (level.is_closing or not level.items)
+            and "\n\n" not in text_before
+            and _is_term(text_before)
+        ):
+            level.open_item(_make_item(_join_whitespace(text_before.replace("\n", ", "))))
         elif text_before:
-            self._levels[-1].add(paragraph(text_before))
-            if level.closing or not level.items:
-                level.close()
-        elif level.closing:
-            level.close()
+            self._levels[-1].add_blocks(make_paragraph(text_before))
+            if level.is_closing or not level.items:
+                level.close_list()
+        elif level.is_closing:
+            level.close_list()
         self._levels.append(_IndentLevel())
         if was_code:
-            self._code = []
+            self._code_lines = []
 
-    def _unindent(self, rest: str) -> None:
+    def _unindent(self, args: str) -> None:
         """``.RE``."""
-        was_code = self._code is not None
+        was_code = self._code_lines is not None
         self._finish_code()
         self._flush_paragraph()
         if self._num_unindented:
             self._num_unindented -= 1
         elif len(self._levels) > 1 and not self._levels[-1].kind:
-            self._leave()
+            self._close_level()
         if was_code:
-            self._code = []
+            self._code_lines = []
 
-    def _leave(self) -> None:
+    def _close_level(self) -> None:
         """End what is set in."""
         self._flush_paragraph()
         level = self._levels.pop()
-        level.close()
+        level.close_list()
         if level.rows:
             level.blocks.append(make_table(level.rows[0], level.rows[1:]))
         parent = self._levels[-1]
@@ -408,91 +423,91 @@ class _ManualPage:
             and first_block.kind == "paragraph"
             and (mark := _LEADING_BULLET_PATTERN.match(first_block.text))
         ):
-            parent.open(_ManualItem([], f"{mark[2]}." if mark[2] else "-"))
+            parent.open_item(_ManualItem([], f"{mark[2]}." if mark[2] else "-"))
             level.blocks[0] = MarkdownBlock("paragraph", first_block.text[mark.end() :])
-            parent.add(*level.blocks)
-            parent.closing = True
+            parent.add_blocks(*level.blocks)
+            parent.is_closing = True
         else:
-            parent.add(*level.blocks)
+            parent.add_blocks(*level.blocks)
 
-    def _verbatim(self, rest: str) -> None:
+    def _start_verbatim(self, args: str) -> None:
         self._flush_paragraph()
-        if self._code is None:
-            self._code = []
+        if self._code_lines is None:
+            self._code_lines = []
 
-    def _finish_verbatim(self, rest: str) -> None:
+    def _finish_verbatim(self, args: str) -> None:
         self._finish_code()
 
-    def _start_link(self, rest: str) -> None:
-        link_arguments = arguments(rest)
-        self._link = self._roff.text(link_arguments[0]) if link_arguments else ""
+    def _start_link(self, args: str) -> None:
+        link_arguments = split_arguments(args)
+        self._link = self._roff.render_text(link_arguments[0]) if link_arguments else ""
 
-    def _finish_link(self, rest: str) -> None:
+    def _finish_link(self, args: str) -> None:
         if self._link:
-            self._add_text(f"<{self._link}>{''.join(map(self._roff.text, arguments(rest)[:1]))}")
+            self._add_text(f"<{self._link}>{''.join(map(self._roff.render_text, split_arguments(args)[:1]))}")
         self._link = ""
 
-    def _add_inline_link(self, rest: str) -> None:
+    def _add_inline_link(self, args: str) -> None:
         """``.URL`` and ``.MTO``: an address, what it is called, and what stands close behind it."""
-        address, label, suffix = [*map(self._roff.text, arguments(rest)), "", "", ""][:3]
+        address, label, suffix = [*map(self._roff.render_text, split_arguments(args)), "", "", ""][:3]
         self._add_text((f"{label} <{address}>" if label else address) + suffix)
 
-    def _command(self, rest: str) -> None:
+    def _start_synopsis(self, args: str) -> None:
         """``.SY``: a synopsis begins with the name of a command."""
         self._flush_paragraph()
-        self._text(" ".join(arguments(rest)[:1]))
+        self._add_source(" ".join(split_arguments(args)[:1]))
 
-    def _option(self, rest: str) -> None:
-        self._add_text("[" + " ".join(map(self._roff.text, arguments(rest))) + "]")
+    def _add_option(self, args: str) -> None:
+        self._add_text("[" + " ".join(map(self._roff.render_text, split_arguments(args))) + "]")
 
-    def _read_include(self, rest: str) -> None:
-        self.included_page = rest.strip()
+    def _read_include(self, args: str) -> None:
+        self.included_page = args.strip()
 
-    def _nothing(self, rest: str) -> None:
+    def _ignore_macro(self, args: str) -> None:
         """Of the look of a page."""
 
     # --- displays, lists and tables -----------------------------------------------------------------------------------
 
-    def _start_list(self, rest: str) -> None:
+    def _start_list(self, args: str) -> None:
         self._flush_paragraph()
-        kind = next((option.lstrip("-") for option in arguments(rest) if option in _LISTS), "item")
-        if len(self._levels) <= _DEEPEST:
+        kind = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
+        if len(self._levels) <= _MAX_LIST_DEPTH:
             self._levels.append(_IndentLevel(kind=kind))
         else:
             self._num_unindented += 1
 
-    def _finish_list(self, rest: str) -> None:
+    def _finish_list(self, args: str) -> None:
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None
         if self._num_unindented:
             self._num_unindented -= 1
         elif len(self._levels) > 1:
-            self._leave()
+            self._close_level()
 
-    def _start_list_item(self, rest: str) -> None:
+    def _start_list_item(self, args: str) -> None:
         self._finish_code()
         self._flush_paragraph()
         self._take_next_line = None
         level = self._levels[-1]
-        tokens = self._tokens(rest)
+        tokens = self._render_tokens(args)
         if level.kind == "column":
             row: list[str] = []
-            for part in _split_cells(rest):
+            for part in _split_cells(args):
                 output = RunningText()
-                self._mdoc.line(self._tokens(part), output)
-                row.append(output.take())
+                self._mdoc.add_line(self._render_tokens(part), output)
+                row.append(output.take_text())
             level.rows.append(row)
             return
         output = RunningText()
-        self._mdoc.line(tokens, output)
-        term = output.take()
+        self._mdoc.add_line(tokens, output)
+        term = output.take_text()
         if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
-            level.open(_ManualItem([term]))
+            level.open_item(_ManualItem([term]))
             if self._mdoc.open_tags:
                 self._await_line(self._extend_term)
         else:
-            level.open(_ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
+            level.open_item(_ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
         """More of a term that is several lines long (``Xo``)."""
@@ -502,32 +517,32 @@ class _ManualPage:
         if self._mdoc.open_tags:
             self._await_line(self._extend_term)
 
-    def _start_display(self, rest: str) -> None:
+    def _start_display(self, args: str) -> None:
         self._flush_paragraph()
-        display_options = arguments(rest)
+        display_options = split_arguments(args)
         if "-literal" in display_options or "-unfilled" in display_options:
-            self._code = []
+            self._code_lines = []
 
-    def _add_code_line(self, rest: str) -> None:
+    def _add_code_line(self, args: str) -> None:
         """``.Dl`` and ``.D1``: one line set apart."""
         self._flush_paragraph()
         output = RunningText()
-        self._mdoc.line(self._tokens(rest), output)
-        line = output.take()
-        if self._code is not None:
-            self._code.append(line)
+        self._mdoc.add_line(self._render_tokens(args), output)
+        line = output.take_text()
+        if self._code_lines is not None:
+            self._code_lines.append(line)
         elif line:
-            self._levels[-1].add(code_block(line))
+            self._levels[-1].add_blocks(make_code_block(line))
 
-    def _start_reference(self, rest: str) -> None:
-        self._reference = []
+    def _start_reference(self, args: str) -> None:
+        self._reference_parts = []
 
-    def _finish_reference(self, rest: str) -> None:
-        parts, self._reference = self._reference, None
+    def _finish_reference(self, args: str) -> None:
+        parts, self._reference_parts = self._reference_parts, None
         if parts:
-            self._running.add(", ".join(parts) + ".")
+            self._running_text.add(", ".join(parts) + ".")
 
-    def _table(self, rest: str) -> None:
+    def _read_table(self, args: str) -> None:
         """``.TS``: a table as tbl has it."""
         self._finish_code()
         self._flush_paragraph()
@@ -568,50 +583,52 @@ class _ManualPage:
                     if cell_line.startswith("T}"):
                         remaining = cell_line[2:]
                         break
-                    cell_lines.append(" ".join(arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line)
+                    cell_lines.append(
+                        " ".join(split_arguments(cell_line[1:])[1:]) if cell_line[:1] == "." else cell_line
+                    )
                 cells[-1] = " ".join(cell_lines)
                 if not remaining:
                     break
-            rows.append([_cell(self._roff.text(cell)) for cell in cells])
+            rows.append([_clean_cell(self._roff.render_text(cell)) for cell in cells])
         if rows:
-            self._levels[-1].add(make_table(rows[0], rows[1:]))
+            self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
 
-    def _read_equation(self, rest: str) -> None:
+    def _read_equation(self, args: str) -> None:
         text = " ".join(self._roff.read_raw_lines("EN"))
         if text.strip():
             self._add_text(" ".join(text.split()))
 
     _MACROS: Mapping[str, Callable[[_ManualPage, str], None]] = {
-        "TH": _header, "SH": _section, "SS": lambda page, rest: page._section(rest, 3),
-        "PP": _paragraph, "P": _paragraph, "LP": _paragraph, "HP": _paragraph, "Pp": _paragraph, "Lp": _paragraph,
-        "sp": _space, "Sp": _space, "br": _break, "IP": _indented, "TP": _start_term, "TQ": _add_further_term,
-        "RS": _enter, "RE": _unindent, "INDENT": _enter, "UNINDENT": _unindent,
-        "nf": _verbatim, "fi": _finish_verbatim, "EX": _verbatim, "EE": _finish_verbatim, "Vb": _verbatim,
+        "TH": _read_header, "SH": _start_section, "SS": lambda page, rest: page._start_section(rest, 3),
+        "PP": _start_paragraph, "P": _start_paragraph, "LP": _start_paragraph, "HP": _start_paragraph, "Pp": _start_paragraph, "Lp": _start_paragraph,
+        "sp": _add_space, "Sp": _add_space, "br": _break_line, "IP": _start_indented, "TP": _start_term, "TQ": _add_further_term,
+        "RS": _indent, "RE": _unindent, "INDENT": _indent, "UNINDENT": _unindent,
+        "nf": _start_verbatim, "fi": _finish_verbatim, "EX": _start_verbatim, "EE": _finish_verbatim, "Vb": _start_verbatim,
         "Ve": _finish_verbatim, "UR": _start_link, "MT": _start_link, "UE": _finish_link, "ME": _finish_link,
         "URL": _add_inline_link, "MTO": _add_inline_link,
-        "SY": _command, "OP": _option, "so": _read_include, "TS": _table, "EQ": _read_equation,
-        "Dd": _read_document_date, "Dt": _read_document_title, "Os": _read_system, "Sh": _section,
-        "Ss": lambda page, rest: page._section(rest, 3), "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
+        "SY": _start_synopsis, "OP": _add_option, "so": _read_include, "TS": _read_table, "EQ": _read_equation,
+        "Dd": _read_document_date, "Dt": _read_document_title, "Os": _read_system, "Sh": _start_section,
+        "Ss": lambda page, rest: page._start_section(rest, 3), "Bl": _start_list, "It": _start_list_item, "El": _finish_list,
         "Bd": _start_display, "Ed": _finish_verbatim, "D1": _add_code_line, "Dl": _add_code_line,
         "Rs": _start_reference, "Re": _finish_reference,
-        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy ne ll in ti ta ps vs ft fam cs nop tr".split(), _nothing),
+        **dict.fromkeys("IX YS PD DT AT UC TE EN ad na nh hy ne ll in ti ta ps vs ft fam cs nop tr".split(), _ignore_macro),
     }  # fmt: skip
 
 
-_LISTS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inset -item -ohang -tag".split())
+_LIST_OPTIONS = frozenset("-bullet -column -dash -diag -enum -hang -hyphen -inset -item -ohang -tag".split())
 
 
 def _make_item(term: str) -> _ManualItem:
     """An item that a mark, a number or a term stands before."""
     if term in _BULLETS:
         return _ManualItem([])
-    if number := _NUMBER.fullmatch(term):
+    if number := _NUMBER_PATTERN.fullmatch(term):
         return _ManualItem([], f"{number[1]}.") if number[1].isdigit() else _ManualItem([term])
     return _ManualItem([term])
 
 
 def _is_term(text: str) -> bool:
-    return len(text) <= _LONGEST_TERM and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
+    return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
 
 
 def _to_typed_name(name: str) -> str:
@@ -623,12 +640,12 @@ def _join_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cell(text: str) -> str:
+def _clean_cell(text: str) -> str:
     """A cell of a table without what says how it is drawn."""
     text = _join_whitespace(text)
     return "" if text in ("\\^", "\\_", "_", "=") else text
 
 
-def _split_cells(rest: str) -> list[str]:
+def _split_cells(args: str) -> list[str]:
     """The cells of a row of an mdoc list of columns."""
-    return [part for cell in rest.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]
+    return [part for cell in args.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]

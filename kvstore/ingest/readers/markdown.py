@@ -18,17 +18,17 @@ from typing import BinaryIO
 
 from ...errors import ReaderError
 from ...text.blocks import unwrap_links
-from .decoding import clean, decode
-from .markdown_blocks import paragraph
+from .decoding import clean_text, decode_file
+from .markdown_blocks import make_paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
-from .scalars import scalar
+from .scalars import parse_scalar
 
 _FRONT_MATTER_PATTERN = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
 _NAME_PATTERN = re.compile(r"\w[\w .-]*")
 _FENCE_PATTERN = re.compile(r" {0,3}(`{3,}|~{3,})")
-_TITLE = re.compile(r" {0,3}#(?=[ \t])")
+_TITLE_PATTERN = re.compile(r" {0,3}#(?=[ \t])")
 #: A heading of level one that a text begins with.
-_OPENING = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
+_OPENING_HEADING_PATTERN = re.compile(r"\s*?(?: {0,3}#[ \t]+\S.*|\S.*\n {0,3}=+[ \t]*)(?:\n|\Z)")
 _UNDERLINE_PATTERN = re.compile(r" {0,3}=+\s*$")
 
 
@@ -38,9 +38,9 @@ _INTRODUCTION_FIELDS = frozenset(("description", "summary", "abstract"))
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = clean(decode(stream.read(), origin.name, options.encoding))
+    text = clean_text(decode_file(stream.read(), origin.name, options.encoding))
     meta, text = split_front_matter(text)
-    text = introduced(
+    text = prepend_paragraphs(
         text, [introduction for name, introduction in meta.items() if name.lower() in _INTRODUCTION_FIELDS]
     )
     if not text or text.isspace():
@@ -54,16 +54,18 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, title, text, meta, "markdown")
 
 
-def introduced(text: str, said: Iterable[JSON]) -> str:
+def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
     """A text with what is said of it as a whole as its first paragraphs, but not what it says itself."""
     new_paragraphs: list[str] = []
-    for value in said:
+    for value in paragraphs:
         words = value.split() if isinstance(value, str) else []
         if words and " ".join(words) not in " ".join(" ".join([*new_paragraphs, text]).split()):
-            new_paragraphs.append(paragraph("\n".join(line.strip() for line in str(value).strip().split("\n"))).text)
+            new_paragraphs.append(
+                make_paragraph("\n".join(line.strip() for line in str(value).strip().split("\n"))).text
+            )
     if not new_paragraphs:
         return text
-    opening = _OPENING.match(text)
+    opening = _OPENING_HEADING_PATTERN.match(text)
     offset = opening.end() if opening is not None else 0
     return "\n\n".join(
         part for part in (text[:offset].rstrip("\n"), *new_paragraphs, text[offset:].lstrip("\n")) if part
@@ -87,17 +89,17 @@ def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
             last_lines.append(line)
         else:
             return {}, text  # a thematic break with prose below it
-    return {name: _value(lines) for name, lines in values.items()}, text[block.end() :].lstrip("\n")
+    return {name: _parse_value(lines) for name, lines in values.items()}, text[block.end() :].lstrip("\n")
 
 
-def _value(lines: list[str]) -> JSON:
+def _parse_value(lines: list[str]) -> JSON:
     first_line, *other_lines = (line.strip() for line in lines)
     if not other_lines:
         if first_line.startswith("[") and first_line.endswith("]"):
-            return [scalar(part) for part in first_line[1:-1].split(",") if part.strip()]
-        return scalar(first_line)
+            return [parse_scalar(part) for part in first_line[1:-1].split(",") if part.strip()]
+        return parse_scalar(first_line)
     if not first_line and all(line.startswith("- ") for line in other_lines):
-        return [scalar(line[2:]) for line in other_lines]
+        return [parse_scalar(line[2:]) for line in other_lines]
     is_folded = first_line in ("", ">", "|", ">-", "|-")
     return "\n".join(other_lines if is_folded else [first_line, *other_lines])
 
@@ -115,7 +117,7 @@ def find_first_title(text: str) -> str | None:
         if mark is not None:
             fence = mark[1]
             continue
-        heading = _TITLE.match(line)
+        heading = _TITLE_PATTERN.match(line)
         if heading is not None:
             title = line[heading.end() :].strip()
             stripped = title.rstrip("#")

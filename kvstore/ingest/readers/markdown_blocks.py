@@ -1,7 +1,7 @@
 """Markdown out: what the HTML and DOCX readers write, so that every later stage parses one form only.
 
-:class:`Inline` gathers the running text of one paragraph; the functions make :class:`MarkdownBlock` objects of finished
-parts; :func:`document` joins them. Literal text is escaped only where it would open a block (``#``, ``- ``, ``1. `` at
+:class:`InlineBuilder` gathers the running text of one paragraph; the functions make :class:`MarkdownBlock` objects of finished
+parts; :func:`join_blocks` joins them. Literal text is escaped only where it would open a block (``#``, ``- ``, ``1. `` at
 the start of a line, ``|`` in a table cell): everything else stays as it was written, so that names are found verbatim.
 """
 
@@ -20,7 +20,7 @@ _BLOCK_OPENER_PATTERN = re.compile(
 )
 #: What the first of these may be.
 _OPENER_CHARACTERS = frozenset("#-+*>`~|=_<[")
-_NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
+_NUMBERED_ITEM_PATTERN = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
 _CLOSING_MARKS_PATTERN = re.compile(r"\s+#+$")
 _WORD_BREAK_PATTERN = re.compile(r"\W.|.\W", re.S)
@@ -35,7 +35,7 @@ class MarkdownBlock:
     text: str
 
 
-class Inline:
+class InlineBuilder:
     """The running text of a paragraph: white space collapses, a line break is a ``\\n``, two are a new paragraph.
 
     With ``plain`` neither code nor emphasis is marked, as headings want it.
@@ -45,41 +45,41 @@ class Inline:
         self.plain = plain
         self._pieces: list[str] = []
         self._code_end = -1
-        self._taken = 0  # how often; emphasis opened before a taking ends with it
+        self._num_takes = 0  # how often; emphasis opened before a taking ends with it
         self._emphasised = False
         self._emphasis_end = -1
-        self._apart = False
+        self._needs_space = False
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Add literal text."""
         if not text:
             return
         text = _collapse_whitespace(text)
-        if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._apart:
+        if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._needs_space:
             self._pieces[-2] = self._pieces[-2][1:-1]  # a word of which some letters are emphasised is one word
-        if self._apart:
+        if self._needs_space:
             if text[0].isalnum() and (self.get_last_character().isalnum() or self.get_last_character() in "`*"):
                 self._pieces.append(" ")
-            self._apart = False
+            self._needs_space = False
         self._pieces.append(text)
 
-    def apart(self) -> None:
+    def separate_words(self) -> None:
         """Let what comes next be a word of its own."""
-        self._apart = True
+        self._needs_space = True
 
     def break_line(self) -> None:
         """End the line without ending the paragraph."""
         self._pieces.append("\n")
 
-    def code(self, text: str) -> None:
+    def add_code(self, text: str) -> None:
         """Add inline code; code that directly follows code continues it, unless two words would grow together."""
         text = _collapse_whitespace(text if text.isascii() else text.translate(_INVISIBLE_CHARACTERS))
         code = text.strip()
         if not code or self.plain:
-            self.text(text)
+            self.add_text(text)
             return
         if text[0] == " ":
-            self.text(" ")
+            self.add_text(" ")
         continues = len(self._pieces) == self._code_end and "`" not in code
         if continues and _WORD_BREAK_PATTERN.fullmatch(self._pieces[-1][-2] + code[0]):
             self._pieces[-1] = f"{self._pieces[-1][:-1]}{code}`"
@@ -88,26 +88,26 @@ class Inline:
             self._pieces.append(make_code_span(code))
         self._code_end = -1 if "`" in code else len(self._pieces)
         if text[-1] == " ":
-            self.text(" ")
+            self.add_text(" ")
 
     def start_emphasis(self) -> tuple[int, int] | None:
         """Begin emphasis; the answer is for :meth:`end_emphasis`. Emphasis within emphasis is not marked."""
         if self.plain or self._emphasised:
             return None
         self._emphasised = True
-        return self._taken, len(self._pieces)
+        return self._num_takes, len(self._pieces)
 
-    def end_emphasis(self, started: tuple[int, int] | None) -> None:
+    def end_emphasis(self, emphasis_start: tuple[int, int] | None) -> None:
         """Put ``*`` around what was added since the start, unless it is empty, code, starred, of several blocks, or
         begins or ends within a word."""
-        if started is None:
+        if emphasis_start is None:
             return
         self._emphasised = False
-        num_takes, start = started
+        num_takes, start = emphasis_start
         emphasised_text = "".join(self._pieces[start:])
         stripped = emphasised_text.strip()
         if (
-            num_takes != self._taken
+            num_takes != self._num_takes
             or not stripped
             or "*" in stripped
             or "\n\n" in stripped
@@ -131,9 +131,9 @@ class Inline:
         """The last character added, or an empty string."""
         return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
 
-    def take(self) -> list[str]:
+    def take_paragraphs(self) -> list[str]:
         """Return the paragraphs gathered, without escapes, and start anew."""
-        self._taken += 1
+        self._num_takes += 1
         if not self._pieces:
             return []
         text = "".join(self._pieces)
@@ -141,7 +141,7 @@ class Inline:
             text = text.translate(_INVISIBLE_CHARACTERS)
         self._pieces.clear()
         self._code_end = self._emphasis_end = -1
-        self._apart = False
+        self._needs_space = False
         if "  " in text:
             text = re.sub(" {2,}", " ", text)
         if "\n" in text:
@@ -152,7 +152,7 @@ class Inline:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """``text`` with one space for every run of white space."""
+    """``add_text`` with one space for every run of white space."""
     if text.isprintable() and "  " not in text:  # of white space only the space is printable
         return text
     line = " ".join(text.split())
@@ -162,7 +162,7 @@ def _collapse_whitespace(text: str) -> str:
 
 
 def make_code_span(text: str) -> str:
-    """``text`` between enough backticks."""
+    """``add_text`` between enough backticks."""
     if "`" not in text:
         return f"`{text}`"
     ticks = "`" * (1 + max(len(run) for run in _BACKTICKS_PATTERN.findall(text)))
@@ -170,26 +170,28 @@ def make_code_span(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def paragraph(text: str) -> MarkdownBlock:
+def make_paragraph(text: str) -> MarkdownBlock:
     """A paragraph of one or more lines."""
-    return MarkdownBlock("paragraph", "\n".join(map(_escaped, text.split("\n"))) if "\n" in text else _escaped(text))
+    return MarkdownBlock(
+        "paragraph", "\n".join(map(_escape_line, text.split("\n"))) if "\n" in text else _escape_line(text)
+    )
 
 
-def _escaped(line: str) -> str:
+def _escape_line(line: str) -> str:
     first_character = line[:1]
     if first_character.isdecimal():
-        number = _NUMBERED.match(line)
+        number = _NUMBERED_ITEM_PATTERN.match(line)
         return line if number is None else f"{number[1]}\\{line[number.end(1) :]}"
     return "\\" + line if first_character in _OPENER_CHARACTERS and _BLOCK_OPENER_PATTERN.match(line) else line
 
 
-def heading(level: int, text: str) -> MarkdownBlock:
+def make_heading(level: int, text: str) -> MarkdownBlock:
     """A heading of level 1 to 6, on one line."""
     title = _CLOSING_MARKS_PATTERN.sub("", " ".join(text.split()))
     return MarkdownBlock("heading", f"{'#' * level} {title}")
 
 
-def code_block(code: str, language: str = "") -> MarkdownBlock:
+def make_code_block(code: str, language: str = "") -> MarkdownBlock:
     """Fenced code; the fence is longer than any run of backticks inside."""
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
     longest = max((len(run) for run in _BACKTICKS_PATTERN.findall(code)), default=0)
@@ -197,9 +199,9 @@ def code_block(code: str, language: str = "") -> MarkdownBlock:
     return MarkdownBlock("code", f"{fence}{language}\n{code}\n{fence}")
 
 
-def quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
+def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
     """A block quotation."""
-    return MarkdownBlock("quote", "\n".join(f"> {line}".rstrip() for line in document(blocks).split("\n")))
+    return MarkdownBlock("quote", "\n".join(f"> {line}".rstrip() for line in join_blocks(blocks).split("\n")))
 
 
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
@@ -219,11 +221,11 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
     """A table; ``header`` may be empty, and rows may be shorter than it."""
     width = max([len(header), *map(len, rows)])
-    lines = [_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_row, rows)]
+    lines = [_format_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_format_row, rows)]
     return MarkdownBlock("table", "\n".join(lines))
 
 
-def _row(cells: Sequence[str]) -> str:
+def _format_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -248,6 +250,6 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
     return line
 
 
-def document(blocks: Sequence[MarkdownBlock]) -> str:
+def join_blocks(blocks: Sequence[MarkdownBlock]) -> str:
     """The blocks with a blank line between two."""
     return "\n\n".join(block.text for block in blocks)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 #: What brackets a macro puts around the rest of its line, and the pairs that open and close over several lines.
-_AROUND = {
+_ENCLOSURES = {
     "Op": "[]", "Dq": "“”", "Sq": "‘’", "Qq": '""', "Ql": "‘’", "Pq": "()", "Bq": "[]", "Brq": "{}", "Aq": "<>",
     "En": ("", ""),
 }  # fmt: skip
@@ -38,11 +38,11 @@ _STANDARDS = {
     "-susv4": "Version 4 of the Single UNIX Specification (“SUSv4”)",
 }  # fmt: skip
 _CLOSING_PUNCTUATION = frozenset(".,:;)]?!")
-_BEFORE = frozenset("([")
+_OPENING_PUNCTUATION = frozenset("([")
 
 #: The macros that stand in running text.
-INLINE = (
-    frozenset(_AROUND)
+INLINE_MACROS = (
+    frozenset(_ENCLOSURES)
     | frozenset(_OPENING)
     | frozenset(_CLOSING)
     | _FONT_MACROS
@@ -56,44 +56,44 @@ class RunningText:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._joined = False
+        self._is_joined = False
 
-    def add(self, text: str, before: bool = False, after: bool = False) -> None:
-        """Add a piece, which stands close to what is ``before`` it, or to what comes ``after``."""
+    def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
+        """Add a piece, which stands close to what is ``join_before`` it, or to what comes ``join_after``."""
         text = text.removesuffix("\0")
         if text:
-            if self._pieces and not before and not self._joined:
+            if self._pieces and not join_before and not self._is_joined:
                 self._pieces.append(" ")
             self._pieces.append(text)
-        if text or after or before:
-            self._joined = after or (before and not text)
+        if text or join_after or join_before:
+            self._is_joined = join_after or (join_before and not text)
 
     def break_line(self) -> None:
         """End the line."""
         if self._pieces:
             self._pieces.append("\n")
-            self._joined = True
+            self._is_joined = True
 
-    def take(self) -> str:
+    def take_text(self) -> str:
         """What was gathered, which is forgotten."""
         text = "".join(self._pieces)
         self._pieces.clear()
-        self._joined = False
+        self._is_joined = False
         return "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
 
 
-class Mdoc:
+class MdocInterpreter:
     """What the macros of a page say; ``name`` is that of what the page describes, ``open_tags`` the Xo not closed."""
 
     def __init__(self) -> None:
         self.name = ""
         self.open_tags = 0
-        self._spaced = True
-        self._first = False  # whether what comes next is the first that is not spaced
-        self._arguments = 0  # of the function whose are listed, from 1; 0 outside of such a list
+        self._is_spaced = True
+        self._is_first_unspaced = False  # whether what comes next is the first that is not spaced
+        self._argument_number = 0  # of the function whose are listed, from 1; 0 outside of such a list
 
-    def line(self, tokens: Sequence[str], out: RunningText, defines_name: bool = False) -> None:
-        """Add what a line says to ``out``; ``defines_name`` where a first ``Nm`` names what the page describes."""
+    def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
+        """Add what a line says to ``output``; ``defines_name`` where a first ``Nm`` names what the page describes."""
         tail = len(tokens)
         while tail > 1 and tokens[tail - 1] in _CLOSING_PUNCTUATION:
             tail -= 1
@@ -102,97 +102,103 @@ class Mdoc:
         while index < tail:
             token = tokens[index]
             index += 1
-            if token in _AROUND:
-                opening, closing = _AROUND[token]
-                self._put(opening, out, after=True)
+            if token in _ENCLOSURES:
+                opening, closing = _ENCLOSURES[token]
+                self._add_piece(opening, output, join_after=True)
                 closers.append(closing)
-            elif token in INLINE:
-                index = self._macro(token, tokens, index, tail, out, defines_name)
+            elif token in INLINE_MACROS:
+                index = self._add_macro(token, tokens, index, tail, output, defines_name)
             else:
-                self._word(token, out)
+                self._add_word(token, output)
         for closing in reversed(closers):
-            out.add(closing, before=True)
+            output.add(closing, join_before=True)
         for token in tokens[tail:]:
-            out.add(token, before=True)
+            output.add(token, join_before=True)
 
-    def _macro(
-        self, macro: str, tokens: Sequence[str], at: int, tail: int, out: RunningText, defines_name: bool
+    def _add_macro(
+        self, macro: str, tokens: Sequence[str], start: int, tail: int, output: RunningText, defines_name: bool
     ) -> int:
         """Add what a macro says, and give the place behind its arguments."""
         end = next(
-            (index for index in range(at, tail) if tokens[index] in INLINE or tokens[index] in _CLOSING_PUNCTUATION),
+            (
+                index
+                for index in range(start, tail)
+                if tokens[index] in INLINE_MACROS or tokens[index] in _CLOSING_PUNCTUATION
+            ),
             tail,
         )
-        given = list(tokens[at:end])
+        arguments = list(tokens[start:end])
         if macro in _OPENING:
             self.open_tags += macro == "Xo"
-            opening = given.pop(0) if macro == "Eo" and given else _OPENING[macro]
-            self._put(opening, out, after=bool(opening))
+            opening = arguments.pop(0) if macro == "Eo" and arguments else _OPENING[macro]
+            self._add_piece(opening, output, join_after=bool(opening))
         elif macro in _CLOSING:
             self.open_tags -= macro == "Xc" and self.open_tags > 0
-            out.add(given.pop(0) if macro == "Ec" and given else _CLOSING[macro], before=macro != "Xc")
+            output.add(arguments.pop(0) if macro == "Ec" and arguments else _CLOSING[macro], join_before=macro != "Xc")
         elif macro == "Fl":
-            if not given:
-                self._put("-", out, after=end < tail and tokens[end] in ("Fl", "Ns"))
-            given = ["-" + token if token not in _BEFORE and token != "|" else token for token in given]
+            if not arguments:
+                self._add_piece("-", output, join_after=end < tail and tokens[end] in ("Fl", "Ns"))
+            arguments = [
+                "-" + token if token not in _OPENING_PUNCTUATION and token != "|" else token for token in arguments
+            ]
         elif macro == "Nm":
-            if defines_name and given and not self.name:
-                self.name = given[0]
-            given = given or [self.name]
+            if defines_name and arguments and not self.name:
+                self.name = arguments[0]
+            arguments = arguments or [self.name]
         elif macro == "Xr":
-            out.add(given[0] + (f"({given[1]})" if len(given) > 1 else "") if given else "")
-            given = given[2:]
+            output.add(arguments[0] + (f"({arguments[1]})" if len(arguments) > 1 else "") if arguments else "")
+            arguments = arguments[2:]
         elif macro == "Ap":
-            out.add("'", before=True, after=True)
+            output.add("'", join_before=True, join_after=True)
         elif macro == "Ns":
-            out.add("", before=True)
+            output.add("", join_before=True)
         elif macro == "Pf":
-            out.add(given[0] if given else "", after=True)
-            given = given[1:]
+            output.add(arguments[0] if arguments else "", join_after=True)
+            arguments = arguments[1:]
         elif macro == "Sm":
-            self._spaced = given[0] != "off" if given else not self._spaced
-            self._first = not self._spaced
-            given = given[1:]
+            self._is_spaced = arguments[0] != "off" if arguments else not self._is_spaced
+            self._is_first_unspaced = not self._is_spaced
+            arguments = arguments[1:]
         elif macro in _SYSTEMS:
-            version = given.pop(0) if given else ""
+            version = arguments.pop(0) if arguments else ""
             name = _SYSTEMS[macro]
-            out.add(f"{version}{name}" if macro == "Bx" else f"{name} {version}".strip())
+            output.add(f"{version}{name}" if macro == "Bx" else f"{name} {version}".strip())
         elif macro == "St":
-            out.add(" ".join(_STANDARDS.get(token, token.lstrip("-")) for token in given))
-            given = []
+            output.add(" ".join(_STANDARDS.get(token, token.lstrip("-")) for token in arguments))
+            arguments = []
         elif macro in ("Lk", "Mt"):
-            if macro == "Lk" and len(given) > 1:
-                out.add(" ".join(given[1:]))
-                given = [f"<{given[0]}>"]
+            if macro == "Lk" and len(arguments) > 1:
+                output.add(" ".join(arguments[1:]))
+                arguments = [f"<{arguments[0]}>"]
         elif macro == "In":
-            given = [f"<{token}>" for token in given]
+            arguments = [f"<{token}>" for token in arguments]
         elif macro in ("Fn", "Fo"):
-            name, *parameters = given or [""]
-            self._arguments = int(macro == "Fo")
-            out.add(f"{name}(" + ("" if macro == "Fo" else ", ".join(parameters) + ")"), after=macro == "Fo")
-            given = []
-        elif macro == "Fa" and self._arguments:
-            out.add((", " if self._arguments > 1 else "") + ", ".join(given), before=True)
-            self._arguments += 1
-            given = []
+            name, *parameters = arguments or [""]
+            self._argument_number = int(macro == "Fo")
+            output.add(f"{name}(" + ("" if macro == "Fo" else ", ".join(parameters) + ")"), join_after=macro == "Fo")
+            arguments = []
+        elif macro == "Fa" and self._argument_number:
+            output.add((", " if self._argument_number > 1 else "") + ", ".join(arguments), join_before=True)
+            self._argument_number += 1
+            arguments = []
         elif macro == "Fc":
-            self._arguments = 0
-            out.add(")", before=True)
+            self._argument_number = 0
+            output.add(")", join_before=True)
         elif macro in ("Ex", "Rv"):
-            out.add(self._format_standard_sentence(macro, [token for token in given if token != "-std"]))
-            given = []
+            output.add(self._format_standard_sentence(macro, [token for token in arguments if token != "-std"]))
+            arguments = []
         elif macro == "Nd":
-            out.add("—")
-        elif macro == "Ar" and not given:
-            given = ["file", "..."]
+            output.add("—")
+        elif macro == "Ar" and not arguments:
+            arguments = ["file", "..."]
         elif macro == "An":
-            given = [token for token in given if token not in ("-split", "-nosplit")]
+            arguments = [token for token in arguments if token not in ("-split", "-nosplit")]
         elif macro in ("Bt", "Ud"):
-            out.add("is currently in beta test." if macro == "Bt" else "currently under development.")
+            output.add("is currently in beta test." if macro == "Bt" else "currently under development.")
         elif macro in ("Bk", "Ek", "Db", "Tg", "Es"):
-            given = []
-        for token in given:
-            self._word(token, out)
+            arguments = []
+        for token in arguments:
+            self._add_word(token, output)
         return end
 
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
@@ -206,10 +212,12 @@ class Mdoc:
             "global variable errno is set to indicate the error."
         )
 
-    def _word(self, token: str, out: RunningText) -> None:
-        self._put(token, out, token in _CLOSING_PUNCTUATION, token in _BEFORE)
+    def _add_word(self, token: str, output: RunningText) -> None:
+        self._add_piece(token, output, token in _CLOSING_PUNCTUATION, token in _OPENING_PUNCTUATION)
 
-    def _put(self, text: str, out: RunningText, before: bool = False, after: bool = False) -> None:
+    def _add_piece(self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False) -> None:
         """Add a piece, close to that before it where the page has said so (``Sm off``)."""
-        out.add(text, before=before or not (self._spaced or self._first), after=after)
-        self._first = False
+        output.add(
+            text, join_before=join_before or not (self._is_spaced or self._is_first_unspaced), join_after=join_after
+        )
+        self._is_first_unspaced = False

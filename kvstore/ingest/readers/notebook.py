@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
-from .decoding import clean, decode
+from .decoding import clean_text, decode_file
 from .markdown import find_first_title
-from .markdown_blocks import MarkdownBlock, code_block, document, paragraph
+from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
 #: What Python calls an object that shows itself in another way.
@@ -27,32 +27,35 @@ _TERMINAL_COLOUR_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the notebook as one document."""
-    text = decode(stream.read(), origin.name, options.encoding)
+    text = decode_file(stream.read(), origin.name, options.encoding)
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ReaderError(f"{origin.name}: is damaged or no notebook ({error}); open it and save it anew") from None
-    cells = _cells(notebook)
+    cells = _get_cells(notebook)
     if cells is None:
         raise ReaderError(f"{origin.name}: is no notebook: it has no list of cells; save it anew, or read it AS text")
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    language = _language(metadata)
+    language = _get_language(metadata)
     blocks = [
-        block for cell in cells if isinstance(cell, dict) for block in _blocks(cell, language, origin.name, options)
+        block
+        for cell in cells
+        if isinstance(cell, dict)
+        for block in _iter_cell_blocks(cell, language, origin.name, options)
     ]
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    written = document(blocks)
+    markdown = join_blocks(blocks)
     title = metadata.get("title")
-    title = title if isinstance(title, str) and title.strip() else find_first_title(written)
+    title = title if isinstance(title, str) and title.strip() else find_first_title(markdown)
     meta: dict[str, JSON] = {"language": language} if language else {}
-    yield RawDocument(origin.key, title, written + "\n", meta, "markdown")
+    yield RawDocument(origin.key, title, markdown + "\n", meta, "markdown")
 
 
-def _cells(notebook: Any) -> list[Any] | None:
+def _get_cells(notebook: Any) -> list[Any] | None:
     """The cells; those of nbformat 3 stand in worksheets."""
     if not isinstance(notebook, dict):
         return None
@@ -64,7 +67,7 @@ def _cells(notebook: Any) -> list[Any] | None:
     return [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or ()]
 
 
-def _language(metadata: dict[str, Any]) -> str:
+def _get_language(metadata: dict[str, Any]) -> str:
     for part in ("language_info", "kernelspec"):
         info = metadata.get(part)
         name = (info.get("name") if part == "language_info" else info.get("language")) if isinstance(info, dict) else ""
@@ -73,48 +76,48 @@ def _language(metadata: dict[str, Any]) -> str:
     return ""
 
 
-def _blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
+def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     kind = cell.get("cell_type")
-    source = _joined(cell.get("source", cell.get("input")))
+    source = _join_text(cell.get("source", cell.get("input")))
     if kind == "code":
         if source.strip():
-            yield code_block(source, language)
+            yield make_code_block(source, language)
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else ():
             if isinstance(output, dict):
-                yield from _output(output, name, options)
+                yield from _iter_output_blocks(output, name, options)
     elif kind == "heading" and source.strip():  # nbformat 3
         level = cell.get("level")
         yield MarkdownBlock("heading", f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 1)} {source}")
     elif source.strip():
-        yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else paragraph(source.strip())
+        yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else make_paragraph(source.strip())
 
 
-def _output(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
+def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     kind = output.get("output_type")
     output_data = output.get("data")
     data = output_data if isinstance(output_data, dict) else output
     if kind == "stream":
-        text = _joined(output.get("text"))
+        text = _join_text(output.get("text"))
     elif kind in ("error", "pyerr"):
-        text = _joined(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
-    elif (written := _joined(data.get("text/markdown"))).strip():
-        yield MarkdownBlock("paragraph", written.strip("\n"))
+        text = _join_text(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
+    elif (markdown := _join_text(data.get("text/markdown"))).strip():
+        yield MarkdownBlock("paragraph", markdown.strip("\n"))
         return
     else:
-        text = _joined(data.get("text/plain", data.get("text")))
-        markup = _joined(data.get("text/html", data.get("html")))
+        text = _join_text(data.get("text/plain", data.get("text")))
+        markup = _join_text(data.get("text/html", data.get("html")))
         if markup.strip() and (not text.strip() or _OBJECT_REPR_PATTERN.fullmatch(text.strip())):
             from .html import convert_markup
 
             yield from convert_markup(markup, name, options)
             return
     if text.strip():
-        yield code_block(_TERMINAL_COLOUR_PATTERN.sub("", text))
+        yield make_code_block(_TERMINAL_COLOUR_PATTERN.sub("", text))
 
 
-def _joined(lines: Any, between: str = "") -> str:
+def _join_text(lines: Any, separator: str = "") -> str:
     """A text, which notebooks keep whole or in lines."""
     if isinstance(lines, list):
-        lines = between.join(line for line in lines if isinstance(line, str))
-    return clean(lines).replace("\0", "") if isinstance(lines, str) else ""
+        lines = separator.join(line for line in lines if isinstance(line, str))
+    return clean_text(lines).replace("\0", "") if isinstance(lines, str) else ""

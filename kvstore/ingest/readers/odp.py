@@ -16,28 +16,28 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
-from .markdown_blocks import MarkdownBlock, document, heading, paragraph, render_one_line
-from .opendocument import DRAW, PRESENTATION, opened
+from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_paragraph, render_one_line
+from .opendocument import DRAW, PRESENTATION, open_opendocument
 from .opendocument_text import OpenDocumentText
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
 #: Shapes that say the same on every slide.
-_RUNNING = {"date-time": "date", "footer": "footer", "header": "header", "page-number": "slide number"}
+_RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header", "page-number": "slide number"}
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the presentation as one document."""
     left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
-    with opened(stream, origin.name, "ODP", "presentation") as found:
-        text = OpenDocumentText(found.trees)
-        pages = found.body.findall(f"{DRAW}page")
+    with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
+        text = OpenDocumentText(presentation.trees)
+        pages = presentation.body.findall(f"{DRAW}page")
         slides = [_build_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
-    title = found.title or next((title for title, _ in slides if title), None)
-    written = document([block for _, blocks in slides for block in blocks]) + "\n"
-    yield RawDocument(origin.key, title, written, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
+    title = presentation.title or next((title for title, _ in slides if title), None)
+    markdown = join_blocks([block for _, blocks in slides for block in blocks]) + "\n"
+    yield RawDocument(origin.key, title, markdown, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
 
 
 def _build_slide(
@@ -46,25 +46,25 @@ def _build_slide(
     """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
     title, title_shape = "", None
     for shape in page:
-        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _line(text, shape)):
+        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(text, shape)):
             title_shape = shape
             break
-    blocks = [heading(2, title or f"Slide {number}")]
+    blocks = [make_heading(2, title or f"Slide {number}")]
     for shape in page:
-        running_kind = None if left_out is None else _RUNNING.get(shape.get(_CLASS_ATTRIBUTE, ""))
+        running_kind = None if left_out is None else _RUNNING_CLASSES.get(shape.get(_CLASS_ATTRIBUTE, ""))
         if running_kind is None or left_out is None:
-            blocks += [] if shape is title_shape else text.shown([shape])
-        elif running_text := _line(text, shape):
+            blocks += [] if shape is title_shape else text.build_blocks([shape])
+        elif running_text := _render_line(text, shape):
             left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), running_text[:80]))
     for notes in page.findall(f"{PRESENTATION}notes"):
-        note_blocks = text.shown([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
+        note_blocks = text.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
         if note_blocks and note_blocks[0].kind == "paragraph":
             note_blocks[0] = MarkdownBlock("paragraph", f"Notes: {note_blocks[0].text}")
         elif note_blocks:
-            note_blocks.insert(0, paragraph("Notes:"))
+            note_blocks.insert(0, make_paragraph("Notes:"))
         blocks += note_blocks
     return title, blocks
 
 
-def _line(text: OpenDocumentText, shape: Element) -> str:
-    return render_one_line(text.shown([shape], plain=True))
+def _render_line(text: OpenDocumentText, shape: Element) -> str:
+    return render_one_line(text.build_blocks([shape], plain=True))

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from .decoding import clean
-from .opendocument import OFFICE, TABLE, TEXT, get_repetition, iter_cells, iter_rows, opened
+from .decoding import clean_text
+from .opendocument import OFFICE, TABLE, TEXT, get_repetition, iter_cells, iter_rows, open_opendocument
 
 _SPACES = {f"{TEXT}s": " ", f"{TEXT}tab": " ", f"{TEXT}line-break": "\n"}
 #: Rows and columns of the largest sheet of any program: cells may be said to repeat any number of times (9.1.2).
@@ -25,15 +25,17 @@ _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 @contextmanager
 def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """The sheets of a file; whatever fails while they are read is a ReaderError."""
-    with opened(stream, name, "ODS", "spreadsheet") as opendocument:
+    with open_opendocument(stream, name, "ODS", "spreadsheet") as opendocument:
         tables = opendocument.body.findall(f"{TABLE}table")
-        yield {table.get(f"{TABLE}name") or f"Sheet {number}": _rows(table) for number, table in enumerate(tables, 1)}
+        yield {
+            table.get(f"{TABLE}name") or f"Sheet {number}": _iter_rows(table) for number, table in enumerate(tables, 1)
+        }
 
 
-def _rows(table: Element) -> Iterator[list[str]]:
+def _iter_rows(table: Element) -> Iterator[list[str]]:
     number = 0
     for row in iter_rows(table):
-        cells = _cells(row)
+        cells = _read_cells(row)
         times = min(get_repetition(row, "rows"), _MAX_ROWS - number)
         number += times
         if not cells and number == _MAX_ROWS:
@@ -42,13 +44,13 @@ def _rows(table: Element) -> Iterator[list[str]]:
             yield cells.copy()
 
 
-def _cells(row: Element) -> list[str]:
+def _read_cells(row: Element) -> list[str]:
     """The cells of a row, without those that are empty at the end."""
     cells: list[str] = []
     num_empty = 0
     for cell in iter_cells(row):
         times = min(get_repetition(cell, "columns"), _MAX_COLUMNS)
-        cell_text = _shown(cell)
+        cell_text = _format_cell(cell)
         if cell_text:
             cells += [""] * num_empty + [cell_text] * times
         num_empty = 0 if cell_text else num_empty + times
@@ -57,7 +59,7 @@ def _cells(row: Element) -> list[str]:
     return cells
 
 
-def _shown(cell: Element) -> str:
+def _format_cell(cell: Element) -> str:
     kind, value = cell.get(f"{OFFICE}value-type"), cell.get(f"{OFFICE}value", "")
     if kind == "float" and value:
         return value
@@ -65,15 +67,15 @@ def _shown(cell: Element) -> str:
         return date.replace("T", " ").removesuffix(" 00:00:00")
     if kind == "boolean" and (truth := cell.get(f"{OFFICE}boolean-value")):
         return truth.upper()
-    text = "\n".join("".join(_text(part)) for part in cell if part.tag == f"{TEXT}p")
-    return clean(text or cell.get(f"{OFFICE}string-value") or value).strip()
+    text = "\n".join("".join(_iter_text(part)) for part in cell if part.tag == f"{TEXT}p")
+    return clean_text(text or cell.get(f"{OFFICE}string-value") or value).strip()
 
 
-def _text(element: Element) -> Iterator[str]:
+def _iter_text(element: Element) -> Iterator[str]:
     yield element.text or ""
     for part in element:
         if part.tag in _SPACES:
             yield _SPACES[part.tag]
         elif part.tag != f"{OFFICE}annotation":
-            yield from _text(part)
+            yield from _iter_text(part)
         yield part.tail or ""

@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .markdown_blocks import document
-from .opendocument import opened
+from .markdown_blocks import join_blocks
+from .opendocument import open_opendocument
 from .opendocument_text import OpenDocumentText
 from .raw_document import Origin, RawDocument, ReadOptions
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    with opened(stream, origin.name, "ODT", "text") as opendocument:
+    with open_opendocument(stream, origin.name, "ODT", "text") as opendocument:
         text = OpenDocumentText(opendocument.trees)
-        blocks = text.blocks(opendocument.body)
+        blocks = text.build_document_blocks(opendocument.body)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, opendocument.title or text.title, document(blocks) + "\n", {}, "markdown")
+    yield RawDocument(origin.key, opendocument.title or text.title, join_blocks(blocks) + "\n", {}, "markdown")

@@ -17,19 +17,19 @@ from xml.etree.ElementTree import Element
 from zipfile import ZipFile
 
 from ...errors import ReaderError
-from .packages import Package, guarded
+from .packages import Package, convert_errors
 from .raw_document import clean_property_title
-from .xml_tree import parsed
+from .xml_tree import parse_xml
 
 _NAMESPACE = "{{urn:oasis:names:tc:opendocument:xmlns:{}:1.0}}"
 TEXT, TABLE, OFFICE, STYLE, DRAW, PRESENTATION = (
     _NAMESPACE.format(name) for name in ("text", "table", "office", "style", "drawing", "presentation")
 )
 #: What holds rows of a table.
-_ROWS = frozenset(f"{TABLE}{name}" for name in ("table-header-rows", "table-rows", "table-row-group"))
-_CELLS = frozenset(f"{TABLE}{name}" for name in ("table-cell", "covered-table-cell"))
-_ENCRYPTED = f".//{_NAMESPACE.format('manifest')}encryption-data"
-_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_ROW_GROUP_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-header-rows", "table-rows", "table-row-group"))
+_CELL_TAGS = frozenset(f"{TABLE}{name}" for name in ("table-cell", "covered-table-cell"))
+_ENCRYPTION_PATH = f".//{_NAMESPACE.format('manifest')}encryption-data"
+_TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 _MANIFEST, _CONTENT = "META-INF/manifest.xml", "content.xml"
 
 
@@ -43,17 +43,17 @@ class OpenDocument:
 
 
 @contextmanager
-def opened(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDocument]:
+def open_opendocument(stream: BinaryIO, name: str, kind: str, body: str) -> Iterator[OpenDocument]:
     """A document whose body is a ``text``, ``spreadsheet`` or ``presentation``, while it is read.
 
     ``kind`` is what messages call the format. Whatever fails meanwhile is a ReaderError.
     """
-    with guarded(name, kind):
-        trees = _trees(stream, name, kind)
+    with convert_errors(name, kind):
+        trees = _read_trees(stream, name, kind)
         body_element = next((part for tree in trees for part in tree.findall(f"{OFFICE}body/{OFFICE}{body}")), None)
         if body_element is None:
             raise ReaderError(f"{name}: is no {kind}: it has no body that is a {body}")
-        title_element = next((part for tree in trees for part in tree.iter(_TITLE)), None)
+        title_element = next((part for tree in trees for part in tree.iter(_TITLE_TAG)), None)
         title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
         yield OpenDocument(body_element, trees, title)
 
@@ -63,18 +63,18 @@ def iter_rows(table: Element) -> Iterator[Element]:
     for part in table:
         if part.tag == f"{TABLE}table-row":
             yield part
-        elif part.tag in _ROWS:
+        elif part.tag in _ROW_GROUP_TAGS:
             yield from iter_rows(part)
 
 
 def iter_cells(row: Element) -> Iterator[Element]:
     """The cells of a row, those too that another one covers."""
-    return (cell for cell in row if cell.tag in _CELLS)
+    return (cell for cell in row if cell.tag in _CELL_TAGS)
 
 
-def get_repetition(element: Element, what: str) -> int:
+def get_repetition(element: Element, dimension: str) -> int:
     """How many ``rows`` a row, or ``columns`` a cell, stands for: any number (9.1.2), which only fills a sheet."""
-    value = element.get(f"{TABLE}number-{what}-repeated", "1")
+    value = element.get(f"{TABLE}number-{dimension}-repeated", "1")
     return max(1, int(value)) if value.isdecimal() and len(value) < 10 else 1
 
 
@@ -94,12 +94,12 @@ def _is_markup(start: bytes) -> bool:
     return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
 
 
-def _trees(stream: BinaryIO, name: str, kind: str) -> tuple[Element, ...]:
+def _read_trees(stream: BinaryIO, name: str, kind: str) -> tuple[Element, ...]:
     stream.seek(0)
     if _is_markup(stream.read(1 << 8)):
         stream.seek(0)
-        return (parsed(stream.read()),)
+        return (parse_xml(stream.read()),)
     package = Package(stream, name, kind)
-    if _MANIFEST in package and package.tree(_MANIFEST).find(_ENCRYPTED) is not None:
+    if _MANIFEST in package and package.read_tree(_MANIFEST).find(_ENCRYPTION_PATH) is not None:
         raise ReaderError(f"{name}: is locked with a password; save it without one")
-    return tuple(package.tree(part) for part in ("meta.xml", "styles.xml", _CONTENT) if part in package)
+    return tuple(package.read_tree(part) for part in ("meta.xml", "styles.xml", _CONTENT) if part in package)

@@ -13,15 +13,23 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
-from .list_nesting import Gathered
-from .markdown_blocks import Inline, MarkdownBlock, heading, make_table, paragraph, quote, render_one_line
+from .list_nesting import BlockBuilder
+from .markdown_blocks import (
+    InlineBuilder,
+    MarkdownBlock,
+    make_heading,
+    make_paragraph,
+    make_quote,
+    make_table,
+    render_one_line,
+)
 from .opendocument import DRAW, OFFICE, PRESENTATION, STYLE, TABLE, TEXT, get_repetition, iter_cells, iter_rows
 
-_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+_FORMATTING_NAMESPACE = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _CODE_STYLE_PATTERN = re.compile(r"(?:preformatted|source|teletype|code|listing)", re.I)
 _QUOTE_STYLE_PATTERN = re.compile(r"quot", re.I)
 #: What is not read: indexes (8), what was deleted (5.5), comments (14), forms, notes of slides, and what only declares.
-_LEFT_OUT = frozenset(
+_IGNORED_TAGS = frozenset(
     [
         *(
             f"{TEXT}{name}"
@@ -48,7 +56,7 @@ class OpenDocumentText:
         self._styles = {
             (style.get(f"{STYLE}name") or ""): style for tree in trees for style in tree.iter(f"{STYLE}style")
         }
-        self._numbered = {
+        self._numbered_levels = {
             (style.get(f"{STYLE}name") or "", int(level.get(f"{TEXT}level") or 1))
             for tree in trees
             for style in tree.iter(f"{TEXT}list-style")
@@ -56,62 +64,62 @@ class OpenDocumentText:
             if level.get(f"{STYLE}num-format")
         }
         self._notes: list[Element] = []
-        self._below = 0
+        self._heading_shift = 0
 
-    def blocks(self, body: Element) -> list[MarkdownBlock]:
+    def build_document_blocks(self, body: Element) -> list[MarkdownBlock]:
         """All blocks of the document, notes last."""
         # Below a title, headings of level one are its sections.
-        self._below = int(any(self._list_style_names(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
-        blocks = self.shown(body)
+        self._heading_shift = int(any(self._list_style_names(part)[-1:] == ["Title"] for part in body.iter(f"{TEXT}p")))
+        blocks = self.build_blocks(body)
         number = 0
         while number < len(self._notes):  # a note may cite another
-            text = render_one_line(self.shown(self._notes[number]))
+            text = render_one_line(self.build_blocks(self._notes[number]))
             number += 1
-            blocks.append(paragraph(f"[{number}] {text}"))
+            blocks.append(make_paragraph(f"[{number}] {text}"))
         return blocks
 
-    def shown(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
+    def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of some elements; the notes that they cite wait for the end of the body."""
-        builder = Gathered()
-        self._walk(elements, builder, plain)
-        return builder.finished()
+        builder = BlockBuilder()
+        self._add_elements(elements, builder, plain)
+        return builder.finish_blocks()
 
-    def _walk(self, elements: Iterable[Element], gathered: Gathered, plain: bool) -> None:
+    def _add_elements(self, elements: Iterable[Element], builder: BlockBuilder, plain: bool) -> None:
         for element in elements:
-            if element.tag in _LEFT_OUT:
+            if element.tag in _IGNORED_TAGS:
                 continue
             if element.tag in (f"{TEXT}p", f"{TEXT}h"):
-                self._paragraph(element, gathered, plain)
+                self._add_paragraph(element, builder, plain)
             elif element.tag == f"{TEXT}list":
-                self._list(element, gathered, 0, None)
+                self._add_list(element, builder, 0, None)
             elif element.tag == f"{TABLE}table":
-                gathered.add(*self._table(element))
+                builder.add_blocks(*self._build_table(element))
             else:  # sections, frames, groups: what they hold
-                self._walk(element, gathered, plain)
+                self._add_elements(element, builder, plain)
 
-    def _paragraph(self, element: Element, gathered: Gathered, plain: bool) -> None:
+    def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:
         lineage = self._list_style_names(element)
         is_title = "Title" in lineage
         if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE_PATTERN.match, lineage)):
-            gathered.add_code("".join(_verbatim(element)))
+            builder.add_code("".join(_iter_verbatim(element)))
             return
         boxes: list[Element] = []
         is_heading = element.tag == f"{TEXT}h" or is_title
-        inline = Inline(plain or is_heading)
-        self._inline(element, inline, boxes)
-        texts = inline.take()
+        inline = InlineBuilder(plain or is_heading)
+        self._add_inline(element, inline, boxes)
+        texts = inline.take_paragraphs()
         if texts and is_heading:
             level = 0 if is_title else int(element.get(f"{TEXT}outline-level") or 1)
             title = " ".join(" ".join(texts).split())
             if level <= 1 and self.title is None:
                 self.title = title
-            gathered.add(heading(min(6, level + self._below), title))
+            builder.add_blocks(make_heading(min(6, level + self._heading_shift), title))
         elif texts:
-            paragraphs = [paragraph(text) for text in texts]
+            paragraphs = [make_paragraph(text) for text in texts]
             is_quote = any(map(_QUOTE_STYLE_PATTERN.match, lineage))
-            gathered.add(*([quote(paragraphs)] if is_quote else paragraphs))
+            builder.add_blocks(*([make_quote(paragraphs)] if is_quote else paragraphs))
         for box in boxes:
-            gathered.add(*self.shown(box))
+            builder.add_blocks(*self.build_blocks(box))
 
     def _list_style_names(self, element: Element) -> list[str]:
         """The style of a paragraph or span and those it is based on (16.2), the nearest first, by their names."""
@@ -123,29 +131,29 @@ class OpenDocumentText:
             name = self._styles[name].get(f"{STYLE}parent-style-name")
         return [*names, name] if name and name not in names else names
 
-    def _inline(self, element: Element, inline: Inline, boxes: list[Element]) -> None:
-        inline.text(element.text or "")
+    def _add_inline(self, element: Element, inline: InlineBuilder, boxes: list[Element]) -> None:
+        inline.add_text(element.text or "")
         for part in element:
-            if part.tag in _LEFT_OUT:
+            if part.tag in _IGNORED_TAGS:
                 pass
             elif part.tag == f"{TEXT}s" or part.tag == f"{TEXT}tab":
-                inline.text(" ")
+                inline.add_text(" ")
             elif part.tag == f"{TEXT}line-break":
                 inline.break_line()
             elif part.tag == f"{TEXT}note":
                 body = part.find(f"{TEXT}note-body")
                 if body is not None:
                     self._notes.append(body)
-                    inline.text(f"[{len(self._notes)}]")
+                    inline.add_text(f"[{len(self._notes)}]")
             elif part.tag.startswith(DRAW):
                 boxes.append(part)
             elif part.tag == f"{TEXT}span" and self._is_code(part):
-                inline.code("".join(_verbatim(part)))
+                inline.add_code("".join(_iter_verbatim(part)))
             else:
                 emphasis_start = inline.start_emphasis() if self._is_emphasis(part) else None
-                self._inline(part, inline, boxes)
+                self._add_inline(part, inline, boxes)
                 inline.end_emphasis(emphasis_start)
-            inline.text(part.tail or "")
+            inline.add_text(part.tail or "")
 
     def _is_code(self, span: Element) -> bool:
         return any(map(_CODE_STYLE_PATTERN.match, self._list_style_names(span)))
@@ -159,44 +167,44 @@ class OpenDocumentText:
         for name in lineage:
             text_properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
             if text_properties is not None and (
-                text_properties.get(f"{_FO}font-weight") == "bold"
-                or text_properties.get(f"{_FO}font-style") == "italic"
+                text_properties.get(f"{_FORMATTING_NAMESPACE}font-weight") == "bold"
+                or text_properties.get(f"{_FORMATTING_NAMESPACE}font-style") == "italic"
             ):
                 return True
         return False
 
-    def _list(self, element: Element, gathered: Gathered, depth: int, style: str | None) -> None:
+    def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
         style = element.get(f"{TEXT}style-name") or style
         number = 0
         for item in element:
             if item.tag not in (f"{TEXT}list-item", f"{TEXT}list-header"):
                 continue
             number += 1
-            marker = f"{number}." if (style or "", depth + 1) in self._numbered else "-"
+            marker = f"{number}." if (style or "", depth + 1) in self._numbered_levels else "-"
             is_first = True
             for part in item:
                 if part.tag == f"{TEXT}list":
-                    self._list(part, gathered, depth + 1, style)
+                    self._add_list(part, builder, depth + 1, style)
                     continue
-                blocks = self.shown([part])
+                blocks = self.build_blocks([part])
                 if not blocks:
                     continue
                 if any(block.kind == "heading" for block in blocks):  # a numbered heading is a list item in some files
-                    gathered.add(*blocks)
+                    builder.add_blocks(*blocks)
                     is_first = False
                     continue
-                gathered.add_item(depth, marker, blocks) if is_first else gathered.extend_item(blocks)
+                builder.add_item(depth, marker, blocks) if is_first else builder.extend_item(blocks)
                 is_first = False
 
-    def _table(self, table: Element) -> list[MarkdownBlock]:
+    def _build_table(self, table: Element) -> list[MarkdownBlock]:
         rows: list[list[str]] = []
         table_rows = list(iter_rows(table))
         if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text
-            return self.shown(next(iter_cells(table_rows[0])))
+            return self.build_blocks(next(iter_cells(table_rows[0])))
         for row in table_rows:
             line: list[str] = []
             for cell in iter_cells(row):
-                text = render_one_line(self.shown(cell, plain=not rows))
+                text = render_one_line(self.build_blocks(cell, plain=not rows))
                 num_repeated = get_repetition(cell, "columns")
                 line += [text] * (min(num_repeated, _MAX_REPEATED) if text or num_repeated <= _MAX_REPEATED else 1)
             while line and not line[-1]:
@@ -206,7 +214,7 @@ class OpenDocumentText:
         return [make_table(rows[0], rows[1:])] if rows else []
 
 
-def _verbatim(element: Element) -> Iterator[str]:
+def _iter_verbatim(element: Element) -> Iterator[str]:
     """The text of a line of code, its spaces too (6.1.3)."""
     yield element.text or ""
     for part in element:
@@ -216,6 +224,6 @@ def _verbatim(element: Element) -> Iterator[str]:
             yield "\t"
         elif part.tag == f"{TEXT}line-break":
             yield "\n"
-        elif part.tag not in _LEFT_OUT:
-            yield from _verbatim(part)
+        elif part.tag not in _IGNORED_TAGS:
+            yield from _iter_verbatim(part)
         yield part.tail or ""

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
-from .xml_tree import parsed
+from .xml_tree import parse_xml
 
 #: Bytes of the largest package, unpacked.
 LARGEST_UNPACKED = 512 << 20
@@ -22,11 +22,11 @@ LARGEST_UNPACKED = 512 << 20
 MAX_PARTS = 100_000
 
 _OLE_SIGNATURE = b"\xd0\xcf\x11\xe0"
-_ENCRYPTED = 1
+_ENCRYPTED_FLAG = 1
 
 
 class Package:
-    """A package of parts, each read when it is asked for; ``kind`` is what messages call the format."""
+    """A package of parts, each read when it is asked for; ``content_type`` is what messages call the format."""
 
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
         """Raises ReaderError for what is locked, too large, or no package at all."""
@@ -42,7 +42,7 @@ class Package:
         try:
             self._archive = zipfile.ZipFile(stream)
         except Exception as error:  # a damaged directory fails in more ways than BadZipFile
-            raise _damaged(name, kind, error) from None
+            raise _make_damage_error(name, kind, error) from None
         entries = self._archive.infolist()
         num_unpacked_bytes = sum(entry.file_size for entry in entries)
         if num_unpacked_bytes > LARGEST_UNPACKED or len(entries) > MAX_PARTS:
@@ -51,7 +51,7 @@ class Package:
                 f"{LARGEST_UNPACKED:,} "
                 f"bytes in {MAX_PARTS:,} parts: divide it"
             )
-        if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+        if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
             raise ReaderError(f"{name}: is locked with a password; save it without one")
         self.parts = tuple(entry for entry in entries if not entry.is_dir())
         self._names = {entry.filename for entry in self.parts}
@@ -60,44 +60,46 @@ class Package:
         """Whether there is a part of this name."""
         return part in self._names
 
-    def read(self, part: str) -> bytes:
+    def read_part(self, part: str) -> bytes:
         """The bytes of a part; raises KeyError where there is none, and what zipfile raises for a damaged one."""
         return self._archive.read(part)
 
-    def tree(self, part: str) -> Element:
-        """A part of XML; raises as :meth:`read`, and XmlError."""
-        return parsed(self.read(part))
+    def read_tree(self, part: str) -> Element:
+        """A part of XML; raises as :meth:`read_part`, and XmlError."""
+        return parse_xml(self.read_part(part))
 
-    def guarded(self) -> AbstractContextManager[None]:
-        """While its parts are read: see :func:`guarded`."""
-        return guarded(self._name, self._kind)
+    def convert_errors(self) -> AbstractContextManager[None]:
+        """While its parts are read: see :func:`convert_errors`."""
+        return convert_errors(self._name, self._kind)
 
 
-def open_main_part(stream: BinaryIO, package: Any, parts: Any, wanted: type, kinds: Iterable[str]) -> Any:
-    """The main part of a package of Office Open XML; raises ValueError where it is none that is ``wanted``.
+def open_main_part(
+    stream: BinaryIO, package_class: Any, part_factory: Any, part_class: type, content_types: Iterable[str]
+) -> Any:
+    """The main part of a package of Office Open XML; raises ValueError where it is none that is ``part_class``.
 
-    ``package`` is the class by which a library opens one, ``parts`` its factory of parts, which learns that those of
-    ``kinds``, content types that the library does not know, are made as what is ``wanted`` is.
+    ``package_class`` is the class by which a library opens one, ``part_factory`` its factory of parts, which learns that those of
+    ``content_types``, content types that the library does not know, are made as what is ``part_class`` is.
     """
-    for kind in kinds:
-        parts.part_type_for.setdefault(kind, wanted)
-    part = package.open(stream).main_document_part
-    if not isinstance(part, wanted):
+    for content_type in content_types:
+        part_factory.part_type_for.setdefault(content_type, part_class)
+    part = package_class.open(stream).main_document_part
+    if not isinstance(part, part_class):
         raise ValueError(f"its main part is {part.content_type}")
     return part
 
 
 @contextmanager
-def guarded(name: str, kind: str) -> Iterator[None]:
+def convert_errors(name: str, kind: str) -> Iterator[None]:
     """While a file is read that may be damaged: whatever fails then, but a want of memory, is a ReaderError."""
     try:
         yield
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # a damaged package fails in zipfile, zlib, XML and libraries, each in its own ways
-        raise _damaged(name, kind, error) from None
+        raise _make_damage_error(name, kind, error) from None
 
 
-def _damaged(name: str, kind: str, error: Exception) -> ReaderError:
+def _make_damage_error(name: str, kind: str, error: Exception) -> ReaderError:
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return ReaderError(f"{name}: is damaged or no {kind} ({description}); open it and save it anew")

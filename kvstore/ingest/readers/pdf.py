@@ -20,10 +20,10 @@ from itertools import pairwise
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
-from ...extras import required
-from .decoding import clean
+from ...extras import import_extra
+from .decoding import clean_text
 from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions, clean_property_title
-from .text import title_of
+from .text import find_title
 
 #: Ligatures are letters of a font, not of the text.
 _LIGATURES = str.maketrans(
@@ -52,7 +52,7 @@ _MIN_RUNNING_PAGES = 3
 _MIN_RUNNING_SHARE = 0.4
 _HEIGHT_TOLERANCE = 3
 _MAX_RUNNING_CHARACTERS = 150
-_NUMBER = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
+_NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
 _PAGE_NUMBER_PATTERN = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
 #: A word, or several that hyphens join; and what stands before a hyphen at the end of a line.
 _COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
@@ -62,7 +62,7 @@ _HYPHENATED_PATTERN = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    required("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
+    import_extra("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
     import pypdf
     from pypdf.errors import DependencyError
 
@@ -72,7 +72,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             if reader.is_encrypted and not reader.decrypt(""):
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
             pen = _PenTracker()
-            drawn = [_read_page_lines(page, pen) for page in reader.pages]
+            pages = [_read_page_lines(page, pen) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
@@ -82,17 +82,17 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             raise ReaderError(
                 f"{origin.name}: is damaged or no PDF ({type(error).__name__}: {error}); open it and save it anew"
             ) from None
-    if not any(drawn):
-        raise ReaderError(f"{origin.name}: has no text layer ({len(drawn)} pages of images); run OCR first")
-    kept_pages, left_out = (drawn, ()) if options.navigation == "keep" else _remove_running_lines(drawn)
+    if not any(pages):
+        raise ReaderError(f"{origin.name}: has no text layer ({len(pages)} pages of images); run OCR first")
+    kept_pages, left_out = (pages, ()) if options.navigation == "keep" else _remove_running_lines(pages)
     spellings = _Spellings(kept_pages)
     text = "\n\n".join(filter(None, (_build_page_text(lines, spellings) for lines in kept_pages)))
-    meta: dict[str, JSON] = {"pages": len(drawn)}
-    num_blank = sum(not lines for lines in drawn)
+    meta: dict[str, JSON] = {"pages": len(pages)}
+    num_blank = sum(not lines for lines in pages)
     if num_blank:
         meta["pages_without_text"] = num_blank
-    title = clean_property_title(clean(title)) if isinstance(title, str) else ""
-    yield RawDocument(origin.key, title or title_of(text), text + "\n", meta, "text", left_out)
+    title = clean_property_title(clean_text(title)) if isinstance(title, str) else ""
+    yield RawDocument(origin.key, title or find_title(text), text + "\n", meta, "text", left_out)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ class _PenTracker:
 
     def __init__(self) -> None:
         self._page: Any = None
-        self._known: dict[int, tuple[Any, _Widths | None]] = {}  # by a font's identity, which lives with it
+        self._widths_by_font: dict[int, tuple[Any, _Widths | None]] = {}  # by a font's identity, which lives with it
         self._state = _TextState()
         self._saved_states: list[_TextState] = []
 
@@ -173,14 +173,14 @@ class _PenTracker:
         """Go on with another page, whose first font is yet to come."""
         self._page, self._state, self._saved_states = page, _TextState(), []
 
-    def follow(self, operator: bytes, operands: Sequence[Any]) -> None:
+    def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:
         """Take an operator that may say how texts are set."""
         if operator == b"q":
             self._saved_states.append(self._state)
         elif operator == b"Q" and self._saved_states:
             self._state = self._saved_states.pop()
         elif operator == b"Tf" and len(operands) > 1:
-            self._take(str(operands[0]), operands[1])
+            self._set_font(str(operands[0]), operands[1])
         elif operands and isinstance(operands[0], (int, float)):
             number = float(operands[0])
             if operator == b"Tc":
@@ -190,32 +190,32 @@ class _PenTracker:
             elif operator == b"Tz":
                 self._state = replace(self._state, scale=number / 100)
 
-    def _take(self, name: str, size: Any) -> None:
+    def _set_font(self, name: str, size: Any) -> None:
         single_byte, widths = False, None
         try:
             font = self._page["/Resources"]["/Font"][name].get_object()
             single_byte = font["/Subtype"] != "/Type0"
-            if id(font) not in self._known:
-                self._known[id(font)] = font, None
-                self._known[id(font)] = font, _read_widths(font)
-            widths = self._known[id(font)][1]
+            if id(font) not in self._widths_by_font:
+                self._widths_by_font[id(font)] = font, None
+                self._widths_by_font[id(font)] = font, _read_widths(font)
+            widths = self._widths_by_font[id(font)][1]
         except Exception:  # no such font, or a damaged one, or of an unknown kind: it says no widths
             pass
         height = float(size) if isinstance(size, (int, float)) else 0.0
         self._state = replace(self._state, widths=widths, single_byte=single_byte, size=height)
 
-    def advance(self, shown: Sequence[Any]) -> float | None:
+    def measure_advance(self, parts: Sequence[Any]) -> float | None:
         """How far what is shown moves the pen, in units of text; None where the font does not say."""
         state = self._state
         if state.widths is None:
             return None
         code_size, widths, default = state.widths
         total = spacing = 0.0
-        for part in shown:
+        for part in parts:
             if isinstance(part, (int, float)):
                 total -= float(part)
                 continue
-            codes = _codes(part)
+            codes = _get_codes(part)
             if not codes or len(codes) % code_size:
                 return None
             total += sum(
@@ -227,7 +227,7 @@ class _PenTracker:
             )
         return (total * state.size / 1000 + spacing) * state.scale
 
-    def add_word_gaps(self, shown: Sequence[Any]) -> list[Any]:
+    def add_word_gaps(self, parts: Sequence[Any]) -> list[Any]:
         """What a TJ operator shows, with the spacings that part its words written as gaps between strings.
 
         Ghostscript writes the text of groff so: ``(st)`` with a wide ``Tc`` ends one word and begins the next, and in
@@ -235,20 +235,20 @@ class _PenTracker:
         """
         state = self._state
         if not state.single_byte or not state.size:
-            return list(shown)
+            return list(parts)
         character_spacing, word_spacing = (spacing * 1000 / state.size for spacing in (state.characters, state.words))
-        strings = [_codes(part) for part in shown if not isinstance(part, (int, float))]
+        strings = [_get_codes(part) for part in parts if not isinstance(part, (int, float))]
         if character_spacing >= _MIN_WORD_GAP and all(1 < len(codes) <= _MAX_SPACED_CODES for codes in strings):
             # pypdf counts the spacing of characters itself: the gap moves no pen, and what is behind the last is none.
-            return [*self._with_gaps(shown, b"", [-_SURE_GAP, _SURE_GAP]), character_spacing]
+            return [*self._insert_gaps(parts, b"", [-_SURE_GAP, _SURE_GAP]), character_spacing]
         if not word_spacing:
-            return list(shown)
+            return list(parts)
         width = state.widths[1].get(ord(" ")) if state.widths is not None else None
         if word_spacing < 0 and width is not None and width + character_spacing + word_spacing < _MIN_SPACE_WIDTH:
-            return self._with_gaps(shown, b" ", [-width - character_spacing - word_spacing])
-        return self._with_gaps(shown, b" ", [b" ", -word_spacing])
+            return self._insert_gaps(parts, b" ", [-width - character_spacing - word_spacing])
+        return self._insert_gaps(parts, b" ", [b" ", -word_spacing])
 
-    def condensed(self, advance: float | None) -> list[float]:
+    def compensate_scale(self, advance: float | None) -> list[float]:
         """What takes the pen back behind a condensed text that moves it so far: pypdf counts no ``Tz``."""
         state = self._state
         if advance is None or not state.size or not 0 < state.scale < 1:
@@ -256,20 +256,22 @@ class _PenTracker:
         return [(advance / state.scale - advance) * 1000 / state.size]
 
     @staticmethod
-    def _with_gaps(shown: Sequence[Any], at: bytes, gap: Sequence[Any]) -> list[Any]:
+    def _insert_gaps(parts: Sequence[Any], separator: bytes, gap: Sequence[Any]) -> list[Any]:
         """What is shown, with a gap in the place of each such code of its strings, or between all their codes."""
         gaps: list[Any] = []
-        for part in shown:
+        for part in parts:
             if isinstance(part, (int, float)):
                 gaps.append(part)
                 continue
-            codes = _codes(part)
-            for number, piece in enumerate(codes.split(at) if at else [codes[n : n + 1] for n in range(len(codes))]):
+            codes = _get_codes(part)
+            for number, piece in enumerate(
+                codes.split(separator) if separator else [codes[n : n + 1] for n in range(len(codes))]
+            ):
                 gaps += [*(gap if number else ()), *([piece] if piece else ())]
         return gaps
 
 
-def _codes(part: Any) -> bytes:
+def _get_codes(part: Any) -> bytes:
     """The codes of a string that is shown."""
     return part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
 
@@ -312,50 +314,54 @@ class _LineCollector:
 
     def __init__(self, pen: _PenTracker) -> None:
         self.lines: list[_PageLine] = []
-        self._open: _PageLine | None = None
-        self._blank = False
-        self._shown: list[_ShownText] = []
+        self._open_line: _PageLine | None = None
+        self._after_blank = False
+        self._shown_texts: list[_ShownText] = []
         self._pen = pen
 
-    def show(self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]) -> None:
+    def track_operator(
+        self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]
+    ) -> None:
         """Take an operator before it is carried out."""
-        self._pen.follow(operator, operands)
+        self._pen.track_operator(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
         operand = operands[-1] if operator != b"TJ" else operands[0]
         pieces = list(operand) if isinstance(operand, list) else [operand]
         count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
         count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
-        x, y = _place(outer, inner)
-        advance = self._pen.advance(pieces)
+        x, y = _get_position(outer, inner)
+        advance = self._pen.measure_advance(pieces)
         end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
-        self._shown.append(_ShownText(x, y, count, end))
+        self._shown_texts.append(_ShownText(x, y, count, end))
         if operator == b"TJ" and isinstance(operand, list):
-            operand[:] = [*_widen_word_gaps(self._pen.add_word_gaps(operand)), *self._pen.condensed(advance)]
+            operand[:] = [*_widen_word_gaps(self._pen.add_word_gaps(operand)), *self._pen.compensate_scale(advance)]
 
-    def hear(self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float) -> None:
+    def collect_text(
+        self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float
+    ) -> None:
         """Take a text, with the matrices that place it."""
-        shown_texts, self._shown = self._shown, []
-        x, y = _place(outer, inner)
+        shown_texts, self._shown_texts = self._shown_texts, []
+        x, y = _get_position(outer, inner)
         size = max(1.0, abs(size) * (abs((inner[3] or inner[1]) * (outer[3] or outer[1])) or 1.0))
-        parts = clean(text).translate(_LIGATURES).split("\n")
+        parts = clean_text(text).translate(_LIGATURES).split("\n")
         for number, part in enumerate(parts):
             if number:
-                self._blank = self._blank or self._open is None
-                self._open = None
+                self._after_blank = self._after_blank or self._open_line is None
+                self._open_line = None
             if part.strip():
                 part_texts = shown_texts if len([part for part in parts if part.strip()]) == 1 else []
-                for start, piece in _parted(part, x, y, size, part_texts):
-                    self._add(piece, start, y, size)
-                if self._open is not None:
-                    self._open.end = shown_texts[-1].end if shown_texts and number == len(parts) - 1 else None
+                for start, piece in _split_at_gaps(part, x, y, size, part_texts):
+                    self._add_piece(piece, start, y, size)
+                if self._open_line is not None:
+                    self._open_line.end = shown_texts[-1].end if shown_texts and number == len(parts) - 1 else None
 
-    def _add(self, text: str, x: float, y: float, size: float) -> None:
-        line = self._open
+    def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
+        line = self._open_line
         if line is None or abs(line.y - y) > 0.7 * max(size, line.size):
-            self._open = _PageLine(x, y, size, [(x, text)], self._blank)
-            self.lines.append(self._open)
-            self._blank = False
+            self._open_line = _PageLine(x, y, size, [(x, text)], self._after_blank)
+            self.lines.append(self._open_line)
+            self._after_blank = False
             return
         start, last_text = line.pieces[-1]
         if (
@@ -371,14 +377,14 @@ class _LineCollector:
             line.pieces[-1] = start, last_text + text
 
 
-def _widen_word_gaps(shown: Sequence[Any]) -> list[Any]:
+def _widen_word_gaps(parts: Sequence[Any]) -> list[Any]:
     """What a TJ operator shows, every gap between words wide enough for pypdf to take it for one.
 
     pypdf compares a gap with half the width of the font's space, or what it takes for that where the font has none, and
     then loses most spaces of a justified text. The pen ends where it did: what a gap gets is taken back behind it.
     """
     gaps: list[Any] = []
-    for part in shown:
+    for part in parts:
         if isinstance(part, (int, float)) and -_SURE_GAP < part <= -_MIN_WORD_GAP:
             gaps += [-_SURE_GAP, _SURE_GAP + part]
         else:
@@ -386,7 +392,7 @@ def _widen_word_gaps(shown: Sequence[Any]) -> list[Any]:
     return gaps
 
 
-def _place(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
+def _get_position(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
     return (
         inner[4] * outer[0] + inner[5] * outer[2] + outer[4],
         inner[4] * outer[1] + inner[5] * outer[3] + outer[5],
@@ -399,9 +405,11 @@ def _is_wide_gap(distance: float, letters: int, size: float) -> bool:
     return distance > (0.62 * letters + _COLUMN_GAP) * size
 
 
-def _parted(text: str, x: float, y: float, size: float, shown: Sequence[_ShownText]) -> Iterator[tuple[float, str]]:
+def _split_at_gaps(
+    text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
+) -> Iterator[tuple[float, str]]:
     """A text parted where what was shown of it leaves a wide gap, each part with where it begins."""
-    texts_on_line = [(text.x, text.count) for text in shown if abs(text.y - y) < 0.3 * size and text.count]
+    texts_on_line = [(text.x, text.count) for text in shown_texts if abs(text.y - y) < 0.3 * size and text.count]
     total = sum(count for _, count in texts_on_line)
     letters = len("".join(text.split()))
     offset, letters_shown, start, letters_in_part = 0, 0, x, 0
@@ -437,8 +445,8 @@ def _read_page_lines(page: Any, pen: _PenTracker) -> list[_PageLine]:
     pen.start_page(page)
     collector = _LineCollector(pen)
     with _show_as_arrays(page):
-        page.extract_text(visitor_operand_before=collector.show, visitor_text=collector.hear)
-    return _columns(collector.lines)
+        page.extract_text(visitor_operand_before=collector.track_operator, visitor_text=collector.collect_text)
+    return _reorder_columns(collector.lines)
 
 
 @contextmanager
@@ -489,7 +497,7 @@ def _remove_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_
         edges = [("head", line) for line in by_height[:_NUM_EDGE_LINES]]
         edges += [("foot", line) for line in by_height[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
         for edge, line in edges:
-            normalized = _NUMBER.sub("#", line.text)
+            normalized = _NUMBER_PATTERN.sub("#", line.text)
             if len(normalized) <= _MAX_RUNNING_CHARACTERS:
                 lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
                     (number, line)
@@ -515,10 +523,10 @@ class _Spellings:
 
     def __init__(self, pages: Iterable[Sequence[_PageLine]]) -> None:
         self._words = {
-            _written(word) for lines in pages for line in lines for word in _COMPOUND_PATTERN.findall(line.text)
+            _normalize_word(word) for lines in pages for line in lines for word in _COMPOUND_PATTERN.findall(line.text)
         }
 
-    def joined(self, text: str, line: str) -> str:
+    def join_hyphenated(self, text: str, line: str) -> str:
         """A text that ends in a hyphen, with the line that goes on.
 
         A soft hyphen parts syllables. What the text has elsewhere, with a hyphen or without, is written so; else a
@@ -530,17 +538,17 @@ class _Spellings:
             keep_hyphen = False
         elif last_word is not None and first_word is not None:
             is_unhyphenated_known, is_hyphenated_known = (
-                _written(last_word[0] + mark + first_word[0]) in self._words for mark in ("", "-")
+                _normalize_word(last_word[0] + mark + first_word[0]) in self._words for mark in ("", "-")
             )
             keep_hyphen = keep_hyphen if is_unhyphenated_known == is_hyphenated_known else is_hyphenated_known
         return (text if keep_hyphen else text[:-1]) + line
 
 
-def _written(word: str) -> str:
+def _normalize_word(word: str) -> str:
     return word.replace("\u2010", "-").casefold()
 
 
-def _build_page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
+def _build_page_text(lines: Sequence[_PageLine], spellings: _Spellings) -> str:
     """One page: lines joined into paragraphs, by where they stand."""
     if not lines:
         return ""
@@ -565,7 +573,9 @@ def _build_page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
             paragraph_start = paragraphs[-1]
             is_hyphenated = _HYPHENATED_PATTERN.search(paragraph_start) is not None
             paragraphs[-1] = (
-                words.joined(paragraph_start, line.text) if is_hyphenated else f"{paragraph_start} {line.text}"
+                spellings.join_hyphenated(paragraph_start, line.text)
+                if is_hyphenated
+                else f"{paragraph_start} {line.text}"
             )
         else:
             paragraphs[-1] += joint + line.text
@@ -573,32 +583,34 @@ def _build_page_text(lines: Sequence[_PageLine], words: _Spellings) -> str:
 
 
 def _choose_joint(
-    above: _PageLine, line: _PageLine, below: _PageLine | None, length: int, leading: float, usual: int
+    previous: _PageLine, line: _PageLine, following: _PageLine | None, num_lines: int, leading: float, usual_length: int
 ) -> str | None:
     """What joins a line to the one above it: a space, the end of a line, or nothing where a paragraph begins."""
-    down, right, em = above.y - line.y, line.x - above.x, line.size
+    down, right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
         return None
-    is_full = len(above.text) >= _SHORT_LINE_SHARE * usual or _HYPHENATED_PATTERN.search(above.text) is not None
+    is_full = (
+        len(previous.text) >= _SHORT_LINE_SHARE * usual_length or _HYPHENATED_PATTERN.search(previous.text) is not None
+    )
     if down <= 0:  # the next column, or an order of its own
         return " " if is_full else None
-    if down > 1.45 * leading or abs(line.size - above.size) > 0.12 * above.size:
+    if down > 1.45 * leading or abs(line.size - previous.size) > 0.12 * previous.size:
         return None
-    if len(above.pieces) > 1:  # a definition goes on below itself, a row of a table does not
+    if len(previous.pieces) > 1:  # a definition goes on below itself, a row of a table does not
         return " " if right > em else None
     if right > 0.8 * em:
-        is_continued = below is not None and below.y < line.y and abs(below.x - line.x) < 0.5 * em
-        if _BULLET_PATTERN.match(above.text):
+        is_continued = following is not None and following.y < line.y and abs(following.x - line.x) < 0.5 * em
+        if _BULLET_PATTERN.match(previous.text):
             return " "
-        if length == 1 and not is_full and (is_continued or below is None or below.x < line.x - 0.5 * em):
+        if num_lines == 1 and not is_full and (is_continued or following is None or following.x < line.x - 0.5 * em):
             return "\n"  # a term, and below it, to the right, what defines it
-        return " " if length == 1 and is_continued and is_full else None
+        return " " if num_lines == 1 and is_continued and is_full else None
     if right < -0.8 * em:
-        return " " if length == 1 and is_full else None
+        return " " if num_lines == 1 and is_full else None
     return " " if is_full else None
 
 
-def _columns(lines: list[_PageLine]) -> list[_PageLine]:
+def _reorder_columns(lines: list[_PageLine]) -> list[_PageLine]:
     """The lines of a page; where most have two long pieces that begin at two places, those of the left come first."""
     split_lines = [line for line in lines if len(line.pieces) == 2]
     if len(split_lines) < max(5, 0.5 * len(lines)):

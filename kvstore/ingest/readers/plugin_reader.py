@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from ...entry_points import Plugin, told
+from ...entry_points import Plugin, format_error
 from ...errors import KvstoreError, PluginError, ReaderError
 from .raw_document import FormatReader, Item, Origin, RawDocument, RawFact, ReadFailure, ReadOptions
 
@@ -26,7 +26,7 @@ class PluginReader:
     version: str
 
 
-def plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
+def make_plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
     """The reader that an entry point names; raises PluginError for what is none."""
     suffixes = getattr(reader, "suffixes", None)
     if not isinstance(suffixes, (tuple, list)) or not all(_is_suffix(suffix) for suffix in suffixes):
@@ -35,7 +35,7 @@ def plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
     if not callable(read):
         raise PluginError("it has no function read(stream, origin, options)")
 
-    def guarded(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    def read_guarded(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
         try:
             for item in read(stream, origin, options):
                 if not isinstance(item, (RawDocument, RawFact, ReadFailure)):
@@ -46,10 +46,10 @@ def plugin_reader(plugin: Plugin, reader: Any) -> PluginReader:
         except KvstoreError as error:
             raise ReaderError(f"{origin.name}: {plugin}: {error}") from error
         except Exception as error:
-            raise ReaderError(f"{origin.name}: {plugin} failed ({told(error)})") from error
+            raise ReaderError(f"{origin.name}: {plugin} failed ({format_error(error)})") from error
 
     version = f"{plugin.package} {plugin.version}"
-    return PluginReader(tuple(suffixes), bool(getattr(reader, "rows", False)), guarded, version)
+    return PluginReader(tuple(suffixes), bool(getattr(reader, "rows", False)), read_guarded, version)
 
 
 def _is_suffix(value: object) -> bool:

@@ -50,7 +50,7 @@ class RawDocument:
 
 
 #: Titles that a program gives a new file, and what one puts before and behind the name of a file that it prints.
-_GIVEN = re.compile(
+_DEFAULT_TITLE_PATTERN = re.compile(
     r"\(?(?:untitled|anonymous|unspecified|unknown|unbenannt|ohne titel|sans titre|sin título|senza titolo)\)?"
     r"(?: (?:document|spreadsheet|presentation))?[ -]?\d*"
     r"|(?:document|dokument|book|mappe|presentation|präsentation) ?\d+|slide ?1"
@@ -69,18 +69,18 @@ def clean_property_title(title: str | None) -> str:
     ('Lease of shed 3', '')
     """
     cleaned = _PRINTED_NAME_PATTERN.sub("", " ".join((title or "").split()))
-    return "" if _GIVEN.fullmatch(cleaned) else cleaned
+    return "" if _DEFAULT_TITLE_PATTERN.fullmatch(cleaned) else cleaned
 
 
-def choose_other_key(key: str, default_key: str, given: set[str]) -> str | None:
+def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
     """The ``other_key`` of a row: that of its place, where its own is another and no row before has that.
 
-    A key that the file itself gives twice is a fault of the file, and told. ``given`` are the keys of the rows before,
+    A key that the file itself gives twice is a fault of the file, and told. ``used_keys`` are the keys of the rows before,
     to which this one's is added.
     """
-    if key == default_key or key in given:
+    if key == default_key or key in used_keys:
         return None
-    given.add(key)
+    used_keys.add(key)
     return default_key
 
 
@@ -103,31 +103,31 @@ class RawFact:
 
 
 @dataclass(frozen=True)
-class PassedOver:
+class SkippedPart:
     """A part of a file that is not read, though the file is: ``reason`` is what such parts are counted by, as files of
-    a folder are (``suffix .png``). ``told``, if anything, is what is said of this one."""
+    a folder are (``suffix .png``). ``detail``, if anything, is what is said of this one."""
 
     place: str
     reason: str
-    told: str = ""
+    detail: str = ""
 
 
-Item: TypeAlias = RawDocument | RawFact | ReadFailure | PassedOver
+Item: TypeAlias = RawDocument | RawFact | ReadFailure | SkippedPart
 
 
 @dataclass(frozen=True)
-class Enclosed:
+class EnclosedFile:
     """A file within a file, such as an attachment, which is read as if it stood alone.
 
     ``name`` is what messages call it, ``key`` the key of its document (of its rows: the start of their keys), ``size``
-    its bytes, which ``content`` gives; what that raises makes it unreadable. ``meta`` is put into the metadata of its
+    its bytes, which ``read_content`` gives; what that raises makes it unreadable. ``meta`` is put into the metadata of its
     documents where they have no field of that name; ``other_key`` is that of :class:`RawDocument`.
     """
 
     name: str
     key: str
     size: int
-    content: Callable[[], bytes]
+    read_content: Callable[[], bytes]
     meta: Mapping[str, JSON]
     other_key: str | None = None
 
@@ -165,7 +165,7 @@ class ReadOptions:
     navigation: str | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, object] | None) -> ReadOptions:
+    def parse(cls, options: Mapping[str, object] | None) -> ReadOptions:
         """Check ``options`` and make them a :class:`ReadOptions`; an unknown name or a bad value is an InputError."""
         option_names = [field.name for field in fields(cls)]
         values: dict[str, str] = {}
@@ -196,4 +196,4 @@ def _check_encoding(name: str) -> None:
         raise InputError(f"there is no encoding {name!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'") from None
 
 
-FormatReader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item | Enclosed]]
+FormatReader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item | EnclosedFile]]

@@ -20,20 +20,20 @@ from .decoding import decode_text
 from .markdown import find_first_title
 from .markdown_blocks import (
     MarkdownBlock,
-    code_block,
-    document,
-    heading,
+    join_blocks,
+    make_code_block,
     make_code_span,
+    make_heading,
     make_list,
+    make_paragraph,
+    make_quote,
     make_table,
-    paragraph,
-    quote,
     render_one_line,
 )
 from .raw_document import Origin, RawDocument, ReadOptions
 
 #: Blocks within blocks that are parsed; what stands deeper is text.
-_DEEPEST = 24
+_MAX_DEPTH = 24
 
 _ADORNMENT_PATTERN = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
 _DIRECTIVE_PATTERN = re.compile(
@@ -46,41 +46,41 @@ _ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
 )
 _FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
-_OPTION = re.compile(
+_OPTION_PATTERN = re.compile(
     r"((?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?"
     r"(?:, (?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?)*)(?:  +(?=\S)|$)"
 )
 _GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
 _SIMPLE_BORDER_PATTERN = re.compile(r"=+(?: +=+)+\s*$")
 
-_CODE = frozenset(
+_CODE_DIRECTIVES = frozenset(
     (
         "code code-block sourcecode highlight-code parsed-literal ipython prompt doctest testcode testoutput math "
         "productionlist"
     ).split()
 )
-_ADMONITIONS = frozenset(
+_ADMONITION_DIRECTIVES = frozenset(
     (
         "note warning tip important caution danger attention error hint seealso todo versionadded versionchanged "
         "deprecated versionremoved"
     ).split()
 )
-_SAID = {
+_ADMONITION_LABELS = {
     "seealso": "See also",
     "versionadded": "New in version",
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
     "versionremoved": "Removed in version",
 }
-_NO_TEXT = frozenset(
+_TEXTLESS_DIRECTIVES = frozenset(
     (
         "toctree contents include literalinclude raw meta index highlight default-role role currentmodule module "
         "sectnum target-notes header footer image unicode date title tabularcolumns automodule autosummary "
         "autoclass autofunction py:currentmodule graphviz digraph plot section-numbering ifconfig-end namespace"
     ).split()
 )
-_TABLES = frozenset("list-table csv-table table flat-table".split())
-_BOXES = frozenset(
+_TABLE_DIRECTIVES = frozenset("list-table csv-table table flat-table".split())
+_BOX_DIRECTIVES = frozenset(
     (
         "topic sidebar epigraph highlights pull-quote compound container rubric centered figure only ifconfig "
         "hlist glossary class"
@@ -89,12 +89,14 @@ _BOXES = frozenset(
 
 #: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
 _LITERAL_PATTERN = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
-_ROLE = re.compile(r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):")
+_ROLE_PATTERN = re.compile(
+    r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):"
+)
 _NAMED_LINK_PATTERN = re.compile(r"(?<![\w`])`((?:[^`<\\]|\\.){0,1000}?)\s*<([^>`]{0,2000})>`__?", re.S)
 _REFERENCE_PATTERN = re.compile(
     r"(?<![\w`])`((?:[^`\\]|\\.){1,1000})`__?(?!\w)|(?<![\w`:./])([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)__?(?![\w`])"
 )
-_CITED = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")
+_CITATION_PATTERN = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")
 _STRONG_PATTERN = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")
 _TITLE_LINK_PATTERN = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)
 _SUBSTITUTION_PATTERN = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")
@@ -110,18 +112,18 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
-    page = _RestructuredText(_substitutions(lines))
-    written = document(page.blocks(lines, 0)) or document([paragraph(text.strip())])
-    yield RawDocument(origin.key, find_first_title(written), written + "\n", {}, "markdown")
+    page = _RestructuredText(_find_substitutions(lines))
+    markdown = join_blocks(page.parse_blocks(lines, 0)) or join_blocks([make_paragraph(text.strip())])
+    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", {}, "markdown")
 
 
-def _substitutions(lines: Sequence[str]) -> dict[str, str]:
+def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
     """What stands for ``|name|``: the texts that ``replace`` directives define."""
     substitutions = {}
     for number, line in enumerate(lines):
         match = _DIRECTIVE_PATTERN.match(line)
         if match and match["substituted"] and match["name"] in ("replace", "unicode"):
-            body, _ = _indented(lines, number + 1)
+            body, _ = _read_indented(lines, number + 1)
             substitutions[match["substituted"]] = " ".join(
                 [match["argument"] or "", *(body_line.strip() for body_line in body)]
             ).strip()
@@ -135,70 +137,72 @@ class _RestructuredText:
         self._substitutions = substitutions
         self._levels: list[str] = []
 
-    def blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
+    def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
         """The blocks of lines that stand at one indentation."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
-            return [paragraph(text)] if text else []
+            return [make_paragraph(text)] if text else []
         found: list[MarkdownBlock] = []
         index = 0
         while index < len(lines):
             if not lines[index]:
                 index += 1
                 continue
-            index = self._block(lines, index, depth, found)
+            index = self._parse_block(lines, index, depth, found)
         return found
 
-    def _block(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+    def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """Add the block that begins at a line to those found, and give the line behind it."""
-        line = lines[at]
+        line = lines[start]
         if line[0] == " ":
-            body, end = _indented(lines, at)
-            inner_blocks = self.blocks(body, depth + 1)
+            body, end = _read_indented(lines, start)
+            inner_blocks = self.parse_blocks(body, depth + 1)
             if inner_blocks:
-                found.append(quote(inner_blocks))
+                blocks.append(make_quote(inner_blocks))
             return end
-        if depth == 0 and (end := self._section(lines, at, found)):
+        if depth == 0 and (end := self._parse_section(lines, start, blocks)):
             return end
         if _EXPLICIT_MARKUP_PATTERN.match(line):
-            return self._parse_explicit_markup(lines, at, depth, found)
+            return self._parse_explicit_markup(lines, start, depth, blocks)
         if line.startswith(">>> "):
-            end = next((each for each in range(at, len(lines)) if not lines[each]), len(lines))
-            found.append(code_block("\n".join(lines[at:end]), "python"))
+            end = next((each for each in range(start, len(lines)) if not lines[each]), len(lines))
+            blocks.append(make_code_block("\n".join(lines[start:end]), "python"))
             return end
-        if _GRID_BORDER_PATTERN.match(line) and (rows := _parse_grid_table(lines, at)):
-            found += self._table(*rows[:2], depth)
+        if _GRID_BORDER_PATTERN.match(line) and (rows := _parse_grid_table(lines, start)):
+            blocks += self._build_table(*rows[:2], depth)
             return rows[2]
-        if _SIMPLE_BORDER_PATTERN.match(line) and (rows := _parse_simple_table(lines, at)):
-            found += self._table(*rows[:2], depth)
+        if _SIMPLE_BORDER_PATTERN.match(line) and (rows := _parse_simple_table(lines, start)):
+            blocks += self._build_table(*rows[:2], depth)
             return rows[2]
         if line.startswith("| ") or line == "|":
-            end = next((e for e in range(at, len(lines)) if lines[e][:1] not in ("|", " ") or not lines[e]), len(lines))
-            text = "\n".join(self._inline(each.lstrip("| ")) for each in lines[at:end])
-            found += [paragraph(part) for part in text.split("\n\n") if part.strip()]
+            end = next(
+                (e for e in range(start, len(lines)) if lines[e][:1] not in ("|", " ") or not lines[e]), len(lines)
+            )
+            text = "\n".join(self._render_inline(each.lstrip("| ")) for each in lines[start:end])
+            blocks += [make_paragraph(part) for part in text.split("\n\n") if part.strip()]
             return end
         for pattern, read_items in (
-            (_BULLET_PATTERN, self._items),
-            (_ENUMERATOR_PATTERN, self._items),
-            (_FIELD_PATTERN, self._terms),
-            (_OPTION, self._terms),
+            (_BULLET_PATTERN, self._parse_items),
+            (_ENUMERATOR_PATTERN, self._parse_items),
+            (_FIELD_PATTERN, self._parse_terms),
+            (_OPTION_PATTERN, self._parse_terms),
         ):
             if (match := pattern.match(line)) and (
-                pattern is not _ENUMERATOR_PATTERN or _is_enumerated_item(lines, at, match.end())
+                pattern is not _ENUMERATOR_PATTERN or _is_enumerated_item(lines, start, match.end())
             ):
-                block, end = read_items(lines, at, pattern, depth)
-                found.append(block)
+                block, end = read_items(lines, start, pattern, depth)
+                blocks.append(block)
                 return end
-        if at + 1 < len(lines) and lines[at + 1][:1] == " " and not line.endswith("::"):
-            return self._definitions(lines, at, depth, found)
-        return self._paragraph(lines, at, depth, found)
+        if start + 1 < len(lines) and lines[start + 1][:1] == " " and not line.endswith("::"):
+            return self._parse_definitions(lines, start, depth, blocks)
+        return self._parse_paragraph(lines, start, depth, blocks)
 
-    def _section(self, lines: Sequence[str], at: int, found: list[MarkdownBlock]) -> int:
+    def _parse_section(self, lines: Sequence[str], start: int, blocks: list[MarkdownBlock]) -> int:
         """A heading or a transition: the line behind it, or 0."""
-        line = lines[at]
+        line = lines[start]
         overline = _ADORNMENT_PATTERN.match(line)
-        next_line = lines[at + 1] if at + 1 < len(lines) else ""
-        third_line = lines[at + 2] if at + 2 < len(lines) else ""
+        next_line = lines[start + 1] if start + 1 < len(lines) else ""
+        third_line = lines[start + 2] if start + 2 < len(lines) else ""
         if (
             overline
             and next_line.strip()
@@ -206,36 +210,36 @@ class _RestructuredText:
             and _ADORNMENT_PATTERN.match(third_line)
             and third_line[0] == line[0]
         ):
-            style, title, end = line[0] * 2, next_line.strip(), at + 3
+            style, title, end = line[0] * 2, next_line.strip(), start + 3
         elif overline and not next_line and len(line) >= 4:
-            return at + 1  # a transition
+            return start + 1  # a transition
         elif (
             not overline
             and (underline := _ADORNMENT_PATTERN.match(next_line))
             and len(next_line) >= min(4, len(line))
             and not _EXPLICIT_MARKUP_PATTERN.match(line)
         ):
-            style, title, end = underline[1], line.strip(), at + 2
+            style, title, end = underline[1], line.strip(), start + 2
         else:
             return 0
         if style not in self._levels:
             self._levels.append(style)
-        found.append(heading(min(6, self._levels.index(style) + 1), self._inline(title, plain=True)))
+        blocks.append(make_heading(min(6, self._levels.index(style) + 1), self._render_inline(title, plain=True)))
         return end
 
-    def _paragraph(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
-        end = at
-        while end < len(lines) and lines[end] and (end == at or lines[end][0] != " "):
+    def _parse_paragraph(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+        end = start
+        while end < len(lines) and lines[end] and (end == start or lines[end][0] != " "):
             end += 1
-        text = "\n".join(lines[at:end])
+        text = "\n".join(lines[start:end])
         precedes_literal = text.endswith("::")
         if precedes_literal:
             text = text[:-2].rstrip() if text == "::" or text[:-2].endswith((" ", "\n")) else text[:-1]
         if text.strip():
-            found.append(paragraph(self._inline(" ".join(text.split()))))
+            blocks.append(make_paragraph(self._render_inline(" ".join(text.split()))))
         if not precedes_literal:
-            return max(end, at + 1)
-        body, block_end = _indented(lines, end)
+            return max(end, start + 1)
+        body, block_end = _read_indented(lines, end)
         if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
             # A literal block that is not indented begins every line with the same mark.
             block_end = next(
@@ -248,62 +252,66 @@ class _RestructuredText:
             )
             body = list(lines[end + 1 : block_end])
         if any(body):
-            found.append(code_block("\n".join(body)))
-        return max(block_end, end, at + 1)
+            blocks.append(make_code_block("\n".join(body)))
+        return max(block_end, end, start + 1)
 
-    def _items(self, lines: Sequence[str], at: int, pattern: re.Pattern[str], depth: int) -> tuple[MarkdownBlock, int]:
+    def _parse_items(
+        self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
+    ) -> tuple[MarkdownBlock, int]:
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        while at < len(lines):
-            if not lines[at]:
-                at += 1
+        while start < len(lines):
+            if not lines[start]:
+                start += 1
                 continue
-            match = pattern.match(lines[at])
-            if match is None or lines[at][0] == " ":
+            match = pattern.match(lines[start])
+            if match is None or lines[start][0] == " ":
                 break
-            body, end = _indented(lines, at + 1)
-            blocks = self.blocks([lines[at][match.end() :], *body], depth + 1)
+            body, end = _read_indented(lines, start + 1)
+            blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
             number = len(items) + 1
             items.append(
                 ("-" if pattern is _BULLET_PATTERN else f"{number}.", blocks or [MarkdownBlock("paragraph", "")])
             )
-            at = end
-        return make_list(items), at
+            start = end
+        return make_list(items), start
 
-    def _terms(self, lines: Sequence[str], at: int, pattern: re.Pattern[str], depth: int) -> tuple[MarkdownBlock, int]:
+    def _parse_terms(
+        self, lines: Sequence[str], start: int, pattern: re.Pattern[str], depth: int
+    ) -> tuple[MarkdownBlock, int]:
         """Fields, or options of a command, each an item ``term: definition``."""
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        while at < len(lines):
-            if not lines[at]:
-                at += 1
+        while start < len(lines):
+            if not lines[start]:
+                start += 1
                 continue
-            match = pattern.match(lines[at])
+            match = pattern.match(lines[start])
             if match is None:
                 break
-            body, end = _indented(lines, at + 1)
-            term = make_code_span(match[1]) if pattern is _OPTION else self._inline(match[1])
-            items.append(("-", _prepend_term(term, self.blocks([lines[at][match.end() :], *body], depth + 1))))
-            at = end
-        return make_list(items), at
+            body, end = _read_indented(lines, start + 1)
+            term = make_code_span(match[1]) if pattern is _OPTION_PATTERN else self._render_inline(match[1])
+            items.append(("-", _prepend_term(term, self.parse_blocks([lines[start][match.end() :], *body], depth + 1))))
+            start = end
+        return make_list(items), start
 
-    def _definitions(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+    def _parse_definitions(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         items: list[tuple[str, list[MarkdownBlock]]] = []
-        while at + 1 < len(lines) and lines[at] and lines[at][0] != " " and lines[at + 1][:1] == " ":
-            if _EXPLICIT_MARKUP_PATTERN.match(lines[at]):
+        while start + 1 < len(lines) and lines[start] and lines[start][0] != " " and lines[start + 1][:1] == " ":
+            if _EXPLICIT_MARKUP_PATTERN.match(lines[start]):
                 break
-            body, end = _indented(lines, at + 1)
-            items.append(("-", _prepend_term(self._inline(lines[at]), self.blocks(body, depth + 1))))
-            at = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
-        found.append(make_list(items))
-        return at
+            body, end = _read_indented(lines, start + 1)
+            items.append(("-", _prepend_term(self._render_inline(lines[start]), self.parse_blocks(body, depth + 1))))
+            start = next((line_number for line_number in range(end, len(lines)) if lines[line_number]), len(lines))
+        blocks.append(make_list(items))
+        return start
 
-    def _parse_explicit_markup(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+    def _parse_explicit_markup(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
         """A directive, a footnote, the target of a link, or a comment."""
-        line = lines[at]
-        body, end = _indented(lines, at + 1)
+        line = lines[start]
+        body, end = _read_indented(lines, start + 1)
         footnote = _FOOTNOTE_PATTERN.match(line)
         if footnote:
-            text = render_one_line(self.blocks([footnote["text"], *body], depth + 1))
-            found.append(paragraph(f"[{footnote['mark'].lstrip('#')}] {text}"))
+            text = render_one_line(self.parse_blocks([footnote["text"], *body], depth + 1))
+            blocks.append(make_paragraph(f"[{footnote['mark'].lstrip('#')}] {text}"))
             return end
         directive = _DIRECTIVE_PATTERN.match(line)
         if directive is None or directive["substituted"]:
@@ -312,107 +320,109 @@ class _RestructuredText:
         base_name = name.rpartition(":")[2]
         argument = (directive["argument"] or "").strip()
         body, fields = _split_fields(body)
-        if base_name in _CODE:
+        if base_name in _CODE_DIRECTIVES:
             code = "\n".join(body).strip("\n")
             formula = argument if base_name == "math" or not code else ""
             if code or formula:
                 language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and base_name != "math" else ""
-                found.append(code_block("\n".join(filter(None, [formula, code])), language))
-        elif base_name in _ADMONITIONS or base_name == "admonition":
-            label = _SAID.get(base_name, base_name.capitalize())
-            inner_blocks = self.blocks([*([] if base_name == "admonition" else [argument]), *body], depth + 1)
-            label = self._inline(argument) if base_name == "admonition" else label
-            found += _prepend_label(label, inner_blocks)
-        elif base_name in _TABLES:
-            found += self._parse_table_directive(base_name, argument, body, fields, depth)
-        elif base_name in _NO_TEXT:
+                blocks.append(make_code_block("\n".join(filter(None, [formula, code])), language))
+        elif base_name in _ADMONITION_DIRECTIVES or base_name == "admonition":
+            label = _ADMONITION_LABELS.get(base_name, base_name.capitalize())
+            inner_blocks = self.parse_blocks([*([] if base_name == "admonition" else [argument]), *body], depth + 1)
+            label = self._render_inline(argument) if base_name == "admonition" else label
+            blocks += _prepend_label(label, inner_blocks)
+        elif base_name in _TABLE_DIRECTIVES:
+            blocks += self._parse_table_directive(base_name, argument, body, fields, depth)
+        elif base_name in _TEXTLESS_DIRECTIVES:
             if "alt" in fields:
-                found.append(paragraph(self._inline(fields["alt"])))
-        elif base_name in _BOXES:
+                blocks.append(make_paragraph(self._render_inline(fields["alt"])))
+        elif base_name in _BOX_DIRECTIVES:
             title = "" if base_name in ("figure", "only", "ifconfig", "class", "container") else argument
             if title:
-                found.append(paragraph(self._inline(title)))
-            found += self.blocks(body, depth + 1)
+                blocks.append(make_paragraph(self._render_inline(title)))
+            blocks += self.parse_blocks(body, depth + 1)
         else:  # what Sphinx describes: functions, classes, options; and directives that nobody knows
-            inner_blocks = self.blocks(body, depth + 1)
+            inner_blocks = self.parse_blocks(body, depth + 1)
             if argument:
-                found.append(make_list([("-", _prepend_term(make_code_span(argument), inner_blocks))]))
+                blocks.append(make_list([("-", _prepend_term(make_code_span(argument), inner_blocks))]))
             else:
-                found += inner_blocks
+                blocks += inner_blocks
         return end
 
     def _parse_table_directive(
         self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int
     ) -> list[MarkdownBlock]:
-        found = [paragraph(self._inline(argument))] if argument else []
+        blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
-            rows = [[self._inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
+            rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
             header = next(csv.reader([fields["header"]]), []) if fields.get("header") else []
-            return [*found, make_table(header, rows)] if rows or header else found
+            return [*blocks, make_table(header, rows)] if rows or header else blocks
         if name == "table":
-            return found + self.blocks(body, depth + 1)
+            return blocks + self.parse_blocks(body, depth + 1)
         rows = []
-        for row in _entries(body):
-            rows.append([render_one_line(self.blocks(cell, depth + 2)) for cell in _entries(row)])
+        for row in _split_entries(body):
+            rows.append([render_one_line(self.parse_blocks(cell, depth + 2)) for cell in _split_entries(row)])
         rows = [row for row in rows if any(row)]
-        return [*found, make_table(rows[0], rows[1:])] if rows else found
+        return [*blocks, make_table(rows[0], rows[1:])] if rows else blocks
 
-    def _table(self, head: list[list[list[str]]], rows: list[list[list[str]]], depth: int) -> list[MarkdownBlock]:
-        texts = [[render_one_line(self.blocks(cell, depth + 1)) for cell in row] for row in [*head, *rows]]
+    def _build_table(
+        self, head_rows: list[list[list[str]]], rows: list[list[list[str]]], depth: int
+    ) -> list[MarkdownBlock]:
+        texts = [[render_one_line(self.parse_blocks(cell, depth + 1)) for cell in row] for row in [*head_rows, *rows]]
         texts = [row for row in texts if any(row)]
         return [make_table(texts[0], texts[1:])] if texts else []
 
-    def _inline(self, text: str, plain: bool = False) -> str:
+    def _render_inline(self, text: str, plain: bool = False) -> str:
         """Running text with its marks as Markdown has them."""
         protected: list[str] = []
 
-        def keep(code: str) -> str:
+        def protect(code: str) -> str:
             protected.append(code if plain else make_code_span(code))
             return f"\0{len(protected) - 1}\0"
 
-        def role(match: re.Match[str]) -> str:
+        def render_role(match: re.Match[str]) -> str:
             name, content = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
             link_match = _TITLE_LINK_PATTERN.fullmatch(content)
             text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
             if text.startswith(("~", "!")):
                 text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
-            return keep(text) if name in _CODE_ROLES and "`" not in text and text else text
+            return protect(text) if name in _CODE_ROLES and "`" not in text and text else text
 
-        def substituted(match: re.Match[str]) -> str:
+        def substitute(match: re.Match[str]) -> str:
             return self._substitutions.get(match[1], match[0])
 
         if "|" in text and self._substitutions:
-            text = _SUBSTITUTION_PATTERN.sub(substituted, text)
+            text = _SUBSTITUTION_PATTERN.sub(substitute, text)
         if "`" in text:
-            text = _LITERAL_PATTERN.sub(lambda match: keep(match[1]), text)
-            text = _ROLE.sub(role, text)
+            text = _LITERAL_PATTERN.sub(lambda match: protect(match[1]), text)
+            text = _ROLE_PATTERN.sub(render_role, text)
             text = _NAMED_LINK_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "_" in text:
-            text = _CITED.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
+            text = _CITATION_PATTERN.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
             text = _REFERENCE_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "`" in text:
-            text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: keep(match[1]), text)
+            text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect(match[1]), text)
         text = _STRONG_PATTERN.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
         return re.sub(r"\0(\d+)\0", lambda match: protected[int(match[1])], text)
 
 
-def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
+def _read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
     """The lines from here that are indented, or blank between such, without their indentation; and the line behind."""
-    end = last_end = at
+    end = last_end = start
     while end < len(lines) and (not lines[end] or lines[end][0] == " "):
         end += 1
         if lines[end - 1]:
             last_end = end
-    body = list(lines[at:last_end])
+    body = list(lines[start:last_end])
     margin = min((len(line) - len(line.lstrip()) for line in body if line), default=0)
     body = [line[margin:] for line in body]
-    return body, last_end if any(body) else at
+    return body, last_end if any(body) else start
 
 
-def _is_enumerated_item(lines: Sequence[str], at: int, width: int) -> bool:
+def _is_enumerated_item(lines: Sequence[str], start: int, width: int) -> bool:
     """Whether an enumerator begins an item: the line below is blank, indented, or the next item; not a sentence."""
-    next_line = lines[at + 1] if at + 1 < len(lines) else ""
+    next_line = lines[start + 1] if start + 1 < len(lines) else ""
     return not next_line or next_line.startswith(" ") or _ENUMERATOR_PATTERN.match(next_line) is not None
 
 
@@ -425,7 +435,7 @@ def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]
 
 def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
     """An admonition: ``Note: …`` before its first paragraph."""
-    return _prepend_term(label, blocks) if blocks else [paragraph(label)]
+    return _prepend_term(label, blocks) if blocks else [make_paragraph(label)]
 
 
 def _split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
@@ -441,7 +451,7 @@ def _split_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
     return (body[index:], fields) if fields else (body, fields)
 
 
-def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
+def _split_entries(lines: Sequence[str]) -> Iterator[list[str]]:
     """The items of a bullet list, each its lines without the bullet."""
     start = 0
     while start < len(lines):
@@ -449,7 +459,7 @@ def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
         if match is None:
             start += 1
             continue
-        _, end = _indented(lines, start + 1)
+        _, end = _read_indented(lines, start + 1)
         width = match.end()
         first_line = lines[start][width:]
         # What stands below the bullet keeps its indentation among itself.
@@ -458,27 +468,29 @@ def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
         start = max(end, start + 1)
 
 
-_DrawnRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
+_GridRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
 
 
-def _parse_simple_table(lines: Sequence[str], at: int) -> _DrawnRows | None:
+def _parse_simple_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
     """A simple table: the rows of its head, its other rows (cells as lines), and the line behind it."""
-    borders = [line_number for line_number in range(at, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])]
+    borders = [
+        line_number for line_number in range(table_start, len(lines)) if re.fullmatch(r"=[= ]*", lines[line_number])
+    ]
     blank = next(
         (
             line_number
-            for line_number in range(at, len(lines))
-            if not lines[line_number] and line_number > at and line_number - 1 in borders[1:]
+            for line_number in range(table_start, len(lines))
+            if not lines[line_number] and line_number > table_start and line_number - 1 in borders[1:]
         ),
         len(lines),
     )
     borders = [line_number for line_number in borders if line_number < blank]
     if len(borders) < 2:
         return None
-    starts = [match.start() for match in re.finditer(r"=+", lines[at])]
+    starts = [match.start() for match in re.finditer(r"=+", lines[table_start])]
     ends = [*starts[1:], 10**6]
 
-    def rows(first: int, last: int) -> list[list[list[str]]]:
+    def read_rows(first: int, last: int) -> list[list[list[str]]]:
         found: list[list[list[str]]] = []
         for line in lines[first:last]:
             if re.fullmatch(r"[-= ]*", line):
@@ -492,16 +504,16 @@ def _parse_simple_table(lines: Sequence[str], at: int) -> _DrawnRows | None:
         return found
 
     if len(borders) == 2:
-        return [], rows(borders[0] + 1, borders[1]), borders[1] + 1
-    return rows(borders[0] + 1, borders[1]), rows(borders[1] + 1, borders[-1]), borders[-1] + 1
+        return [], read_rows(borders[0] + 1, borders[1]), borders[1] + 1
+    return read_rows(borders[0] + 1, borders[1]), read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1
 
 
-def _parse_grid_table(lines: Sequence[str], at: int) -> _DrawnRows | None:
+def _parse_grid_table(lines: Sequence[str], table_start: int) -> _GridRows | None:
     """A grid table, cells that span rows or columns read as the parts they are drawn over."""
-    end = at
+    end = table_start
     while end < len(lines) and lines[end][:1] in ("+", "|"):
         end += 1
-    table = lines[at:end]
+    table = lines[table_start:end]
     if len(table) < 3 or not _GRID_BORDER_PATTERN.match(table[-1]):
         return None
     bounds = sorted(

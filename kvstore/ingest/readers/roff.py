@@ -22,9 +22,9 @@ _MAX_EXPANDED_CHARACTERS = 4 << 20
 _MAX_STRING_CHARACTERS = 4_096
 _EXPANSION_COST = 64
 #: Strings within strings that are put in.
-_DEEPEST = 8
+_MAX_STRING_DEPTH = 8
 
-_CONTROL = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
+_CONTROL_PATTERN = re.compile(r"[.'][ \t]*([^\s\\]*)[ \t]*")
 _COMMENT_PATTERN = re.compile(r"\\[\"#].*")
 _ARGUMENT_PATTERN = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s\\])+|\\$)')
 _ESCAPE_PATTERN = re.compile(
@@ -68,7 +68,7 @@ _ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", ":": "\u0308", '"': "\u030b", ",": "\u0327",
     "v": "\u030c", "o": "\u030a", "-": "\u0304", ".": "\u0307", "u": "\u0306",
 }  # fmt: skip
-_ACCENTED = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")
+_ACCENTED_LETTER_PATTERN = re.compile(r"(['`^~:\",vo.-])([A-Za-z])")
 _CODE_POINT_PATTERN = re.compile(r"u([0-9A-F]{4,6}(?:_[0-9A-F]{4,6}){0,4})|char(\d{1,7})")
 #: Strings that packages of macros define, and those that Pod::Man does by drawing.
 _PREDEFINED_STRINGS = {
@@ -93,27 +93,27 @@ class RoffLine:
     """A line of the page: a ``macro`` with what stands behind it, or (where that is empty) text; escapes are in it."""
 
     macro: str
-    rest: str
+    content: str
 
 
-class Roff:
-    """The lines of a page, and the text that its escapes stand for. ``native``: macros that the file cannot define."""
+class RoffInterpreter:
+    """The lines of a page, and the text that its escapes stand for. ``native_macros``: macros that the file cannot define."""
 
-    def __init__(self, text: str, native: frozenset[str]) -> None:
+    def __init__(self, text: str, native_macros: frozenset[str]) -> None:
         joined_text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text)
         self._pending = deque(joined_text.split("\n"))
-        self._native_macros = native
+        self._native_macros = native_macros
         self._strings = dict(_PREDEFINED_STRINGS)
         self._registers = dict(_PREDEFINED_REGISTERS)
         self._macros: dict[str, list[str]] = {}
         self._pending_conditions: list[bool] = []  # what the conditions said that wait for their .el
-        self._left = _MAX_EXPANDED_CHARACTERS
+        self._characters_left = _MAX_EXPANDED_CHARACTERS
 
-    def lines(self) -> Iterator[RoffLine]:
+    def iter_lines(self) -> Iterator[RoffLine]:
         """The lines, one after another, so that what a line defines holds for those behind it."""
         while self._pending:
             line = self._pending.popleft()
-            control = _CONTROL.match(line)
+            control = _CONTROL_PATTERN.match(line)
             if control is None:
                 yield RoffLine("", _BLOCK_MARK_PATTERN.sub("", _strip_comment(line)))
                 continue
@@ -123,15 +123,15 @@ class Roff:
             if name in ("if", "ie", "el"):
                 self._handle_condition(name, args)
             elif name in ("de", "de1", "am", "am1", "dei", "ami", "ig"):
-                self._define(name, args)
+                self._define_macro(name, args)
             elif name == "while":
-                self._pass_over(args)
+                self._skip_block(args)
             elif name in ("ds", "as", "ds1", "as1"):
                 self._set_string(name[:2], _strip_comment(args))
             elif name == "nr":
                 self._set_register(_strip_comment(args))
             elif name in ("als", "rn"):
-                self._rename_macro(arguments(_strip_comment(args)))
+                self._rename_macro(split_arguments(_strip_comment(args)))
             elif name in self._macros and name not in self._native_macros:
                 self._expand_macro(name, _strip_comment(args))
             else:
@@ -141,91 +141,91 @@ class Roff:
         """The lines up to that of a macro, as they are; for what is another language within this one."""
         while self._pending:
             line = self._pending.popleft()
-            control = _CONTROL.match(line)
+            control = _CONTROL_PATTERN.match(line)
             if control is not None and control[1] == end:
                 return
             yield line
 
-    def text(self, source: str, depth: int = 0) -> str:
+    def render_text(self, source: str, depth: int = 0) -> str:
         """The text that a line stands for, without fonts, sizes and motions."""
         if "\\" not in source:
             return source
 
-        def put(escape: re.Match[str]) -> str:
+        def expand_escape(escape: re.Match[str]) -> str:
             name = escape["long"] or escape["two"] or escape["named"]
             if name:
                 return _get_glyph(name)
             if escape["one"]:
                 return _CHARACTER_ESCAPES.get(escape["one"], escape["one"])
             if escape["string"]:
-                value = self._strings.get(_named(escape["string"]).split(" ")[0], "")
-                self._spend(value)
-                return self.text(value, depth + 1)[:_MAX_STRING_CHARACTERS] if depth < _DEEPEST else ""
+                value = self._strings.get(_strip_brackets(escape["string"]).split(" ")[0], "")
+                self._count_expansion(value)
+                return self.render_text(value, depth + 1)[:_MAX_STRING_CHARACTERS] if depth < _MAX_STRING_DEPTH else ""
             if escape["register"]:
-                return str(self._registers.get(_named(escape["register"].lstrip("+-")), 0))
+                return str(self._registers.get(_strip_brackets(escape["register"].lstrip("+-")), 0))
             if escape["width"] is not None:
                 return str(24 * len(escape["width"]))
             if escape["over"]:
-                return self.text(escape["over"], depth + 1)[:1] if depth < _DEEPEST else ""
+                return self.render_text(escape["over"], depth + 1)[:1] if depth < _MAX_STRING_DEPTH else ""
             return chr(int(escape["number"])) if escape["number"] and int(escape["number"]) in range(32, 256) else ""
 
-        return _ESCAPE_PATTERN.sub(put, source)
+        return _ESCAPE_PATTERN.sub(expand_escape, source)
 
-    def _handle_condition(self, name: str, rest: str) -> None:
+    def _handle_condition(self, name: str, args: str) -> None:
         if name == "el":
             holds = not self._pending_conditions.pop() if self._pending_conditions else False
         else:
-            holds, rest = self._evaluate_condition(rest)
+            holds, args = self._evaluate_condition(args)
             if name == "ie":
                 del self._pending_conditions[64:]
                 self._pending_conditions.append(holds)
         if holds:
-            rest = rest.lstrip()
-            if rest.startswith("\\{"):
-                rest = rest[2:].lstrip()
-            if rest:
-                self._pending.appendleft(rest)
+            args = args.lstrip()
+            if args.startswith("\\{"):
+                args = args[2:].lstrip()
+            if args:
+                self._pending.appendleft(args)
         else:
-            self._pass_over(rest)
+            self._skip_block(args)
 
-    def _evaluate_condition(self, rest: str) -> tuple[bool, str]:
+    def _evaluate_condition(self, args: str) -> tuple[bool, str]:
         """Whether a condition holds, and what stands behind it."""
-        is_negated = rest.startswith("!")
-        rest = rest[1:].lstrip() if is_negated else rest
+        is_negated = args.startswith("!")
+        args = args[1:].lstrip() if is_negated else args
         holds = False
-        if comparison := _STRING_COMPARISON_PATTERN.match(rest):
-            holds = self.text(comparison[2]) == self.text(comparison[3])
-            rest = rest[comparison.end() :]
-        elif rest[:1] in ("n", "t", "o", "e", "v") and (len(rest) == 1 or rest[1] in " \t\\."):
-            holds = rest[0] in "no"
-            rest = rest[1:]
-        elif rest[:1] in ("d", "r", "c", "m", "F", "S") and rest[1:2] in (" ", "\t", "\\", "["):
-            name, _, rest = rest[1:].lstrip().partition(" ")
+        if comparison := _STRING_COMPARISON_PATTERN.match(args):
+            holds = self.render_text(comparison[2]) == self.render_text(comparison[3])
+            args = args[comparison.end() :]
+        elif args[:1] in ("n", "t", "o", "e", "v") and (len(args) == 1 or args[1] in " \t\\."):
+            holds = args[0] in "no"
+            args = args[1:]
+        elif args[:1] in ("d", "r", "c", "m", "F", "S") and args[1:2] in (" ", "\t", "\\", "["):
+            name, _, args = args[1:].lstrip().partition(" ")
             holds = name in self._strings or name in self._macros
         else:
-            at = _find_expression_end(rest)
-            holds = self._evaluate_expression(rest[:at]) > 0
-            rest = rest[at:]
-        return holds is not is_negated, rest
+            end = _find_expression_end(args)
+            holds = self._evaluate_expression(args[:end]) > 0
+            args = args[end:]
+        return holds is not is_negated, args
 
     def _evaluate_expression(self, expression: str) -> int:
         """What an expression of numbers amounts to, 0 for one that is not understood."""
-        shown = self.text(expression).strip().strip("()")
-        if (comparison := _COMPARISON_PATTERN.fullmatch(shown)) is not None:
+        text = self.render_text(expression).strip().strip("()")
+        if (comparison := _COMPARISON_PATTERN.fullmatch(text)) is not None:
             left, right = int(comparison[1]), int(comparison[3])
             results = {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}
             return int(results.get(comparison[2], left == right))
-        return int(shown) if re.fullmatch(r"-?\d{1,9}", shown) else 0
+        return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
-    def _pass_over(self, rest: str) -> None:
+    def _skip_block(self, args: str) -> None:
         """Leave out what a condition that does not hold stands before."""
-        depth = rest.count("\\{") - rest.count("\\}")
+        depth = args.count("\\{") - args.count("\\}")
         while depth > 0 and self._pending:
             line = self._pending.popleft()
             depth += line.count("\\{") - line.count("\\}")
 
-    def _define(self, kind: str, rest: str) -> None:
-        names = _strip_comment(rest).split()
+    def _define_macro(self, kind: str, args: str) -> None:
+        names = _strip_comment(args).split()
         end_line = "." + (names[1] if kind != "ig" and len(names) > 1 else names[0] if kind == "ig" and names else ".")
         body: list[str] = []
         while self._pending:
@@ -237,14 +237,14 @@ class Roff:
             previous_body = self._macros.get(names[0], []) if kind.startswith("am") else []
             self._macros[names[0]] = previous_body + body
 
-    def _set_string(self, kind: str, rest: str) -> None:
-        name, _, value = rest.partition(" ")
+    def _set_string(self, kind: str, args: str) -> None:
+        name, _, value = args.partition(" ")
         value = value.lstrip(" ").removeprefix('"')[:_MAX_STRING_CHARACTERS]
         if name and name not in _PREDEFINED_STRINGS:
             self._strings[name] = (self._strings.get(name, "") if kind == "as" else "")[:_MAX_STRING_CHARACTERS] + value
 
-    def _set_register(self, rest: str) -> None:
-        parts = rest.split()
+    def _set_register(self, args: str) -> None:
+        parts = args.split()
         if len(parts) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", parts[1]):
             amount = int(parts[1].rstrip("uincpvmPsfz"))
             self._registers[parts[0]] = amount + (self._registers.get(parts[0], 0) if parts[1][0] in "+-" else 0)
@@ -253,23 +253,23 @@ class Roff:
         if len(names) == 2 and names[1] in self._macros:
             self._macros[names[0]] = self._macros[names[1]]
 
-    def _expand_macro(self, name: str, rest: str) -> None:
-        values = arguments(rest)
+    def _expand_macro(self, name: str, args: str) -> None:
+        values = split_arguments(args)
 
-        def argument(mark: re.Match[str]) -> str:
+        def get_argument(mark: re.Match[str]) -> str:
             if mark[1] in "*@":
                 return " ".join(values)
             number = int(mark[1])
             return values[number - 1] if 0 < number <= len(values) else ""
 
-        body = [re.sub(r"\\\\?\$([\d*@])", argument, line).replace("\\\\", "\\") for line in self._macros[name]]
-        self._spend(*body)
+        body = [re.sub(r"\\\\?\$([\d*@])", get_argument, line).replace("\\\\", "\\") for line in self._macros[name]]
+        self._count_expansion(*body)
         self._pending.extendleft(reversed(body))
 
-    def _spend(self, *put: str) -> None:
+    def _count_expansion(self, *expansions: str) -> None:
         """Count what is put in."""
-        self._left -= _EXPANSION_COST + sum(map(len, put)) + _EXPANSION_COST * len(put)
-        if self._left < 0:
+        self._characters_left -= _EXPANSION_COST + sum(map(len, expansions)) + _EXPANSION_COST * len(expansions)
+        if self._characters_left < 0:
             raise RoffError(
                 f"its definitions make more than {_MAX_EXPANDED_CHARACTERS:,} characters of it, which is the "
                 "limit; have it "
@@ -277,15 +277,15 @@ class Roff:
             )
 
 
-def arguments(rest: str) -> list[str]:
+def split_arguments(args: str) -> list[str]:
     r"""The arguments of a macro: words, and what stands in quotes.
 
-    >>> arguments(r'one "two three" fo\ ur')
+    >>> split_arguments(r'one "two three" fo\ ur')
     ['one', 'two three', 'fo\\ ur']
     """
     return [
         match[1].replace('""', '"') if match[1] is not None else match[2]
-        for match in _ARGUMENT_PATTERN.finditer(rest.strip())
+        for match in _ARGUMENT_PATTERN.finditer(args.strip())
     ]
 
 
@@ -293,31 +293,31 @@ def _strip_comment(line: str) -> str:
     return _COMMENT_PATTERN.sub("", line) if '\\"' in line or "\\#" in line else line
 
 
-def _named(name: str) -> str:
+def _strip_brackets(name: str) -> str:
     return name[1:-1] if name[0] == "[" else name[1:] if name[0] == "(" else name
 
 
-def _find_expression_end(rest: str) -> int:
+def _find_expression_end(args: str) -> int:
     """Where the expression ends that a line begins with: at white space outside of parentheses."""
     depth = 0
     index = 0
-    while index < len(rest):
-        if rest.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):
-            index += 5 if rest[index + 1] != "(" else 4
+    while index < len(args):
+        if args.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):
+            index += 5 if args[index + 1] != "(" else 4
             continue
-        depth += (rest[index] == "(") - (rest[index] == ")")
-        if rest[index] in " \t" and depth <= 0:
+        depth += (args[index] == "(") - (args[index] == ")")
+        if args[index] in " \t" and depth <= 0:
             break
-        if rest.startswith("\\{", index):
+        if args.startswith("\\{", index):
             break
         index += 1
-    return min(index, len(rest))
+    return min(index, len(args))
 
 
 def _get_glyph(name: str) -> str:
     if name in _GLYPHS:
         return _GLYPHS[name]
-    if accent_match := _ACCENTED.fullmatch(name):
+    if accent_match := _ACCENTED_LETTER_PATTERN.fullmatch(name):
         return unicodedata.normalize("NFC", accent_match[2] + _ACCENTS[accent_match[1]])
     if code_match := _CODE_POINT_PATTERN.fullmatch(name):
         codes = [int(code, 16) for code in code_match[1].split("_")] if code_match[1] else [int(code_match[2])]

@@ -14,11 +14,11 @@ from functools import partial
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from ...extras import required
-from .decoding import clean
+from ...extras import import_extra
+from .decoding import clean_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
-_TITLE = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
+_TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
 _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 _ROW_PATTERN = re.compile(r".*\|\s*$")
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -30,7 +30,7 @@ _BRACE_PATTERN = re.compile(r"\\[\\{}]|[{}]")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    library = required("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
+    library = import_extra("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
     to_plain_text: Callable[..., str] = library.rtf_to_text
     data = stream.read().removeprefix(BOM_UTF8)
     if not data.strip():
@@ -50,8 +50,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         decoded = _SURROGATES_PATTERN.sub(
             lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), decoded
         )
-        text = clean(decoded).replace("\0", "")
-        title_match = _TITLE.search(markup)
+        text = clean_text(decoded).replace("\0", "")
+        title_match = _TITLE_PATTERN.search(markup)
         title_text = (
             " ".join(to_plain_text(f"{{\\rtf1 {title_match[1]}}}", errors="replace").split()) if title_match else ""
         )

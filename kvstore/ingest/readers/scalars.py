@@ -23,7 +23,7 @@ def parse_number(value: str) -> str | int | float:
     return value
 
 
-def scalar(value: str) -> JSON:
+def parse_scalar(value: str) -> JSON:
     """One front matter value: a quoted string, a number, ``true``, ``false``, ``null`` or a bare string."""
     value = value.strip()
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .markdown_blocks import document, make_table
+from .markdown_blocks import join_blocks, make_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .tabular import build_row_documents
@@ -36,7 +36,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         for name, sheet_rows in sheets.items():
             rows = [cells for _, cells in _iter_nonblank_rows(sheet_rows, origin)]
             if rows:
-                text = document([make_table(rows[0], rows[1:])]) + "\n"
+                text = join_blocks([make_table(rows[0], rows[1:])]) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
                 documents.append(RawDocument(key, name, text, {"sheet": name}, "markdown"))
     if not documents:

@@ -20,59 +20,63 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
-from ...extras import required
+from ...extras import import_extra
 from .code_languages import LANGUAGES, Language
 from .decoding import decode_text
-from .markdown_blocks import MarkdownBlock, code_block, document, heading
-from .raw_document import Origin, PassedOver, RawDocument, ReadOptions
+from .markdown_blocks import MarkdownBlock, join_blocks, make_code_block, make_heading
+from .raw_document import Origin, RawDocument, ReadOptions, SkippedPart
 
 #: Definitions within definitions that have sections of their own, and characters of one that is worth cutting.
-_DEEPEST = 4
+_MAX_DEPTH = 4
 _MIN_SPLIT_CHARACTERS = 600
 #: Characters that most of a file's text is in lines of, which nobody wrote by hand.
 _MAX_LINE_CHARACTERS = 2000
 _NAME_FIELDS = ("name", "declarator", "type")
 
 
-def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | PassedOver]:
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
     """Yield the file's one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     if 2 * sum(len(line) for line in text.split("\n") if len(line) > _MAX_LINE_CHARACTERS) > len(text):
-        yield PassedOver(origin.name, "generated code")
+        yield SkippedPart(origin.name, "generated code")
         return
     path = PurePosixPath(origin.name)
     language = LANGUAGES.get(path.suffix.lower())
     if language is None:
-        known = ", ".join(LANGUAGES)
-        raise ReaderError(f"{origin.name}: is of no language that is read AS code (suffixes: {known}); read it AS text")
+        suffixes = ", ".join(LANGUAGES)
+        raise ReaderError(
+            f"{origin.name}: is of no language that is read AS code (suffixes: {suffixes}); read it AS text"
+        )
     data = text.encode()
     if language.package:
-        parser = _parser(language, f"{origin.name}: reading {language.name}")
-        marks = _marks(parser.parse(data).root_node, data, language, ())
+        parser = _load_parser(language, f"{origin.name}: reading {language.name}")
+        marks = _iter_marks(parser.parse(data).root_node, data, language, ())
     else:
         marks = _iter_line_marks(text, language)
-    blocks = list(_sections(marks, data, path.name, language))
-    yield RawDocument(origin.key, path.name, document(blocks) + "\n", {"language": language.name}, "markdown")
+    blocks = list(_build_sections(marks, data, path.name, language))
+    yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {"language": language.name}, "markdown")
 
 
-def _parser(language: Language, what: str) -> Any:
+def _load_parser(language: Language, purpose: str) -> Any:
     """The parser of a language; raises ReaderError where the library is not there."""
-    tree_sitter = required("tree_sitter", "documents", what, error=ReaderError)
-    grammar = required(language.package, "documents", what, error=ReaderError)
+    tree_sitter = import_extra("tree_sitter", "documents", purpose, error=ReaderError)
+    grammar = import_extra(language.package, "documents", purpose, error=ReaderError)
     return tree_sitter.Parser(tree_sitter.Language(getattr(grammar, language.function)()))
 
 
-def _marks(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _iter_marks(
+    node: Any, data: bytes, language: Language, names: tuple[str, ...]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Where text begins to stand in other definitions: the byte, and their names, the outermost first."""
-    for start, definition, end in _definitions(node, language):
-        inner_names = (*names, _name(definition, data))
+    for start, definition, end in _iter_definitions(node, language):
+        inner_names = (*names, _get_definition_name(definition, data))
         yield start, inner_names
-        if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _DEEPEST:
-            yield from _marks(definition, data, language, inner_names)
+        if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _MAX_DEPTH:
+            yield from _iter_marks(definition, data, language, inner_names)
         yield end, names
 
 
-def _definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
+def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
     """The outermost definitions in a node: where each begins with what is said above it, and where it ends."""
     comment_start: int | None = None
     comment_row = -2
@@ -89,11 +93,11 @@ def _definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]
         if child.type in language.definitions and _is_defining(child):
             yield start, child, child.end_byte
         elif child.type in language.wrappers:
-            definition = _within(child, language)
+            definition = _find_wrapped_definition(child, language)
             if definition is not None:
                 yield start, definition, child.end_byte
         elif child.type in language.bodies:
-            yield from _definitions(child, language)
+            yield from _iter_definitions(child, language)
         elif child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
             yield start, declarator, child.end_byte
 
@@ -103,13 +107,13 @@ def _is_defining(node: Any) -> bool:
     return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
 
 
-def _within(node: Any, language: Language) -> Any | None:
+def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
     """The definition that a wrapper stands around, or None."""
     for child in node.named_children:
         if child.type in language.definitions and _is_defining(child):
             return child
-        if child.type in language.wrappers and (inner := _within(child, language)) is not None:
-            return inner
+        if child.type in language.wrappers and (definition := _find_wrapped_definition(child, language)) is not None:
+            return definition
         if child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
             return declarator
     return None
@@ -124,13 +128,13 @@ def _find_assigned_function(node: Any) -> Any | None:
     return None
 
 
-def _name(node: Any, data: bytes) -> str:
+def _get_definition_name(node: Any, data: bytes) -> str:
     """What a definition is called."""
     receiver = node.child_by_field_name("receiver")
     name_node = next(
         (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None
     )
-    for _ in range(_DEEPEST * 2):  # a declarator stands in a declarator: int (*name(void))(int)
+    for _ in range(_MAX_DEPTH * 2):  # a declarator stands in a declarator: int (*name(void))(int)
         if name_node is None or "declarator" not in name_node.type:
             break
         name_node = name_node.child_by_field_name("declarator") or next(iter(name_node.named_children), None)
@@ -153,9 +157,9 @@ def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple
     offset = 0
     comment_start: int | None = None
     for line in text.splitlines(keepends=True):
-        found = opening.match(line) if opening is not None else None
-        if found:
-            yield offset if comment_start is None else comment_start, (found["name"].strip('"`[] '),)
+        match = opening.match(line) if opening is not None else None
+        if match:
+            yield offset if comment_start is None else comment_start, (match["name"].strip('"`[] '),)
         if not line.lstrip().startswith(language.comment):
             comment_start = None
         elif comment_start is None:
@@ -163,7 +167,7 @@ def _iter_line_marks(text: str, language: Language) -> Iterator[tuple[int, tuple
         offset += len(line.encode())
 
 
-def _sections(
+def _build_sections(
     marks: Iterable[tuple[int, tuple[str, ...]]], data: bytes, file: str, language: Language
 ) -> Iterator[MarkdownBlock]:
     """A heading and a block of code for every part of the file that stands in other definitions than that before it."""
@@ -176,5 +180,5 @@ def _sections(
     for (start, names), (end, _) in pairwise([*parts, (len(data), ())]):
         code = data[start:end].decode("utf-8", "replace")
         if code.strip():
-            yield heading(min(6, len(names) + 1), ".".join(names) or file)
-            yield code_block(code, language.name)
+            yield make_heading(min(6, len(names) + 1), ".".join(names) or file)
+            yield make_code_block(code, language.name)

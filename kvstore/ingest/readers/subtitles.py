@@ -20,13 +20,13 @@ from .decoding import decode_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
 _TIME_REGEX = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
-_TIMES = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")
+_CUE_TIMES_PATTERN = re.compile(rf"\s*{_TIME_REGEX}\s*-->\s*{_TIME_REGEX}(?:\s.*)?")
 _VOICE_PATTERN = re.compile(r"<v(?:\.[^ >]{0,200})?[ \t]+([^>]{1,200})>")
-_STYLE = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
+_STYLE_PATTERN = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|</?[cibuv]>|<\d[\d:.]*>|\{\\[^{}]{0,200}\}")
 #: Seconds of silence that end a paragraph, and characters of one that a sentence ends.
 _MIN_PAUSE_SECONDS = 4.0
-_LONG = 400
-_SENTENCE_END = (".", "!", "?", "…", "。")
+_MIN_LONG_CHARACTERS = 400
+_SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -41,10 +41,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             end_time = max(end_time, end)
             continue
         last_line = new_lines[-1]
-        is_complete = paragraphs and len(paragraphs[-1]) >= _LONG and previous_line.endswith(_SENTENCE_END)
+        is_complete = (
+            paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and previous_line.endswith(_SENTENCE_ENDINGS)
+        )
         if not paragraphs or begin - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != previous_speaker:
             speaker_label = f"{speaker}: " if speaker else ""
-            paragraphs.append(f"[{_shown(begin)}] {speaker_label}{' '.join(new_lines)}")
+            paragraphs.append(f"[{_format_time(begin)}] {speaker_label}{' '.join(new_lines)}")
         else:
             paragraphs[-1] += f" {' '.join(new_lines)}"
         previous_line, previous_speaker, end_time = last_line, speaker, max(end_time, end)
@@ -56,7 +58,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
     """Of each cue its times, who speaks, and its lines; what stands outside cues is left out."""
     lines = text.split("\n")
-    times = [(number, time_match) for number, line in enumerate(lines) if (time_match := _TIMES.fullmatch(line))]
+    times = [
+        (number, time_match) for number, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))
+    ]
     for number, time_match in times:
         texts: list[str] = []
         speaker = ""
@@ -65,15 +69,15 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
                 break
             voice = _VOICE_PATTERN.search(line)
             speaker = " ".join(unescape(voice[1]).split()) if voice is not None else speaker
-            plain = " ".join(unescape(_STYLE.sub("", _VOICE_PATTERN.sub("", line))).split())
+            plain = " ".join(unescape(_STYLE_PATTERN.sub("", _VOICE_PATTERN.sub("", line))).split())
             if plain:
                 texts.append(plain)
-        yield _seconds(*time_match.groups()[:4]), _seconds(*time_match.groups()[4:]), speaker, texts
+        yield _to_seconds(*time_match.groups()[:4]), _to_seconds(*time_match.groups()[4:]), speaker, texts
 
 
-def _seconds(hours: str | None, minutes: str, seconds: str, parts: str) -> float:
+def _to_seconds(hours: str | None, minutes: str, seconds: str, parts: str) -> float:
     return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{parts}")
 
 
-def _shown(time: float) -> str:
+def _format_time(time: float) -> str:
     return f"{int(time) // 3600:02}:{int(time) // 60 % 60:02}:{int(time) % 60:02}"

@@ -19,19 +19,19 @@ from pathlib import PurePosixPath
 from typing import BinaryIO
 
 from ...errors import ReaderError
-from .decoding import check_nul, clean, iter_decoded_lines
+from .decoding import check_nul, clean_text, iter_decoded_lines
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, choose_other_key
 from .scalars import parse_number
 
-_TEXT = ("text", "content", "body")
-_TITLE = ("title",)
-_KEY = ("id", "key")
+_TEXT_COLUMNS = ("text", "content", "body")
+_TITLE_COLUMNS = ("title",)
+_KEY_COLUMNS = ("id", "key")
 _OTHER_DELIMITERS = ";\t"
 #: Columns of a table: every row is cut into as many cells.
 _MAX_COLUMNS = 10_000
 
 
-def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
+def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
     """Yield (first line of the row, its cells), or a reason in place of the cells; blank lines are left out."""
     # The limit is one of the process; raising it lets longer cells through everywhere and breaks nothing.
     csv.field_size_limit(sys.maxsize)
@@ -47,12 +47,12 @@ def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tu
         except StopIteration:
             return
         except csv.Error as error:
-            yield line, _reason(error)
+            yield line, _describe_csv_error(error)
             continue
         if any("\0" in cell for cell in cells):
             yield line, "holds a NUL character; remove it"
         elif any(cell.strip() for cell in cells):
-            yield line, [clean(cell).strip() for cell in cells]
+            yield line, [clean_text(cell).strip() for cell in cells]
 
 
 def _detect_delimiter(header: str, origin: Origin) -> str:
@@ -63,7 +63,7 @@ def _detect_delimiter(header: str, origin: Origin) -> str:
     return ","
 
 
-def _reason(error: csv.Error) -> str:
+def _describe_csv_error(error: csv.Error) -> str:
     if "unexpected end of data" in str(error):
         return "a quote opened in this row is never closed, so the rest of the file belongs to it; close or double it"
     return f"is not valid CSV ({error}); double every quote inside a quoted cell"
@@ -76,17 +76,17 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     the line. The text is its ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other
     column that is not empty; columns that are neither key, title nor text become metadata, plain numbers as numbers.
     """
-    yield from build_row_documents(_rows(stream, origin, options), origin, options)
+    yield from build_row_documents(_iter_rows(stream, origin, options), origin, options)
 
 
 def build_row_documents(
     rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
 ) -> Iterator[Item]:
     """The documents of rows, of which the first is the header: numbered, with their cells or why they have none."""
-    header = _header(rows, origin)
-    key = _column(header, origin, options.key, "key", _KEY)
-    title = _column(header, origin, options.title, "title", _TITLE)
-    text = _column(header, origin, options.text, "text", _TEXT)
+    header = _read_header(rows, origin)
+    key = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
+    title = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
+    text = _find_column(header, origin, options.text, "text", _TEXT_COLUMNS)
     other_columns = [index for index in range(len(header)) if index not in (key, title, text)]
     is_empty = True
     used_keys: set[str] = set()
@@ -114,7 +114,7 @@ def build_row_documents(
         raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
 
 
-def _header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
+def _read_header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
     line, cells = next(rows, (1, []))
     if isinstance(cells, str):
         raise ReaderError(f"{origin.name}:{line}: the header {cells}")
@@ -133,19 +133,21 @@ def _header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list
     return header
 
 
-def _column(
-    header: list[str], origin: Origin, named: str | None, option: str, usual: tuple[str, ...] = ()
+def _find_column(
+    header: list[str], origin: Origin, column_name: str | None, option: str, default_names: tuple[str, ...] = ()
 ) -> int | None:
     """The index of the column that an option names, else of the first of the usual names that the header has."""
     folded = [name.lower() for name in header]
-    if named is not None:
-        if named in header:
-            return header.index(named)
-        if named.lower() in folded:
-            return folded.index(named.lower())
+    if column_name is not None:
+        if column_name in header:
+            return header.index(column_name)
+        if column_name.lower() in folded:
+            return folded.index(column_name.lower())
         columns = ", ".join(header)
-        raise ReaderError(f"{origin.name}: has no column {named!r}; the option {option} must name one of: {columns}")
-    return next((folded.index(name) for name in usual if name in folded), None)
+        raise ReaderError(
+            f"{origin.name}: has no column {column_name!r}; the option {option} must name one of: {columns}"
+        )
+    return next((folded.index(name) for name in default_names if name in folded), None)
 
 
 def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -158,7 +160,7 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     pairs: dict[tuple[str, str], None] = {}
     columns: tuple[int, int] | None = None
     width = 2
-    for line, cells in _rows(stream, origin, options):
+    for line, cells in _iter_rows(stream, origin, options):
         place = f"{origin.name}:{line}"
         if isinstance(cells, str):
             raise ReaderError(f"{place}: {cells}")
@@ -183,11 +185,11 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
     yield RawDocument(origin.key, None, lines.getvalue(), {"tree": tree}, "pairs")
 
 
-def _find_pair_columns(first: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
+def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
     if options.child or options.parent:
-        child = _column(first, origin, options.child or "child", "child")
-        parent = _column(first, origin, options.parent or "parent", "parent")
+        child = _find_column(first_row, origin, options.child or "child", "child")
+        parent = _find_column(first_row, origin, options.parent or "parent", "parent")
         if child is None or parent is None or child == parent:
             raise ReaderError(f"{origin.name}: child and parent must be two columns; name them WITH (child, parent)")
         return child, parent
-    return (1, 0) if [cell.lower() for cell in first] == ["parent", "child"] else (0, 1)
+    return (1, 0) if [cell.lower() for cell in first_row] == ["parent", "child"] else (0, 1)

@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from .json_lines import BadLineError, read_lines, take
+from .json_lines import BadLineError, read_lines, take_field
 from .raw_document import JSON, Item, Origin, RawFact, ReadFailure, ReadOptions
 
-_KEY = ("document", "id", "key")
+_KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield the triples of each line, and a failure for what is bad in it."""
-    return read_lines(stream, origin, lambda fields, place: _items(fields, place, options), options)
+    return read_lines(stream, origin, lambda fields, place: _make_items(fields, place, options), options)
 
 
-def _items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterator[Item]:
-    key_field, key = take(fields, options.key, _KEY)
+def _make_items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterator[Item]:
+    key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise BadLineError(f"the field {key_field} must be the key of a document")
     lists = [fields.get("triples"), fields.get("entities")]
@@ -33,33 +33,33 @@ def _items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterato
     rows, names = ([] if value is None else value for value in lists)
     if not isinstance(rows, list) or not isinstance(names, list):
         raise BadLineError("the fields triples and entities must be lists")
-    triples = [_triple(row) for row in rows]
+    triples = [_parse_triple(row) for row in rows]
     bad_numbers = [number for number, triple in enumerate(triples, 1) if triple is None]
-    name_texts = [_text(name) for name in names]
+    name_texts = [_to_text(name) for name in names]
     if None in name_texts:
         raise BadLineError("the field entities must be a list of names")
     line: dict[str, JSON] = {"triples": str(key), "names": list(name_texts), "rows": [row for row in triples if row]}
     yield RawFact(str(key), line, place)
     if bad_numbers:
-        which = (
+        subject = (
             f"triple {bad_numbers[0]} is"
             if len(bad_numbers) == 1
             else f"triples {', '.join(map(str, bad_numbers))} are"
         )
-        yield ReadFailure(place, f"{which} not made of subject, relation and object, each a text, and left out")
+        yield ReadFailure(place, f"{subject} not made of subject, relation and object, each a text, and left out")
 
 
-def _triple(row: JSON) -> list[JSON] | None:
+def _parse_triple(row: JSON) -> list[JSON] | None:
     """Subject, relation and object, or None where one is missing or no text."""
     if isinstance(row, dict):
         row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
     if not isinstance(row, list) or len(row) < 3:
         return None
-    texts = [text for text in map(_text, row) if text is not None]
+    texts = [text for text in map(_to_text, row) if text is not None]
     return [texts[0], " ".join(texts[1:-1]), texts[-1]] if len(texts) == len(row) else None
 
 
-def _text(value: JSON) -> str | None:
+def _to_text(value: JSON) -> str | None:
     """A text that is not blank, or a number as one."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)

@@ -12,24 +12,24 @@ from functools import partial
 from typing import BinaryIO
 
 from ...systems import get_written_facts
-from ...systems.written_passages import GIVEN, WrittenFact
-from .json_lines import BadLineError, read_lines, take
+from ...systems.written_passages import USER_SOURCE, WrittenFact
+from .json_lines import BadLineError, read_lines, take_field
 from .raw_document import JSON, FormatReader, Item, Origin, RawFact, ReadOptions
 
-_KEY = ("document", "id", "key")
+_KEY_FIELDS = ("document", "id", "key")
 
 
 def reader_of(kind: str) -> FormatReader:
     """What reads the texts of this kind, which there is."""
-    return partial(_read, get_written_facts()[kind])
+    return partial(_read_fact, get_written_facts()[kind])
 
 
-def _read(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    def items(fields: dict[str, JSON], place: str) -> Iterator[Item]:
-        key_field, key = take(fields, options.key, _KEY)
+def _read_fact(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    def make_items(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+        key_field, key = take_field(fields, options.key, _KEY_FIELDS)
         if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
             raise BadLineError(f"the field {key_field} must be the key of a document")
-        texts, model = fields.get(fact.name), fields.get("model", GIVEN)
+        texts, model = fields.get(fact.name), fields.get("model", USER_SOURCE)
         if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BadLineError(f"the field {fact.name} must be a list of texts, none of them blank")
         if not isinstance(model, str) or not model.strip():
@@ -38,4 +38,4 @@ def _read(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOpti
         key_name, passages_name = fact.fields
         yield RawFact(str(key), {key_name: str(key), passages_name: rows}, place)
 
-    return read_lines(stream, origin, items, options)
+    return read_lines(stream, origin, make_items, options)

@@ -14,33 +14,33 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
-from ...extras import required
-from .decoding import clean
+from ...extras import import_extra
+from .decoding import clean_text
 from .packages import Package
 
 
 @contextmanager
 def workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """The sheets of a file, while it is open; whatever fails meanwhile is a ReaderError."""
-    openpyxl = required("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
+    openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
     package = Package(stream, name, "XLSX")
     stream.seek(0)
-    with package.guarded(), warnings.catch_warnings():
+    with package.convert_errors(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what openpyxl does not know of formats, which is not read
         open_book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         try:
-            yield {sheet.title: _rows(sheet) for sheet in open_book.worksheets}
+            yield {sheet.title: _iter_rows(sheet) for sheet in open_book.worksheets}
         finally:
             open_book.close()
 
 
-def _rows(sheet: Any) -> Iterator[list[str]]:
+def _iter_rows(sheet: Any) -> Iterator[list[str]]:
     sheet.reset_dimensions()  # what a sheet says of its size may be wrong
     for row in sheet.iter_rows(values_only=True):
-        yield [_shown(value) for value in row]
+        yield [_format_value(value) for value in row]
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -52,4 +52,4 @@ def _shown(value: object) -> str:
         return value.date().isoformat() if is_date else value.isoformat(" ")
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
-    return clean(str(value)).strip()
+    return clean_text(str(value)).strip()

@@ -2,7 +2,7 @@
 
 In: the bytes of a part or a file. Out: the root element, names written ``{namespace}name``. A part of a package that
 declares entities is an :class:`XmlError`; in a file that people write they are put in, up to a limit. What nests deeper
-than ``_DEEPEST`` or is not well-formed is an :class:`XmlError`; a document type that lies elsewhere is not read.
+than ``_MAX_DEPTH`` or is not well-formed is an :class:`XmlError`; a document type that lies elsewhere is not read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 #: Elements within elements; real documents stay below 100, and what walks a tree does so by recursion.
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 #: Characters that entities may add to a file.
@@ -24,15 +24,15 @@ class XmlError(ValueError):
     """Why a part is no XML that is read."""
 
 
-def parsed(data: bytes) -> Element:
+def parse_xml(data: bytes) -> Element:
     """The root element of an XML document that declares no entities; raises XmlError."""
     tree = _TreeParser()
 
-    def refuse(*declared: object) -> NoReturn:
+    def refuse_entity(*declaration: object) -> NoReturn:
         raise XmlError("declares entities of its own, which are not expanded; save it anew")
 
-    tree.parser.EntityDeclHandler = refuse
-    return tree.read(data)
+    tree.parser.EntityDeclHandler = refuse_entity
+    return tree.parse(data)
 
 
 def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[Element, list[str]]:
@@ -45,20 +45,20 @@ def parse_xml_with_entities(data: bytes, encoding: str | None = None) -> tuple[E
     tree = _TreeParser(encoding, limit=len(data) + _MAX_EXPANDED_CHARACTERS)
     external_names: list[str] = []
 
-    def skipped(name: str, is_parameter: bool) -> None:
+    def handle_skipped_entity(name: str, is_parameter: bool) -> None:
         if not is_parameter:
-            tree.text(html5.get(f"{name};", name))
+            tree.add_text(html5.get(f"{name};", name))
 
-    def outside(context: str, base: str | None, system: str | None, public: str | None) -> int:
+    def handle_external_entity(context: str, base: str | None, system: str | None, public: str | None) -> int:
         if context and system:
             external_names.append(system)
         return 1
 
     tree.parser.UseForeignDTD(True)
-    tree.parser.SkippedEntityHandler = skipped
-    tree.parser.ExternalEntityRefHandler = outside
-    root = tree.read(data)
-    external_names += [each.get("href", "") for each in root.iter("{http://www.w3.org/2001/XInclude}include")]
+    tree.parser.SkippedEntityHandler = handle_skipped_entity
+    tree.parser.ExternalEntityRefHandler = handle_external_entity
+    root = tree.parse(data)
+    external_names += [include.get("href", "") for include in root.iter("{http://www.w3.org/2001/XInclude}include")]
     return root, list(filter(None, external_names))
 
 
@@ -68,14 +68,14 @@ class _TreeParser:
     def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
         self.parser = expat.ParserCreate(encoding, namespace_separator="}")
         self.parser.buffer_text = True
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self.text
+        self.parser.StartElementHandler = self._start_element
+        self.parser.EndElementHandler = self._end_element
+        self.parser.CharacterDataHandler = self.add_text
         self._builder = TreeBuilder()
         self._depth = 0
-        self._left = limit
+        self._characters_left = limit
 
-    def read(self, data: bytes) -> Element:
+    def parse(self, data: bytes) -> Element:
         try:
             self.parser.Parse(data, True)
             return self._builder.close()
@@ -88,28 +88,28 @@ class _TreeParser:
                 f"declares an encoding that is not read ({error}); name it WITH (encoding = '...')"
             ) from None
 
-    def text(self, text: str) -> None:
-        self._spend(len(text))
+    def add_text(self, text: str) -> None:
+        self._count_characters(len(text))
         self._builder.data(text)
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise XmlError(f"nests elements more than {_DEEPEST} deep")
-        self._spend(sum(map(len, attributes.values())))
-        self._builder.start(_named(name), {_named(key): value for key, value in attributes.items()})
+        if self._depth > _MAX_DEPTH:
+            raise XmlError(f"nests elements more than {_MAX_DEPTH} deep")
+        self._count_characters(sum(map(len, attributes.values())))
+        self._builder.start(_format_name(name), {_format_name(key): value for key, value in attributes.items()})
 
-    def _end(self, name: str) -> None:
+    def _end_element(self, name: str) -> None:
         self._depth -= 1
-        self._builder.end(_named(name))
+        self._builder.end(_format_name(name))
 
-    def _spend(self, size: int) -> None:
+    def _count_characters(self, size: int) -> None:
         """Count what the tree grows by, beyond what the file itself can have."""
-        if self._left is not None:
-            self._left -= size
-            if self._left < 0:
+        if self._characters_left is not None:
+            self._characters_left -= size
+            if self._characters_left < 0:
                 raise XmlError(f"has entities that add more than {_MAX_EXPANDED_CHARACTERS:,} characters to it")
 
 
-def _named(name: str) -> str:
+def _format_name(name: str) -> str:
     return f"{{{name}" if "}" in name else name

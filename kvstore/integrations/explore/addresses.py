@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote, urlencode
 
 
-def path_of(address: str, name: str) -> str:
+def build_path(address: str, name: str) -> str:
     """The address of the page of a name, below the address of its kind.
 
-    >>> path_of("/doc/", "hr/leave.md"), path_of("/doc/", "../a b"), path_of("/doc/", "..")
+    >>> build_path("/doc/", "hr/leave.md"), build_path("/doc/", "../a b"), build_path("/doc/", "..")
     ('/doc/hr/leave.md', '/doc/..%2Fa%20b', '/doc/?name=..')
     """
     if name in ("", ".", ".."):
@@ -22,30 +22,30 @@ def path_of(address: str, name: str) -> str:
     return address + quote(name, safe="" if {"", ".", ".."}.intersection(steps) else "/")
 
 
-def document_address(key: str, start: int | None = None, end: int | None = None) -> str:
+def build_document_address(key: str, start: int | None = None, end: int | None = None) -> str:
     """The page of a document; with a place, where that is marked.
 
-    >>> document_address("tea", 3, 9)
+    >>> build_document_address("tea", 3, 9)
     '/doc/tea?start=3&end=9#mark'
     """
-    return path_of("/doc/", key) if start is None or end is None else places_address(key, [(start, end)])
+    return build_path("/doc/", key) if start is None or end is None else build_places_address(key, [(start, end)])
 
 
-def places_address(key: str, places: Iterable[tuple[int, int]]) -> str:
+def build_places_address(key: str, spans: Iterable[tuple[int, int]]) -> str:
     """The page of a document where some places are marked."""
-    arguments = [pair for start, end in places for pair in (("start", str(start)), ("end", str(end)))]
-    return add_query(path_of("/doc/", key), arguments) + "#mark"
+    arguments = [pair for start, end in spans for pair in (("start", str(start)), ("end", str(end)))]
+    return add_query(build_path("/doc/", key), arguments) + "#mark"
 
 
-def entity_address(name: str) -> str:
+def build_entity_address(name: str) -> str:
     """The page of an entity."""
-    return path_of("/entity/", name)
+    return build_path("/entity/", name)
 
 
-def page_address(address: str, **arguments: str | int | None) -> str:
+def build_page_address(address: str, **arguments: str | int | None) -> str:
     """The address of a page with arguments; those that are None or empty are left out.
 
-    >>> page_address("/ask", q="What is tea?", using=None)
+    >>> build_page_address("/ask", q="What is tea?", using=None)
     '/ask?q=What+is+tea%3F'
     """
     return add_query(address, [(name, str(value)) for name, value in arguments.items() if value not in (None, "")])

@@ -14,11 +14,11 @@ from typing import Any
 
 import kvstore
 
-_CITED = re.compile(r"\s*\[(\d{1,3}(?:, ?\d{1,3})*)\]")
-_SENTENCE = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
+_CITATION_PATTERN = re.compile(r"\s*\[(\d{1,3}(?:, ?\d{1,3})*)\]")
+_SENTENCE_PATTERN = re.compile(r".+?(?:[.!?…][\"'”’)\]]*(?=\s)|\Z)\s*", re.DOTALL)
 _LETTER_PATTERN = re.compile(r"\w")
 #: Letters of a sentence that has a place of its own.
-_LEAST = 12
+_MIN_LETTERS = 12
 #: Places of a citation that are looked through for a sentence.
 _MAX_SPANS = 20
 
@@ -30,7 +30,7 @@ class AnswerRun:
     text: str
     numbers: tuple[int, ...]
     document: str | None = None
-    places: tuple[tuple[int, int], ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """It as JSON holds it."""
@@ -38,18 +38,18 @@ class AnswerRun:
             "text": self.text,
             "numbers": list(self.numbers),
             "document": self.document,
-            "places": [list(span) for span in self.places],
+            "places": [list(span) for span in self.spans],
         }
 
 
-class Quoted:
+class DocumentTexts:
     """What the documents of a store have at some places."""
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
         self._texts: dict[str, bytes] = {}
 
-    def text(self, document: str, start: int, end: int) -> str:
+    def read_slice(self, document: str, start: int, end: int) -> str:
         """The bytes of a document from one to another, as text; where it has changed meanwhile, what can be read."""
         if document not in self._texts:
             stored = self._store.get(document)
@@ -57,48 +57,50 @@ class Quoted:
         return self._texts[document][start:end].decode(errors="replace")
 
 
-def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], quoted: Quoted) -> list[list[AnswerRun]]:
+def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[AnswerRun]]:
     """The paragraphs of an answer, in runs."""
     citations_by_number = {citation.number: citation for citation in citations}
     return [
-        list(_runs(paragraph, citations_by_number, quoted))
+        list(_iter_runs(paragraph, citations_by_number, texts))
         for paragraph in re.split(r"\n{2,}", text)
         if paragraph.strip()
     ]
 
 
-def _runs(paragraph: str, citations: Mapping[int, kvstore.Citation], quoted: Quoted) -> Iterator[AnswerRun]:
+def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts: DocumentTexts) -> Iterator[AnswerRun]:
     position = 0
-    for match in _CITED.finditer(paragraph):
+    for match in _CITATION_PATTERN.finditer(paragraph):
         numbers = tuple(int(number) for number in match[1].split(","))
         known_citations = [citations[number] for number in numbers if number in citations]
         if known_citations:
-            yield from _placed(paragraph[position : match.start()], numbers, known_citations, quoted)
+            yield from _locate_sentences(paragraph[position : match.start()], numbers, known_citations, texts)
             position = match.end()
     if paragraph[position:]:
         yield AnswerRun(paragraph[position:], ())
 
 
-def _placed(
-    text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], quoted: Quoted
+def _locate_sentences(
+    text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], texts: DocumentTexts
 ) -> Iterator[AnswerRun]:
     """The sentences before a citation; the last of them has the numbers."""
-    sentences = [match[0] for match in _SENTENCE.finditer(text)] or [""]
+    sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
     for count, sentence in enumerate(sentences, start=1):
-        match = next(filter(None, (_place(sentence, citation, quoted) for citation in citations)), None)
-        document, places = (first_document, citation_spans) if match is None else match
-        yield AnswerRun(sentence, numbers if count == len(sentences) else (), document, places)
+        match = next(filter(None, (_find_place(sentence, citation, texts) for citation in citations)), None)
+        document, spans = (first_document, citation_spans) if match is None else match
+        yield AnswerRun(sentence, numbers if count == len(sentences) else (), document, spans)
 
 
-def _place(sentence: str, citation: kvstore.Citation, quoted: Quoted) -> tuple[str, tuple[tuple[int, int], ...]] | None:
+def _find_place(
+    sentence: str, citation: kvstore.Citation, texts: DocumentTexts
+) -> tuple[str, tuple[tuple[int, int], ...]] | None:
     """Where a sentence stands in a place that a citation is of; marks and spaces may differ, letters not."""
     sentence_letters = "".join(_LETTER_PATTERN.findall(sentence))
-    if len(sentence_letters) < _LEAST:
+    if len(sentence_letters) < _MIN_LETTERS:
         return None
     for span in citation.spans[:_MAX_SPANS]:
-        text = quoted.text(span.document, span.start, span.end)
+        text = texts.read_slice(span.document, span.start, span.end)
         letters = list(_LETTER_PATTERN.finditer(text))
         position = "".join(letter[0] for letter in letters).find(sentence_letters)
         if position >= 0:

@@ -23,10 +23,10 @@ from ...errors import (
     StatementError,
     StoreNotFoundError,
 )
-from ...extras import required
+from ...extras import import_extra
 
-required("starlette", "explore", "the explorer")
-required("jinja2", "explore", "the explorer")
+import_extra("starlette", "explore", "the explorer")
+import_extra("jinja2", "explore", "the explorer")
 
 from starlette.applications import Starlette  # noqa: E402
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool  # noqa: E402
@@ -45,11 +45,11 @@ from . import (  # noqa: E402
     overview_page,
     sql_page,
 )
-from .addresses import add_query, path_of  # noqa: E402
+from .addresses import add_query, build_path  # noqa: E402
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
-from .rendering import STATIC, template  # noqa: E402
+from .rendering import STATIC, get_template  # noqa: E402
 
 #: Every page; those with a label stand in the navigation, in this order.
 PAGES: tuple[ExplorerPage, ...] = (
@@ -75,64 +75,64 @@ _ERROR_STATUSES: tuple[tuple[type[KvstoreError], int], ...] = (
 )
 
 
-def explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
+def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     """The explorer of a store, for whoever gives the token, at this port of 127.0.0.1."""
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
         for suffix in ("", ".json", *page.forms):
             address = "/index" if page.address == "/" and suffix else page.address
-            if not page.named:
-                routes.append(Route(address + suffix, _endpoint(store, page, suffix)))
-        if page.named:
-            routes.append(Route(page.address + "{name:path}", _endpoint(store, page, None)))
+            if not page.is_named:
+                routes.append(Route(address + suffix, _make_endpoint(store, page, suffix)))
+        if page.is_named:
+            routes.append(Route(page.address + "{name:path}", _make_endpoint(store, page, None)))
 
-    async def missing(request: Request, _: Exception) -> Response:
+    async def answer_missing(request: Request, _: Exception) -> Response:
         return _render_error(store, request, 404, "There is no page at this address.")
 
-    application = Starlette(routes=routes, exception_handlers={404: missing})
+    application = Starlette(routes=routes, exception_handlers={404: answer_missing})
     return Guard(application, token, port)
 
 
-def _endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
+def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
     """What answers requests for a page in one form; None: that which the name asked for, or the request, says."""
 
     async def answer(request: Request) -> Response:
-        return await run_in_threadpool(_answered, store, page, suffix, request)
+        return await run_in_threadpool(_answer_request, store, page, suffix, request)
 
     return answer
 
 
-def _answered(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
+def _answer_request(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
     # A page that is sent in pieces is read until it has been sent: its session ends then.
     with ExitStack() as stack:
         try:
-            session = stack.enter_context(store.session())
+            session = stack.enter_context(store.open_session())
             name = request.path_params.get("name", "")
             if suffix is None:
-                name, suffix = _parted(page, session, name, request)
+                name, suffix = _split_name(page, session, name, request)
             if suffix == "" and request.headers.get("accept", "").startswith(_JSON_TYPE):
                 suffix = ".json"
             arguments = request.query_params.multi_items()
-            page_request = PageRequest(session, name, arguments, whole=suffix != "", calls=store.calls)
+            page_request = PageRequest(session, name, arguments, in_full=suffix != "", calls=store.calls)
             if suffix in page.forms:
                 return _render_form(page.forms[suffix], page_request, stack)
-            content = page.content(page_request)
+            content = page.build_content(page_request)
             if suffix == ".json":
                 return Response(as_json(content), media_type=_JSON_TYPE)
-            html_parts = template(page.template).generate(
+            html_parts = get_template(page.template).generate(
                 _build_variables(store, session, page, request, name, content)
             )
             if not any(isinstance(value, Iterator) for value in content.values()):
                 return Response("".join(html_parts), media_type="text/html")
             return StreamingResponse(
-                iterate_in_threadpool(_closing(html_parts, stack.pop_all())), media_type="text/html"
+                iterate_in_threadpool(_stream_and_close(html_parts, stack.pop_all())), media_type="text/html"
             )
         except KvstoreError as error:
             status = next((status for kind, status in _ERROR_STATUSES if isinstance(error, kind)), 500)
             return _render_error(store, request, status, str(error), as_data=suffix not in ("", None))
 
 
-def _parted(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
+def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
     """The name, and the form that is asked for of its page: in the path; or as arguments, which mistake nothing."""
     if not name:
         form = request.query_params.get("form", "")
@@ -143,17 +143,17 @@ def _parted(page: ExplorerPage, session: kvstore.Store, name: str, request: Requ
     return name, ""
 
 
-def _render_form(form: PageForm, asked: PageRequest, opened: ExitStack) -> Response:
-    body = form.make(asked)
+def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) -> Response:
+    body = form.make(page_request)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
     if isinstance(body, str | bytes):
         return Response(body, media_type=form.media_type, headers=headers)
-    pieces = iterate_in_threadpool(_closing(body, opened.pop_all()))
+    pieces = iterate_in_threadpool(_stream_and_close(body, stack.pop_all()))
     return StreamingResponse(pieces, media_type=form.media_type, headers=headers)
 
 
-def _closing(pieces: Iterable[str], opened: ExitStack) -> Iterator[str]:
-    with opened:
+def _stream_and_close(pieces: Iterable[str], stack: ExitStack) -> Iterator[str]:
+    with stack:
         yield from pieces
 
 
@@ -164,7 +164,7 @@ def _render_error(
         return Response(as_json({"error": sentence}), status, media_type=_JSON_TYPE)
     page = ExplorerPage("", lambda asked: {}, "error.html")
     variables = _build_variables(store, None, page, request, "", {"status": status, "sentence": sentence})
-    return Response(template(page.template).render(variables), status, media_type="text/html")
+    return Response(get_template(page.template).render(variables), status, media_type="text/html")
 
 
 def as_json(content: Any) -> str:
@@ -181,32 +181,32 @@ def _build_variables(
     content: PageContent,
 ) -> dict[str, Any]:
     """What a template sees beside the content of its page."""
-    asked = [
+    arguments = [
         (argument, value) for argument, value in request.query_params.multi_items() if argument not in ("name", "form")
     ]
-    here = path_of(page.address, name) if page.named else page.address
+    address = build_path(page.address, name) if page.is_named else page.address
 
-    def in_form(suffix: str) -> str:
+    def build_form_address(suffix: str) -> str:
         """The address of this page in another form."""
-        if not page.named:
-            return add_query(("/index" if here == "/" else here) + suffix, asked)
+        if not page.is_named:
+            return add_query(("/index" if address == "/" else address) + suffix, arguments)
         if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):
-            return add_query(page.address, [("name", name), ("form", suffix), *asked])
-        return add_query(path_of(page.address, name + suffix), asked)
+            return add_query(page.address, [("name", name), ("form", suffix), *arguments])
+        return add_query(build_path(page.address, name + suffix), arguments)
 
-    def with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
+    def build_argument_address(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """The address of this page with some arguments changed, one facet more, or one less."""
-        pairs = [pair for pair in asked if pair[0] not in changed and pair != ("facet", without) and pair[1]]
+        pairs = [pair for pair in arguments if pair[0] not in changed and pair != ("facet", without) and pair[1]]
         pairs += [(argument, str(value)) for argument, value in changed.items() if value is not None]
-        return add_query(here, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
+        return add_query(address, pairs if facet is None or ("facet", facet) in pairs else [*pairs, ("facet", facet)])
 
     return {
         "page": page,
         "pages": [listed for listed in PAGES if listed.label is not None],
         "store_name": store.path.resolve().name,
-        "here": here,
-        "in_form": in_form,
-        "with_arguments": with_arguments,
-        "json_address": in_form(".json"),
+        "here": address,
+        "in_form": build_form_address,
+        "with_arguments": build_argument_address,
+        "json_address": build_form_address(".json"),
         **content,
     }

@@ -10,26 +10,26 @@ import kvstore
 
 from ...errors import KvstoreError
 from ..store_facts import get_default_strategy
-from .answer_runs import Quoted, split_paragraphs
+from .answer_runs import DocumentTexts, split_paragraphs
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Passages of evidence that may be asked for.
-_MOST = 50
+_MAX_TOP = 50
 
 
-def ask(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """What is answered to ``q``, ``using`` a strategy, ``where`` a condition holds, from ``top`` passages.
 
     Where a model writes and the page is sent in pieces, ``pieces`` are those of the text, and ``answered`` gives the
     answer when they are over.
     """
-    store, question = asked.store, asked.text("q")
+    store, question = request.store, request.get_text("q")
     content: PageContent = {
         "question": question,
-        "using": asked.text("using"),
-        "where": asked.text("where"),
-        "top": asked.number("top", 0, most=_MOST),
-        "strategies": [{"name": one.name, "description": one.description} for one in store.strategies()],
+        "using": request.get_text("using"),
+        "where": request.get_text("where"),
+        "top": request.get_number("top", 0, maximum=_MAX_TOP),
+        "strategies": [{"name": strategy.name, "description": strategy.description} for strategy in store.strategies()],
         "strategy": get_default_strategy(store),
         "model": None,
         "answer": None,
@@ -40,20 +40,20 @@ def ask(asked: PageRequest) -> PageContent:
     clauses: dict[str, Any] = {name: content[name] for name in ("using", "where", "top") if content[name]}
     model = store.language_model()
     content["model"] = None if model is None else model.name
-    pieces = asked.within(lambda: store.ask_pieces(question, **clauses))
-    if model is None or asked.whole:
+    pieces = request.within(lambda: store.ask_pieces(question, **clauses))
+    if model is None or request.in_full:
         return content | {"answer": build_answer_data(store, pieces.answer)}
-    return content | {"pieces": _shown(pieces), "answered": lambda: _answered(store, pieces)}
+    return content | {"pieces": _iter_pieces(pieces), "answered": lambda: _finish_answer(store, pieces)}
 
 
-def _shown(pieces: kvstore.AnswerPieces) -> Iterator[str]:
+def _iter_pieces(pieces: kvstore.AnswerPieces) -> Iterator[str]:
     try:
         yield from pieces
     except KvstoreError:
         return  # told by the answer
 
 
-def _answered(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
+def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, Any]:
     try:
         return build_answer_data(store, pieces.answer)
     except KvstoreError as error:
@@ -62,11 +62,12 @@ def _answered(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[str, A
 
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
     """An answer as JSON holds it."""
-    cited_spans = {span for citation in answer.citations for span in _places(citation.spans)}
+    cited_spans = {span for citation in answer.citations for span in _list_places(citation.spans)}
     return {
         "text": answer.text,
         "paragraphs": [
-            [run.as_data() for run in runs] for runs in split_paragraphs(answer.text, answer.citations, Quoted(store))
+            [run.as_data() for run in runs]
+            for runs in split_paragraphs(answer.text, answer.citations, DocumentTexts(store))
         ],
         "extractive": answer.extractive,
         "model": answer.model,
@@ -79,7 +80,7 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
                 "number": citation.number,
                 "text": citation.text,
                 "kind": citation.kind,
-                "documents": _by_document(citation.spans),
+                "documents": _group_by_document(citation.spans),
             }
             for citation in answer.citations
         ],
@@ -91,11 +92,11 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
     }
 
 
-def _places(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
+def _list_places(spans: Sequence[kvstore.TextSpan]) -> list[tuple[str, int, int]]:
     return [(span.document, span.start, span.end) for span in spans]
 
 
-def _by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
+def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     """Places by the document that they are of, in the order in which each comes first."""
     places_by_document: dict[str, list[list[int]]] = {}
     for span in spans:
@@ -103,12 +104,12 @@ def _by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     return [{"document": document, "places": places} for document, places in places_by_document.items()]
 
 
-def build_hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[str, Any]:
+def build_hit_data(hit: kvstore.Hit, cited_spans: set[tuple[str, int, int]]) -> dict[str, Any]:
     """A hit as JSON holds it; ``marks`` are the bytes of its text that are cited."""
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
-    inside = sorted(
+    marks = sorted(
         (start - hit.start, end - hit.start)
-        for document, start, end in cited
+        for document, start, end in cited_spans
         if is_slice and document == hit.document and hit.start <= start and end <= hit.end
     )
     return {
@@ -124,8 +125,8 @@ def build_hit_data(hit: kvstore.Hit, cited: set[tuple[str, int, int]]) -> dict[s
         "kind": hit.kind,
         "path": hit.path,
         "text": hit.text,
-        "marks": [list(mark) for mark in inside],
-        "documents": _by_document(hit.spans),
+        "marks": [list(mark) for mark in marks],
+        "documents": _group_by_document(hit.spans),
     }
 
 
@@ -134,10 +135,10 @@ def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
     total = sum(step.milliseconds or 0.0 for step in steps) or 1.0
     rows, elapsed = [], 0.0
     for step in steps:
-        took = step.milliseconds or 0.0
-        rows.append(asdict(step) | {"before": elapsed / total, "share": took / total})
-        elapsed += took
+        milliseconds = step.milliseconds or 0.0
+        rows.append(asdict(step) | {"before": elapsed / total, "share": milliseconds / total})
+        elapsed += milliseconds
     return rows
 
 
-PAGE = ExplorerPage("/ask", ask, "ask.html", label="Ask")
+PAGE = ExplorerPage("/ask", build_content, "ask.html", label="Ask")

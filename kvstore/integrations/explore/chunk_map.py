@@ -22,24 +22,24 @@ import kvstore
 #: Chunks whose vectors say how the axes lie: more would not turn them by an angle that is seen.
 _MAX_SAMPLED = 20_000
 #: Vectors read at a time.
-_READ = 8192
+_BATCH_SIZE = 8192
 #: Groups of a colour of their own; what belongs to none of them is the last group.
 MAX_GROUPS = 11
 #: Places of an axis.
-STEPS = 65535
+AXIS_STEPS = 65535
 
 _Points = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ChunkGroups:
     """The groups of a way of colouring: their names with how many chunks each has, and the group of every chunk."""
 
     names: list[tuple[str, int]]
     numbers: npt.NDArray[np.uint8]
 
 
-def _rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def _fetch_rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of a query: a map has every chunk."""
     return store.query(query, values, timeout=None, max_rows=None).fetchall()
 
@@ -48,24 +48,24 @@ class ChunkMap:
     """The map of one state of a store: ``documents`` are the keys, ``owners`` says which is each chunk's."""
 
     def __init__(self, store: kvstore.Store) -> None:
-        rows = _rows(store, "SELECT id, document, ordinal FROM chunks")
+        rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
         rows.sort(key=lambda row: row[1:])
         self.documents = sorted({document for _, document, _ in rows})
         numbers = {key: number for number, key in enumerate(self.documents)}
         self.owners = np.array([numbers[document] for _, document, _ in rows], np.uint32)
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
-        self._places = {(document, ordinal): position for position, (_, document, ordinal) in enumerate(rows)}
+        self._positions = {(document, ordinal): position for position, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
         self._by_id = {chunk: position for position, chunk in enumerate(ids)}
-        self._axes, self._mean, self.explained = _axes(store, ids)
+        self._axes, self._mean, self.explained_variance = _compute_axes(store, ids)
         points = np.zeros((len(ids), 2), np.float32)
-        for start in range(0, len(ids), _READ):
-            points[start : start + _READ] = self._project(store.vectors(ids[start : start + _READ]))
+        for start in range(0, len(ids), _BATCH_SIZE):
+            points[start : start + _BATCH_SIZE] = self._project(store.vectors(ids[start : start + _BATCH_SIZE]))
         self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
         # One scale for both axes: what is far apart on the map is far apart in its plane.
         self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
-        self.points = np.rint((points - self._low) / self._span * STEPS).astype(np.uint16)
-        self._groups: dict[str, Groups] = {}
+        self.points = np.rint((points - self._low) / self._span * AXIS_STEPS).astype(np.uint16)
+        self._groups: dict[str, ChunkGroups] = {}
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -73,20 +73,20 @@ class ChunkMap:
     def _project(self, vectors: npt.NDArray[np.float32]) -> _Points:
         return np.asarray((vectors - self._mean) @ self._axes, np.float32)
 
-    def place_of(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
+    def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
         """Where a vector lies among the chunks, as shares of the map's span; it may lie beside it."""
         x, y = ((self._project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 
-    def chunk(self, document: str, ordinal: int) -> int | None:
+    def find_chunk(self, document: str, ordinal: int) -> int | None:
         """The place in the list of a chunk, or None where there is no such chunk."""
-        return self._places.get((document, ordinal))
+        return self._positions.get((document, ordinal))
 
     def find_chunk_by_id(self, chunk: int) -> int | None:
         """The place in the list of the chunk with an id of SELECT, or None where there is no such chunk."""
         return self._by_id.get(chunk)
 
-    def groups(self, store: kvstore.Store, colour: str) -> Groups:
+    def get_groups(self, store: kvstore.Store, colour: str) -> ChunkGroups:
         """The groups of the chunks by ``document``, ``topic``, ``community``, or by a field of the metadata."""
         found = self._groups.get(colour)
         if found is None:
@@ -96,7 +96,7 @@ class ChunkMap:
         return found
 
 
-def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, tuple[float, float]]:
+def _compute_axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, tuple[float, float]]:
     """The first two principal axes, shape (dimension, 2), the mean, and the shares of the variance along each.
 
     An axis points to where its largest coordinate is above zero, so that the map is not turned by chance.
@@ -118,7 +118,7 @@ def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, t
     return axes.astype(np.float32), mean.astype(np.float32), (shares[0], shares[1])
 
 
-def _group_labels(labels: Sequence[str | None]) -> Groups:
+def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """The largest groups by number of chunks and name; chunks of the rest, and those of none, are of the last one."""
     counts = Counter(labels)
     num_unlabelled = counts.pop(None, 0)
@@ -128,11 +128,11 @@ def _group_labels(labels: Sequence[str | None]) -> Groups:
     names = [(str(label), count) for label, count in largest]
     if num_rest:
         names.append(("none" if num_rest == num_unlabelled else f"{len(counts) - len(largest):,} others", num_rest))
-    return Groups(names, np.array([numbers.get(label, len(largest)) for label in labels], np.uint8))
+    return ChunkGroups(names, np.array([numbers.get(label, len(largest)) for label in labels], np.uint8))
 
 
-def _by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    titles: dict[Any, str] = dict(_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
+def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
     # Two documents of one title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
     names = [f"{titles[key]} ({key})" if titles[key] in duplicate_titles else titles[key] for key in chunks.documents]
@@ -140,20 +140,20 @@ def _by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
 
 
 def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
-    rows = _rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
+    rows = _fetch_rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values = {key: None if value is None else str(value) for key, value in rows}
     document_values = [values.get(key) for key in chunks.documents]
     return [document_values[owner] for owner in chunks.owners.tolist()]
 
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    titles: dict[Any, str] = dict(_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
+    titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
     parents = _find_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)
-    for topic, document, ordinal in _rows(
+    for topic, document, ordinal in _fetch_rows(
         store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
     ):
-        position = chunks.chunk(document, ordinal)
+        position = chunks.find_chunk(document, ordinal)
         if position is not None:
             labels[position] = parents.get(topic) or titles.get(topic)
     return labels
@@ -161,7 +161,7 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
 
 def _find_coarse_titles(store: kvstore.Store) -> dict[int, str]:
     """For each topic the title of the coarsest above it, of a level that has several."""
-    rows = _rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
+    rows = _fetch_rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
     titles = {topic: title for topic, _, title in rows}
     coarse_titles: dict[int, str] = {}
@@ -176,15 +176,15 @@ def _find_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
     """The coarsest community of most of the names in each chunk; of several with as many the first by its key."""
-    titles: dict[Any, str] = dict(_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
+    titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}
-    for community, entity in _rows(
+    for community, entity in _fetch_rows(
         store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
     ):
         communities_by_name[entity] = community
     votes: dict[int, Counter[str]] = {}
     for name, community in communities_by_name.items():
-        for (chunk,) in _rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
+        for (chunk,) in _fetch_rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
             position = chunks.find_chunk_by_id(chunk)
             if position is not None:
                 votes.setdefault(position, Counter())[community] += 1
@@ -195,20 +195,20 @@ def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | No
 
 
 _LABELERS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
-    "document": _by_document,
+    "document": _label_by_document,
     "topic": _label_by_topic,
     "community": _label_by_community,
 }
-_KEPT: dict[tuple[str, int, int], ChunkMap] = {}
+_CACHE: dict[tuple[str, int, int], ChunkMap] = {}
 _LOCK = threading.Lock()
 
 
-def chunk_map(store: kvstore.Store) -> ChunkMap:
+def get_chunk_map(store: kvstore.Store) -> ChunkMap:
     """The map of a store as it stands now."""
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # who asks while it is made waits for the same
-        cached = _KEPT.get(key)
+        cached = _CACHE.get(key)
         if cached is None:
-            _KEPT.clear()
-            cached = _KEPT[key] = ChunkMap(store)
+            _CACHE.clear()
+            cached = _CACHE[key] = ChunkMap(store)
         return cached

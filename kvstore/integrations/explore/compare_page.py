@@ -13,40 +13,40 @@ from markupsafe import Markup
 from ...errors import InputError, KvstoreError
 from ..store_facts import get_default_strategy
 from .ask_page import build_hit_data
-from .guard import hash_of
+from .guard import hash_source
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
-from .rendering import STATIC, template
+from .rendering import STATIC, get_template
 
 #: Passages of a strategy, and colours of the stylesheet.
 _DEFAULT_TOP = 8
-_MOST = 30
+_MAX_TOP = 30
 _NUM_HUES = 12
 #: Letters of a passage that are shown.
-_SHOWN = 420
+_MAX_SHOWN_CHARS = 420
 
 
-def compare(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """What each strategy finds for ``q``, ``where`` a condition holds; ``using`` some of them only.
 
     The columns of a page that may come in pieces come as the strategies are done.
     """
-    store, question = asked.store, asked.text("q")
+    store, question = request.store, request.get_text("q")
     default = get_default_strategy(store)
-    strategy_names = [one.name for one in store.strategies()]
-    chosen_names = [name for name in asked.texts("using") if name]
+    strategy_names = [strategy.name for strategy in store.strategies()]
+    chosen_names = [name for name in request.get_texts("using") if name]
     unknown = [name for name in chosen_names if name not in strategy_names]
     if unknown:
         raise InputError(f"there is no strategy {unknown[0][:40]!r}; there are {', '.join(strategy_names)}")
     # The default comes first: the others are compared with it.
-    wanted = sorted(chosen_names or strategy_names, key=lambda name: (name != default, strategy_names.index(name)))
-    top = asked.number("top", _DEFAULT_TOP, least=1, most=_MOST)
-    where = asked.text("where")
+    strategies = sorted(chosen_names or strategy_names, key=lambda name: (name != default, strategy_names.index(name)))
+    top = request.get_number("top", _DEFAULT_TOP, minimum=1, maximum=_MAX_TOP)
+    where = request.get_text("where")
     columns: Iterator[dict[str, Any]] = iter(())
     is_empty = len(store) == 0
     if question and not is_empty:
         with suppress(KvstoreError):  # a strategy that needs it says so
             store.embed([question])  # so that the first column's time is not that of loading the embedder
-        columns = _columns(asked, question, wanted, top, where)
+        columns = _iter_columns(request, question, strategies, top, where)
     return {
         "question": question,
         "is_empty": is_empty,
@@ -54,11 +54,11 @@ def compare(asked: PageRequest) -> PageContent:
         "top": top,
         "strategies": strategy_names,
         "chosen": chosen_names,
-        "columns": list(columns) if asked.whole else columns,
+        "columns": list(columns) if request.in_full else columns,
     }
 
 
-def _columns(
+def _iter_columns(
     asked: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
 ) -> Iterator[dict[str, Any]]:
     """What each strategy finds; a passage has the same letter and colour in every column."""
@@ -73,24 +73,32 @@ def _columns(
         except KvstoreError as error:
             yield column | {"problem": str(error), "hits": [], "milliseconds": None}
             continue
-        took = 1000 * (time.perf_counter() - started)
-        found = []
+        milliseconds = 1000 * (time.perf_counter() - started)
+        hits = []
         for hit in evidence.hits:
-            same = hit.document, hit.start, hit.end, hit.kind
-            number = passage_numbers.setdefault(same, len(passage_numbers))
-            found.append(
+            passage = hit.document, hit.start, hit.end, hit.kind
+            number = passage_numbers.setdefault(passage, len(passage_numbers))
+            hits.append(
                 build_hit_data(hit, set())
-                | {"letter": _format_letter(number), "hue": number % _NUM_HUES + 1, "shown": hit.text[:_SHOWN]}
-                | {"rank_change": None if first_ranks is None else _change(hit.rank, first_ranks.get(same))}
+                | {
+                    "letter": _format_letter(number),
+                    "hue": number % _NUM_HUES + 1,
+                    "shown": hit.text[:_MAX_SHOWN_CHARS],
+                }
+                | {
+                    "rank_change": None
+                    if first_ranks is None
+                    else _compute_rank_change(hit.rank, first_ranks.get(passage))
+                }
             )
         if first_ranks is None:
             first_ranks = {(hit.document, hit.start, hit.end, hit.kind): hit.rank for hit in evidence.hits}
-        yield column | {"problem": None, "hits": found, "milliseconds": took}
+        yield column | {"problem": None, "hits": hits, "milliseconds": milliseconds}
 
 
-def _change(rank: int, before: int | None) -> int | str:
+def _compute_rank_change(rank: int, first_rank: int | None) -> int | str:
     """How many places a passage stands higher than in the first column (negative: lower), or ``new``."""
-    return "new" if before is None else before - rank
+    return "new" if first_rank is None else first_rank - rank
 
 
 def _format_letter(number: int) -> str:
@@ -107,21 +115,21 @@ def _format_letter(number: int) -> str:
     return letters
 
 
-def _render_file(asked: PageRequest) -> str:
+def _render_file(request: PageRequest) -> str:
     """The comparison as one file that needs nothing else."""
-    content = compare(asked)
+    content = build_content(request)
     if not content["question"]:
         raise InputError("a comparison is of a question; ask one with q=")
     style = (STATIC / "explore.css").read_text(encoding="utf-8")
-    policy = f"default-src 'none'; style-src {hash_of(style)}"
-    extra = {"style": Markup(style), "policy": policy, "store_name": asked.store.path.resolve().name, "alone": True}
-    shown: str = template("comparison.html").render(content | extra)
-    return shown
+    policy = f"default-src 'none'; style-src {hash_source(style)}"
+    extra = {"style": Markup(style), "policy": policy, "store_name": request.store.path.resolve().name, "alone": True}
+    html: str = get_template("comparison.html").render(content | extra)
+    return html
 
 
 PAGE = ExplorerPage(
     "/compare",
-    compare,
+    build_content,
     "compare.html",
     label="Compare",
     forms={".html": PageForm("text/html", _render_file, "comparison.html")},

@@ -11,93 +11,97 @@ import kvstore
 
 from ...errors import DocumentNotFoundError, InputError
 from ..store_facts import fetch_named_rows
-from .document_text import Place, apart, render_marked_text
+from .document_text import ByteSpan, merge_spans, render_marked_text
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Bytes of a text that a page gives at once, at least, where there are more.
 _PART_BYTES = 60_000
 #: Headings, edges and names that are listed, and abstracts that are drawn.
-_LISTED = 400
+_MAX_LISTED = 400
 _MAX_NAMES = 24
 #: How often a document is read again that is changed meanwhile.
 _MAX_ATTEMPTS = 5
 
 
-def document(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """A document of one state of the store; ``start`` and ``end``, as often as there are places, are marked."""
     for _ in range(_MAX_ATTEMPTS):
-        change_before = _change(asked.store)
-        content = _read(asked)
-        if _change(asked.store) == change_before:
+        change_before = _get_last_change(request.store)
+        content = _read_content(request)
+        if _get_last_change(request.store) == change_before:
             break
     return content
 
 
-def _change(store: kvstore.Store) -> int:
+def _get_last_change(store: kvstore.Store) -> int:
     """The number of the last change: indexes that are part of every commit are as new as that."""
     return max(index.built or 0 for index in store.indexes())
 
 
-def _read(asked: PageRequest) -> PageContent:
-    store, key = asked.store, asked.name
-    found = store.get(key)
-    if found is None:
+def _read_content(request: PageRequest) -> PageContent:
+    store, key = request.store, request.name
+    document = store.get(key)
+    if document is None:
         suggestions = ", ".join(store.keys(key[:3], 3)) if key else ""
         raise DocumentNotFoundError(
             f"there is no document {key!r}{f'; there are {suggestions}' if suggestions else ''}"
         )
-    text = found.text.encode()
-    chunks = _rows(store, 'SELECT id, ordinal, heading, start, "end" FROM chunks WHERE document = ? ORDER BY id', key)
-    marks, notice = _marks(asked, text)
-    parts = _parts(chunks, len(text))
-    number = _part(asked, parts, marks)
+    text = document.text.encode()
+    chunks = _query_rows(
+        store, 'SELECT id, ordinal, heading, start, "end" FROM chunks WHERE document = ? ORDER BY id', key
+    )
+    marks, notice = _collect_marks(request, text)
+    parts = _split_parts(chunks, len(text))
+    number = _select_part(request, parts, marks)
     start, end = parts[number]
-    end = max([end, *(mark[1] for mark in apart(marks) if start <= mark[0] < end)])
+    end = max([end, *(mark[1] for mark in merge_spans(marks) if start <= mark[0] < end)])
     names = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
     ).fetchall()
     counts = Counter(name for name, _, _ in names)
-    edges = _rows(
+    edges = _query_rows(
         store, 'SELECT child, parent, tree, kind, confidence, start, "end", accepted FROM edges WHERE document = ?', key
     )
     return {
         "document": {
-            "key": found.key,
-            "title": found.title,
-            "source": found.source,
-            "origin": found.origin,
-            "format": found.format,
-            "meta": found.meta,
-            "bytes": found.bytes,
-            "chunks": found.chunks,
-            "changed": found.changed,
+            "key": document.key,
+            "title": document.title,
+            "source": document.source,
+            "origin": document.origin,
+            "format": document.format,
+            "meta": document.meta,
+            "bytes": document.bytes,
+            "chunks": document.chunks,
+            "changed": document.changed,
         },
         "part": {"number": number, "of": len(parts), "start": start, "end": end},
         "text": text[start:end].decode(),
-        "marks": [{"start": first, "end": last, "text": text[first:last].decode()} for first, last in apart(marks)],
+        "marks": [
+            {"start": first, "end": last, "text": text[first:last].decode()} for first, last in merge_spans(marks)
+        ],
         "notice": notice,
-        "headings": _headings(chunks, parts)[:_LISTED],
-        "abstracts": _tree(store, key, chunks),
+        "headings": _list_headings(chunks, parts)[:_MAX_LISTED],
+        "abstracts": _build_trees(store, key, chunks),
         "names": [{"entity": name, "mentions": count} for name, count in counts.most_common(_MAX_NAMES)],
         "places": [
             {"entity": name, "start": first, "end": last} for name, first, last in names if first < end and last > start
         ],
-        "edges": edges[:_LISTED],
+        "edges": edges[:_MAX_LISTED],
         "shown": None
-        if asked.whole
+        if request.in_full
         else render_marked_text(
             text, (start, end), marks=marks, names=names, anchors=[chunk["start"] for chunk in chunks]
         ),
     }
 
 
-def _rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
+def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
     return fetch_named_rows(store.query(sql, (key,), max_rows=None))
 
 
-def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
+def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], str | None]:
     """The places that are asked for; and a word where the text has not all of them any more."""
-    starts, ends = asked.numbers("start"), asked.numbers("end")
+    starts, ends = request.get_numbers("start"), request.get_numbers("end")
     if len(starts) != len(ends):
         raise InputError(f"every start has an end, and there are {len(starts)} and {len(ends)}")
     spans = list(zip(starts, ends, strict=True))
@@ -110,14 +114,14 @@ def _marks(asked: PageRequest, text: bytes) -> tuple[list[Place], str | None]:
     )
 
 
-def _is_valid_place(text: bytes, place: Place) -> bool:
+def _is_valid_place(text: bytes, span: ByteSpan) -> bool:
     """Whether a place is within a text and cuts no character."""
-    start, end = place
+    start, end = span
     in_bounds = 0 <= start < end <= len(text)
-    return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in place)
+    return in_bounds and all(edge == len(text) or text[edge] & 0xC0 != 0x80 for edge in span)
 
 
-def _parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[Place]:
+def _split_parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[ByteSpan]:
     """A long text in parts that begin where a chunk does."""
     bounds = [0]
     for chunk in chunks:
@@ -126,19 +130,19 @@ def _parts(chunks: Sequence[Mapping[str, Any]], size: int) -> list[Place]:
     return list(zip(bounds, [*bounds[1:], size], strict=True))
 
 
-def _part(asked: PageRequest, parts: Sequence[Place], marks: Sequence[Place]) -> int:
-    if asked.text("part"):
-        return asked.number("part", 0, most=len(parts) - 1)
+def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequence[ByteSpan]) -> int:
+    if request.get_text("part"):
+        return request.get_number("part", 0, maximum=len(parts) - 1)
     return _find_part(min(mark[0] for mark in marks), parts) if marks else 0
 
 
-def _find_part(byte: int, parts: Sequence[Place]) -> int:
+def _find_part(byte: int, parts: Sequence[ByteSpan]) -> int:
     return next((number for number, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
 
 
-def _headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[Place]) -> list[dict[str, Any]]:
+def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan]) -> list[dict[str, Any]]:
     """The headings, in order, each with the place of the first chunk below it."""
-    found: list[dict[str, Any]] = []
+    headings: list[dict[str, Any]] = []
     previous: list[str] = []
     for chunk in chunks:
         path = [step for step in (chunk["heading"] or "").split(" > ") if step]
@@ -147,15 +151,15 @@ def _headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[Place]) -> li
             min(len(previous), len(path)),
         )
         for level in range(num_same, len(path)):
-            place = chunk["start"]
-            found.append({"title": path[level], "level": level, "start": place, "part": _find_part(place, parts)})
+            start = chunk["start"]
+            headings.append({"title": path[level], "level": level, "start": start, "part": _find_part(start, parts)})
         previous = path
-    return found
+    return headings
 
 
-def _tree(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The trees of abstracts, each with the place of the text that it is of, and with those below it."""
-    rows = _rows(
+    rows = _query_rows(
         store, "SELECT id, parent, level, first_chunk, last_chunk, text FROM abstracts WHERE document = ?", key
     )
     ids = [chunk["id"] for chunk in chunks]
@@ -167,11 +171,11 @@ def _tree(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -
         nodes[row["id"]] = {"level": row["level"], "text": row["text"], "start": start, "end": end, "below": []}
     roots: list[dict[str, Any]] = []
     for row in rows:
-        above = nodes.get(row["parent"])
-        (roots if above is None else above["below"]).append(nodes[row["id"]])
+        parent = nodes.get(row["parent"])
+        (roots if parent is None else parent["below"]).append(nodes[row["id"]])
     for node in nodes.values():
         node["below"].sort(key=lambda one: (one["start"], one["end"]))
     return sorted(roots, key=lambda one: (one["start"], one["end"]))
 
 
-PAGE = ExplorerPage("/doc/", document, "document.html", named=True, exists=lambda store, name: name in store)
+PAGE = ExplorerPage("/doc/", build_content, "document.html", is_named=True, exists=lambda store, name: name in store)

@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from ...markup import escaped
-from .addresses import entity_address
+from ...markup import escape
+from .addresses import build_entity_address
 
 #: Start and end of a place, in bytes.
-Place = tuple[int, int]
+ByteSpan = tuple[int, int]
 #: Code between fences, and headings, as Markdown has them: what documents are stored as that have a layout.
 _BLOCK_PATTERN = re.compile(rb"^```[^\n]*\n.*?^```[^\n]*|^#{1,6} [^\n]+", re.MULTILINE | re.DOTALL)
 
@@ -50,7 +50,12 @@ class _Element:
 
 
 def render_marked_text(
-    text: bytes, part: Place, *, marks: Sequence[Place], names: Iterable[tuple[str, int, int]], anchors: Sequence[int]
+    text: bytes,
+    part: ByteSpan,
+    *,
+    marks: Sequence[ByteSpan],
+    names: Iterable[tuple[str, int, int]],
+    anchors: Sequence[int],
 ) -> Markup:
     """A part of a text, in HTML that is inline throughout.
 
@@ -61,10 +66,10 @@ def render_marked_text(
     layers = [
         [
             _Element(start, end, f'<mark id="mark{"" if not number else f"-{number + 1}"}">', "</mark>")
-            for number, (start, end) in enumerate(apart(marks))
+            for number, (start, end) in enumerate(merge_spans(marks))
         ],
         _find_blocks(text, part),
-        _links(text, names),
+        _link_names(text, names),
     ]
     layers = [[element for element in layer if element.start < part[1] and element.end > part[0]] for layer in layers]
     part_anchors = sorted({anchor for anchor in anchors if part[0] <= anchor < part[1]})
@@ -74,17 +79,17 @@ def render_marked_text(
         *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
     }
     boundaries = sorted(boundary for boundary in cuts if part[0] <= boundary <= part[1])
-    return Markup("".join(_pieces(text, boundaries, layers, frozenset(part_anchors))))
+    return Markup("".join(_render_pieces(text, boundaries, layers, frozenset(part_anchors))))
 
 
-def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
+def render_passage(text: str, marks: Sequence[ByteSpan] = ()) -> Markup:
     """A passage, with places of it marked, in bytes; the signs of Markdown in it are there, and not shown.
 
     Its text is exactly that of the passage too: a mark is what its place cites.
     """
     data = text.encode()
     layers = [
-        [_Element(start, end, "<mark>", "</mark>") for start, end in apart(marks)],
+        [_Element(start, end, "<mark>", "</mark>") for start, end in merge_spans(marks)],
         _find_blocks(data, (0, len(data))),
         [_Element(start, end, '<span class="sign">', "</span>") for start, end in _find_signs(data)],
     ]
@@ -95,13 +100,13 @@ def passage_text(text: str, marks: Sequence[Place] = ()) -> Markup:
             *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
         }
     )
-    return Markup("".join(_pieces(data, boundaries, layers, frozenset())))
+    return Markup("".join(_render_pieces(data, boundaries, layers, frozenset())))
 
 
-def without_signs(text: str) -> str:
+def strip_markdown(text: str) -> str:
     """A text without the signs of Markdown, for an excerpt.
 
-    >>> without_signs("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
+    >>> strip_markdown("## Lamps\\n> Trim the *wick*, says [Ann](a.md) to [[people/Bo|Bo]].")
     'Lamps\\nTrim the wick, says Ann to Bo.'
     """
     data = text.encode()
@@ -112,31 +117,31 @@ def without_signs(text: str) -> str:
     return (stripped + data[position:]).decode(errors="replace")
 
 
-def _find_signs(text: bytes) -> list[Place]:
+def _find_signs(text: bytes) -> list[ByteSpan]:
     """The places of the signs of Markdown, in order; within code nothing is one."""
     spans = list(_CODE_SPAN_PATTERN.finditer(text))
     code = [span.span(2) for span in spans]
     for block in _BLOCK_PATTERN.finditer(text):
         if block[0].startswith(b"`"):
             code.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
-    code = apart(code)
-    found = [span.span(group) for span in spans for group in (1, 3)]
+    code = merge_spans(code)
+    signs = [span.span(group) for span in spans for group in (1, 3)]
     for pattern in _SIGN_PATTERNS:
         for sign in pattern.finditer(text):
-            found += [sign.span(group) for group in range(1, pattern.groups + 1)] or [sign.span()]
+            signs += [sign.span(group) for group in range(1, pattern.groups + 1)] or [sign.span()]
     ends = [end for _, end in code]
-    indexed_signs = ((sign, bisect_right(ends, sign[0])) for sign in found)
-    return apart(sign for sign, place in indexed_signs if place == len(code) or sign[1] <= code[place][0])
+    indexed_signs = ((sign, bisect_right(ends, sign[0])) for sign in signs)
+    return merge_spans(sign for sign, index in indexed_signs if index == len(code) or sign[1] <= code[index][0])
 
 
-def apart(places: Iterable[Place]) -> list[Place]:
+def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     """Places in order, those that overlap as one.
 
-    >>> apart([(8, 9), (0, 3), (2, 5), (5, 6)])
+    >>> merge_spans([(8, 9), (0, 3), (2, 5), (5, 6)])
     [(0, 5), (5, 6), (8, 9)]
     """
-    merged: list[Place] = []
-    for start, end in sorted(places):
+    merged: list[ByteSpan] = []
+    for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         elif start < end:
@@ -144,7 +149,7 @@ def apart(places: Iterable[Place]) -> list[Place]:
     return merged
 
 
-def _find_blocks(text: bytes, part: Place) -> list[_Element]:
+def _find_blocks(text: bytes, part: ByteSpan) -> list[_Element]:
     """Headings and blocks of code."""
     return [
         _Element(*match.span(), f'<span class="{"heading" if match[0].startswith(b"#") else "block"}">', "</span>")
@@ -152,29 +157,29 @@ def _find_blocks(text: bytes, part: Place) -> list[_Element]:
     ]
 
 
-def _links(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
+def _link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[_Element]:
     """Links to names, the longest first where several begin; those that are written as common words are called so."""
     links: list[_Element] = []
     end, linked_names = 0, set()
     for name, start, stop in sorted(names, key=lambda one: (one[1], -one[2])):
         if start < end:
             continue
-        reached = "" if name not in linked_names else ' tabindex="-1"'
+        tabindex = "" if name not in linked_names else ' tabindex="-1"'
         linked_names.add(name)
         kind = "name common" if text[start:stop].islower() else "name"
-        opening = f'<a class="{kind}" href="{escaped(entity_address(name))}"{reached}>'
+        opening = f'<a class="{kind}" href="{escape(build_entity_address(name))}"{tabindex}>'
         links.append(_Element(start, stop, opening, "</a>"))
         end = stop
     return links
 
 
-def _pieces(
-    text: bytes, edges: Sequence[int], layers: Sequence[Sequence[_Element]], anchors: frozenset[int]
+def _render_pieces(
+    text: bytes, boundaries: Sequence[int], layers: Sequence[Sequence[_Element]], anchors: frozenset[int]
 ) -> Iterable[str]:
     """The text between edges, with the elements of all layers around it, the first layer outermost."""
     positions = [0] * len(layers)
     open_elements: list[_Element | None] = [None] * len(layers)
-    for start, end in pairwise(edges):
+    for start, end in pairwise(boundaries):
         next_elements: list[_Element | None] = []
         for number, layer in enumerate(layers):
             while positions[number] < len(layer) and layer[positions[number]].end <= start:
@@ -190,10 +195,10 @@ def _pieces(
             yield f'<span id="byte-{start}"></span>'
         yield from (element.opening for element in next_elements[num_same:] if element is not None)
         open_elements = next_elements
-        yield _shown(text[start:end])
+        yield _escape_piece(text[start:end])
     yield from (element.closing for element in reversed(open_elements) if element is not None)
 
 
-def _shown(piece: bytes) -> str:
+def _escape_piece(piece: bytes) -> str:
     # A parser of HTML would take a carriage return for a line feed.
-    return escaped(piece.decode(errors="replace")).replace("\r", "&#13;")
+    return escape(piece.decode(errors="replace")).replace("\r", "&#13;")

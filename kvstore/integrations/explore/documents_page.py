@@ -11,10 +11,10 @@ from ..store_facts import fetch_named_rows
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Documents on a page, documents whose metadata is counted, and values of a field that are shown.
-_PAGE = 50
-_COUNTED = 20_000
+_PAGE_SIZE = 50
+_MAX_COUNTED = 20_000
 _MAX_VALUES = 8
-_FIELDS = 12
+_MAX_FIELDS = 12
 _ORDERS = {
     "key": "key",
     "title": "title IS NULL, title, key",
@@ -23,18 +23,18 @@ _ORDERS = {
 }
 
 
-def documents(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """Documents ``where`` a condition holds, whose key or title has ``q`` in it, and whose metadata has each ``facet``.
 
     A facet is a list of a field and a value, as JSON. ``page`` counts from 1, ``order`` is one of key, title, newest
     and longest.
     """
-    store = asked.store
-    order, page = asked.text("order", "key"), asked.number("page", 1, least=1, most=10**7)
+    store = request.store
+    order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=10**7)
     if order not in _ORDERS:
         raise InputError(f"order is one of {', '.join(_ORDERS)}, not {order[:40]!r}")
-    search_text, where = asked.text("q"), asked.text("where")
-    facets = [_parse_facet(text) for text in asked.texts("facet") if text]
+    search_text, where = request.get_text("q"), request.get_text("where")
+    facets = [_parse_facet(text) for text in request.get_texts("facet") if text]
     conditions, values = [], []
     if where:
         language.check_condition(where)
@@ -43,19 +43,19 @@ def documents(asked: PageRequest) -> PageContent:
         conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
         values += [search_text, search_text]
     for name, value in facets:
-        conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_path(name)}'))")
+        conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_build_json_path(name)}'))")
         values.append(value)
     where_clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     cursor = store.query(
         f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-        [*values, _PAGE + 1, (page - 1) * _PAGE],
-        timeout=asked.seconds,
+        [*values, _PAGE_SIZE + 1, (page - 1) * _PAGE_SIZE],
+        timeout=request.seconds,
     )
     rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
-    counted = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=asked.seconds)
+    counted = store.query(f"SELECT count(*) FROM documents{where_clause}", values, timeout=request.seconds)
     ((count,),) = counted.fetchall()
     return {
         "q": search_text,
@@ -66,9 +66,9 @@ def documents(asked: PageRequest) -> PageContent:
         "count": count,
         "of": len(store),
         "page_number": page,
-        "more": len(rows) > _PAGE,
-        "documents": rows[:_PAGE],
-        "fields": _fields(asked, where_clause, values),
+        "more": len(rows) > _PAGE_SIZE,
+        "documents": rows[:_PAGE_SIZE],
+        "fields": _count_fields(request, where_clause, values),
     }
 
 
@@ -82,15 +82,15 @@ def _parse_facet(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def _path(name: str) -> str:
+def _build_json_path(name: str) -> str:
     """A field of the metadata, as a path in a text of SQL."""
     return '$."' + name.replace("'", "''") + '"'
 
 
-def _fields(asked: PageRequest, which: str, values: list[Any]) -> list[dict[str, Any]]:
+def _count_fields(request: PageRequest, where_clause: str, values: list[Any]) -> list[dict[str, Any]]:
     """The fields that the metadata of these documents have, each with its commonest values."""
-    rows = asked.store.query(
-        f"""WITH chosen AS (SELECT meta FROM documents{which} LIMIT {_COUNTED}),
+    rows = request.store.query(
+        f"""WITH chosen AS (SELECT meta FROM documents{where_clause} LIMIT {_MAX_COUNTED}),
         fields AS (
             SELECT field.key AS name, coalesce(element.value, field.value) AS value
             FROM chosen, json_each(chosen.meta) AS field
@@ -106,13 +106,13 @@ def _fields(asked: PageRequest, which: str, values: list[Any]) -> list[dict[str,
         SELECT name, value, documents, different FROM counted
         WHERE place <= {_MAX_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
         values,
-        timeout=asked.seconds,
+        timeout=request.seconds,
     ).fetchall()
-    found: dict[str, dict[str, Any]] = {}
+    fields: dict[str, dict[str, Any]] = {}
     for name, value, documents, different in rows:
-        field = found.setdefault(name, {"field": name, "different": different, "values": []})
+        field = fields.setdefault(name, {"field": name, "different": different, "values": []})
         field["values"].append({"value": value, "documents": documents, "facet": json.dumps([name, value])})
-    return list(found.values())[:_FIELDS]
+    return list(fields.values())[:_MAX_FIELDS]
 
 
-PAGE = ExplorerPage("/documents", documents, "documents.html", label="Documents")
+PAGE = ExplorerPage("/documents", build_content, "documents.html", label="Documents")

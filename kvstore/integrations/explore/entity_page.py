@@ -8,53 +8,55 @@ from typing import Any
 import kvstore
 
 from ...errors import EntityNotFoundError
-from ..entity_network import MAX_SCANNED_NEIGHBOURS, around
+from ..entity_network import MAX_SCANNED_NEIGHBOURS, build_network_around
 from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: Neighbours that are given at first, and documents.
-_NEIGHBOURS, _PLACES = 24, 12
+_NUM_NEIGHBOURS, _MAX_PLACES = 24, 12
 #: Names that a picture holds.
 MAX_NAMES = 150
 
 
-def entity(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """The properties of a name, its nearest neighbours with what joins them, and its most telling places.
 
     ``limit`` is how many neighbours are wanted.
     """
-    store = asked.store
-    if not asked.name:
+    store = request.store
+    if not request.name:
         raise EntityNotFoundError(
             "which name? /entity/NAME shows what stands around one; the question field finds some"
         )
-    limit = asked.number("limit", _NEIGHBOURS, least=1, most=MAX_NAMES)
-    properties = store.describe_entity(asked.name)
-    near = store.neighbours(asked.name, max(limit, MAX_SCANNED_NEIGHBOURS))
-    network = around(store, asked.name, depth=1, limit=limit + 1, breadth=limit, near=near)
+    limit = request.get_number("limit", _NUM_NEIGHBOURS, minimum=1, maximum=MAX_NAMES)
+    properties = store.describe_entity(request.name)
+    neighbours = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBOURS))
+    network = build_network_around(
+        store, request.name, depth=1, limit=limit + 1, breadth=limit, known_neighbours=neighbours
+    )
     return {
         "name": network.names[0].name,
         "properties": properties,
-        "neighbours": [asdict(neighbour) for neighbour in near[:limit]],
-        "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.joins],
-        "places": _places(store, asked.name),
+        "neighbours": [asdict(neighbour) for neighbour in neighbours[:limit]],
+        "joins": [asdict(edge) | {"solid": edge.solid} for edge in network.edges],
+        "places": _list_places(store, request.name),
         "communities": [_load_community(store, key) for key in properties.get("communities", ())],
-        "topics": _topics(store, asked.name),
+        "topics": _list_topics(store, request.name),
         "most_names": MAX_NAMES,
     }
 
 
-def _places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
+def _list_places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """The documents that speak of a name, the most telling places first, each once."""
     places_by_document: dict[str, dict[str, Any]] = {}
-    for mention in store.lookup(name, limit=8 * _PLACES):
+    for mention in store.lookup(name, limit=8 * _MAX_PLACES):
         if mention.document is not None and mention.document not in places_by_document:
             places_by_document[mention.document] = {
                 "document": mention.document,
                 "heading": mention.parent,
                 "text": mention.text,
             }
-    entries = list(places_by_document.values())[:_PLACES]
+    entries = list(places_by_document.values())[:_MAX_PLACES]
     mentions = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
     for entry, document in zip(entries, store.get_many([item["document"] for item in entries]), strict=True):
         entry["title"] = document and document.title
@@ -67,7 +69,7 @@ def _load_community(store: kvstore.Store, key: str) -> dict[str, Any]:
     return {"key": key, **{name: description[name] for name in ("level", "title", "entities", "strongest", "text")}}
 
 
-def _topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
+def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """The finest topics of the chunks that mention a name, those with the most of them first."""
     if "topics" not in list_built_indexes(store):
         return []
@@ -91,4 +93,4 @@ def _has_entity(store: kvstore.Store, name: str) -> bool:
     return True
 
 
-PAGE = ExplorerPage("/entity/", entity, "entity.html", named=True, exists=_has_entity)
+PAGE = ExplorerPage("/entity/", build_content, "entity.html", is_named=True, exists=_has_entity)

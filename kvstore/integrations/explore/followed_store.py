@@ -24,17 +24,17 @@ class FollowedStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._file: tuple[int, int] | None = None
+        self._file_identity: tuple[int, int] | None = None
         self._store: kvstore.Store | None = None
         self._sessions: set[kvstore.Store] = set()
         #: The bounded calls of pages, beside the queries of their sessions.
         self.calls = BoundedQueries()
-        self._current()
+        self._get_store()
 
     @contextmanager
-    def session(self) -> Iterator[kvstore.Store]:
+    def open_session(self) -> Iterator[kvstore.Store]:
         """A session on the store that stands at the path now."""
-        with self._current().session() as session:
+        with self._get_store().session() as session:
             with self._lock:
                 self._sessions.add(session)
             try:
@@ -51,14 +51,14 @@ class FollowedStore:
         for session in sessions:
             session.interrupt()
 
-    def _current(self) -> kvstore.Store:
+    def _get_store(self) -> kvstore.Store:
         with self._lock:
-            if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file):
+            if self._store is not None and (self._store.closed or _identify_file(self.path) != self._file_identity):
                 self._store.close()  # whoever reads it still comes to an end first, or is told
                 self._store = None
             if self._store is None:
                 self._store = kvstore.open(self.path, readonly=True)
-                self._file = _identify_file(self.path)
+                self._file_identity = _identify_file(self.path)
             return self._store
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ def build_content_policy(style: str = "'self'") -> str:
     )
 
 
-def hash_of(text: str) -> str:
+def hash_source(text: str) -> str:
     """How a Content-Security-Policy names a style or a script that stands in the page."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -81,22 +81,22 @@ class Guard:
             return
         refusal = self._find_refusal(scope)
         if refusal is not None:
-            await _answer(scope, send, refusal[0], _page("Not here", f"<p>{escape(refusal[1])}</p>"))
+            await _send_page(scope, send, refusal[0], _render_page("Not here", f"<p>{escape(refusal[1])}</p>"))
         elif scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"]):
-            await self._enter(scope, receive, send)
+            await self._exchange_token(scope, receive, send)
         elif not self._is_known(scope):
-            await _answer(scope, send, 403, _page("This explorer asks for its token", _ASKING))
+            await _send_page(scope, send, 403, _render_page("This explorer asks for its token", _TOKEN_FORM))
         else:
             await self._application(scope, receive, _add_headers(send))
 
     def _find_refusal(self, scope: Any) -> tuple[int, str] | None:
         """The status and the reason where a request is not one of the person who started the explorer."""
-        hosts, origins, sites = (_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
+        hosts, origins, sites = (_get_header_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 403, "The explorer answers to 127.0.0.1 and localhost with its port, and to no other name."
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
             return 403, "The explorer answers to no other site."
-        is_navigation = _values(scope, b"sec-fetch-mode") == ["navigate"]
+        is_navigation = _get_header_values(scope, b"sec-fetch-mode") == ["navigate"]
         if any(site not in ("same-origin", "none") for site in sites) and not is_navigation:
             return 403, "The explorer answers to no other site."
         is_token_post = scope["method"] == "POST" and scope["path"] == ENTRANCE
@@ -105,30 +105,34 @@ class Guard:
         return None
 
     def _is_known(self, scope: Any) -> bool:
-        cookies = (pair.strip().partition("=") for value in _values(scope, b"cookie") for pair in value.split(";"))
-        return any(name == self.cookie and _same(value, self._secret) for name, _, value in cookies)
+        cookies = (
+            pair.strip().partition("=") for value in _get_header_values(scope, b"cookie") for pair in value.split(";")
+        )
+        return any(name == self.cookie and _is_same(value, self._secret) for name, _, value in cookies)
 
-    async def _enter(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _exchange_token(self, scope: Any, receive: Any, send: Any) -> None:
         """Exchange the token for a cookie."""
-        form = scope["query_string"] if scope["method"] != "POST" else await _body(receive)
-        given = dict(parse_qsl(form.decode("latin-1"))).get("token", "")
-        if not _same(given.strip(), self._token):
-            await _answer(scope, send, 403, _page("That is not the token of this explorer", _ASKING))
+        form = scope["query_string"] if scope["method"] != "POST" else await _read_body(receive)
+        token = dict(parse_qsl(form.decode("latin-1"))).get("token", "")
+        if not _is_same(token.strip(), self._token):
+            await _send_page(scope, send, 403, _render_page("That is not the token of this explorer", _TOKEN_FORM))
             return
         # Not a redirection: where a link elsewhere led here, the browser would not send the cookie along with that.
         cookie = f"{self.cookie}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
-        page = _page("Welcome", '<p><a href="/">To the store</a></p>', '<meta http-equiv="refresh" content="0; url=/">')
-        await _answer(scope, send, 200, page, [("set-cookie", cookie)])
+        page = _render_page(
+            "Welcome", '<p><a href="/">To the store</a></p>', '<meta http-equiv="refresh" content="0; url=/">'
+        )
+        await _send_page(scope, send, 200, page, [("set-cookie", cookie)])
 
 
-_ASKING = (
+_TOKEN_FORM = (
     "<p>Open the address that <code>kvstore explore</code> printed when it was started, or give its token here; a "
     f'token is good until that explorer is stopped.</p><form method="post" action="{ENTRANCE}">'
     '<label>Token <input name="token" autocomplete="off" required autofocus></label> <button>Go on</button></form>'
 )
 
 
-def _page(title: str, main: str, head: str = "") -> str:
+def _render_page(title: str, main: str, head: str = "") -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
@@ -137,15 +141,15 @@ def _page(title: str, main: str, head: str = "") -> str:
     )
 
 
-def _same(given: str, wanted: str) -> bool:
-    return secrets.compare_digest(given.encode(), wanted.encode())
+def _is_same(value: str, expected: str) -> bool:
+    return secrets.compare_digest(value.encode(), expected.encode())
 
 
-def _values(scope: Any, name: bytes) -> list[str]:
+def _get_header_values(scope: Any, name: bytes) -> list[str]:
     return [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
 
 
-async def _body(receive: Any) -> bytes:
+async def _read_body(receive: Any) -> bytes:
     """The body of a request, as far as a token can be in it."""
     body = b""
     while len(body) <= _MAX_FORM_BYTES:
@@ -156,9 +160,9 @@ async def _body(receive: Any) -> bytes:
     return b""
 
 
-async def _answer(scope: Any, send: Any, status: int, page: str, headers: Iterable[tuple[str, str]] = ()) -> None:
+async def _send_page(scope: Any, send: Any, status: int, page: str, headers: Iterable[tuple[str, str]] = ()) -> None:
     page_headers = HEADERS | {
-        "content-security-policy": build_content_policy(hash_of(_STYLE)),
+        "content-security-policy": build_content_policy(hash_source(_STYLE)),
         "content-type": "text/html; charset=utf-8",
     }
     raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in [*page_headers.items(), *headers]]
@@ -169,7 +173,7 @@ async def _answer(scope: Any, send: Any, status: int, page: str, headers: Iterab
 def _add_headers(send: Any) -> Any:
     """What the application sends, with the headers that every response has."""
 
-    async def sending(message: Any) -> None:
+    async def send_with_headers(message: Any) -> None:
         if message["type"] == "http.response.start":
             present = {name.lower() for name, _ in message["headers"]}
             missing = [
@@ -178,4 +182,4 @@ def _add_headers(send: Any) -> Any:
             message = {**message, "headers": [*message["headers"], *missing]}
         await send(message)
 
-    return sending
+    return send_with_headers

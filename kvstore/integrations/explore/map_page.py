@@ -16,29 +16,29 @@ import kvstore
 
 from ...errors import EmbedderError, InputError
 from ..store_facts import list_built_indexes
-from .chunk_map import STEPS, ChunkMap, chunk_map
-from .document_text import without_signs
+from .chunk_map import AXIS_STEPS, ChunkMap, get_chunk_map
+from .document_text import strip_markdown
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
 #: Pieces of evidence of a question.
 _MAX_EVIDENCE = 10
 #: Fields of the metadata that are offered to colour by, and documents that are looked at for them.
-_FIELDS, _LOOKED_AT = 12, 1000
+_MAX_FIELDS, _MAX_SCANNED = 12, 1000
 #: Characters of a chunk that are shown beside the map.
-_SHOWN = 600
+_MAX_SHOWN_CHARS = 600
 
 
-def build_content(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """The groups of a way of colouring, and where a question and its evidence lie; as JSON the points as well."""
-    chunks = chunk_map(asked.store)
-    colourings = _ways(asked.store)
-    colour = _parse_colour(asked, colourings)
-    groups = chunks.groups(asked.store, colour)
-    question = asked.text("q")
+    chunks = get_chunk_map(request.store)
+    colourings = _list_colourings(request.store)
+    colour = _parse_colour(request, colourings)
+    groups = chunks.get_groups(request.store, colour)
+    question = request.get_text("q")
     content: PageContent = {
         "chunks": len(chunks),
         "documents": len(chunks.documents),
-        "explained": list(chunks.explained),
+        "explained": list(chunks.explained_variance),
         "ways": colourings,
         "colour": colour,
         "groups": [
@@ -50,11 +50,11 @@ def build_content(asked: PageRequest) -> PageContent:
         "trouble": None,
     }
     if question:
-        content |= asked.within(lambda: _locate_question(asked.store, chunks, question))
-    if asked.whole:
+        content |= request.within(lambda: _locate_question(request.store, chunks, question))
+    if request.in_full:
         content["points"] = {
-            "x": (chunks.points[:, 0] / STEPS).round(4).tolist(),
-            "y": (chunks.points[:, 1] / STEPS).round(4).tolist(),
+            "x": (chunks.points[:, 0] / AXIS_STEPS).round(4).tolist(),
+            "y": (chunks.points[:, 1] / AXIS_STEPS).round(4).tolist(),
             "group": groups.numbers.tolist(),
             "document": [chunks.documents[owner] for owner in chunks.owners.tolist()],
             "ordinal": chunks.ordinals.tolist(),
@@ -63,14 +63,14 @@ def build_content(asked: PageRequest) -> PageContent:
     return content
 
 
-def _ways(store: kvstore.Store) -> list[str]:
+def _list_colourings(store: kvstore.Store) -> list[str]:
     """What the points may be coloured by."""
     colourings = ["document"]
     kinds = list_built_indexes(store)
     colourings += [
         colouring for colouring, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds
     ]
-    rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_LOOKED_AT,)).fetchall()
+    rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_MAX_SCANNED,)).fetchall()
     fields: dict[str, None] = {}
     for (meta,) in rows:
         fields |= {
@@ -78,13 +78,13 @@ def _ways(store: kvstore.Store) -> list[str]:
             for field, value in json.loads(meta).items()
             if isinstance(value, str | int | float) and '"' not in field and field not in colourings
         }
-    return [*colourings, *islice(fields, _FIELDS)]
+    return [*colourings, *islice(fields, _MAX_FIELDS)]
 
 
-def _parse_colour(asked: PageRequest, ways: list[str]) -> str:
-    colour = asked.text("colour", "document")
-    if colour not in ways:
-        raise InputError(f"chunks are not coloured by {colour!r}, but by {', '.join(ways)}")
+def _parse_colour(request: PageRequest, colourings: list[str]) -> str:
+    colour = request.get_text("colour", "document")
+    if colour not in colourings:
+        raise InputError(f"chunks are not coloured by {colour!r}, but by {', '.join(colourings)}")
     return colour
 
 
@@ -103,32 +103,32 @@ def _locate_question(store: kvstore.Store, chunks: ChunkMap, question: str) -> d
                 "chunk": span.ordinal,  # the deprecated name
                 "start": span.start,
                 "end": span.end,
-                "text": hit.text[:_SHOWN],
-                "point": chunks.chunk(span.document, span.ordinal),
+                "text": hit.text[:_MAX_SHOWN_CHARS],
+                "point": chunks.find_chunk(span.document, span.ordinal),
             }
         )
     try:
-        star = chunks.place_of(np.asarray(store.embed([question])[0]))
+        star = chunks.locate_vector(np.asarray(store.embed([question])[0]))
     except EmbedderError as error:  # the vectors are the user's own, or the model is not here
         return {"evidence": evidence, "strategy": retrieved.strategy, "trouble": str(error)}
     return {"evidence": evidence, "strategy": retrieved.strategy, "star": list(star)}
 
 
-def _points(asked: PageRequest) -> bytes:
-    chunks = chunk_map(asked.store)
-    groups = chunks.groups(asked.store, _parse_colour(asked, _ways(asked.store)))
+def _render_points(request: PageRequest) -> bytes:
+    chunks = get_chunk_map(request.store)
+    groups = chunks.get_groups(request.store, _parse_colour(request, _list_colourings(request.store)))
     points = chunks.points.astype("<u2")
     return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.numbers.tobytes()
 
 
-def _describe_point(asked: PageRequest) -> str:
+def _describe_point(request: PageRequest) -> str:
     """What stands at a point."""
-    chunks = chunk_map(asked.store)
+    chunks = get_chunk_map(request.store)
     if not len(chunks):
         raise InputError("there are no chunks yet; kvstore ingest brings some")
-    position = asked.number("point", 0, most=len(chunks) - 1)
+    position = request.get_number("point", 0, maximum=len(chunks) - 1)
     key, ordinal = chunks.documents[chunks.owners[position]], int(chunks.ordinals[position])
-    rows = asked.store.query(
+    rows = request.store.query(
         'SELECT title, heading, start, "end", chunks.text FROM chunks JOIN documents ON key = document '
         "WHERE document = ? AND ordinal = ?",
         (key, ordinal),
@@ -145,7 +145,7 @@ def _describe_point(asked: PageRequest) -> str:
             "heading": heading,
             "start": start,
             "end": end,
-            "text": without_signs(text[:_SHOWN]),
+            "text": strip_markdown(text[:_MAX_SHOWN_CHARS]),
         },
         ensure_ascii=False,
     )
@@ -157,7 +157,7 @@ PAGE = ExplorerPage(
     "map.html",
     label="Map",
     forms={
-        ".points": PageForm("application/octet-stream", _points),
+        ".points": PageForm("application/octet-stream", _render_points),
         ".point": PageForm("application/json", _describe_point),
     },
 )

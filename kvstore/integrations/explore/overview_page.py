@@ -11,9 +11,9 @@ from .page import ExplorerPage, PageContent, PageRequest
 _NUM_RECENT = 8
 
 
-def overview(asked: PageRequest) -> PageContent:
+def build_content(request: PageRequest) -> PageContent:
     """Counts, indexes with how far they lag behind, the load of the filter's pages, and the documents changed last."""
-    store = asked.store
+    store = request.store
     loads = [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()]
     recent = store.query(
         "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_NUM_RECENT,)
@@ -28,4 +28,4 @@ def overview(asked: PageRequest) -> PageContent:
     }
 
 
-PAGE = ExplorerPage("/", overview, "overview.html", label="Store")
+PAGE = ExplorerPage("/", build_content, "overview.html", label="Store")

@@ -32,7 +32,7 @@ class PageRequest:
     """A request for a page.
 
     ``store`` is a session of its own on the read-only store, ``name`` what follows the page's address (of ``/doc/tea``:
-    ``tea``), ``whole`` whether everything is wanted at once, which a template can take in pieces.
+    ``tea``), ``in_full`` whether everything is wanted at once, which a template can take in pieces.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class PageRequest:
         name: str,
         arguments: Sequence[tuple[str, str]],
         *,
-        whole: bool = True,
+        in_full: bool = True,
         calls: BoundedQueries | None = None,
     ) -> None:
         self.store = store
         self.name = name
         self.arguments = tuple(arguments)
-        self.whole = whole
+        self.in_full = in_full
         self._calls = calls or BoundedQueries()
         self._deadline = time.monotonic() + SECONDS
 
@@ -60,9 +60,9 @@ class PageRequest:
         """Return what ``read`` returns; raises QueryInterruptedError once the time of the page is over."""
         return self._calls.call(read, self.seconds)
 
-    def texts(self, name: str) -> list[str]:
+    def get_texts(self, name: str) -> list[str]:
         """Every value of an argument, in order, as it was given; raises InputError for one that is too long."""
-        values = [value for given, value in self.arguments if given == name]
+        values = [value for argument, value in self.arguments if argument == name]
         for value in values:
             if len(value) > MAX_ARGUMENT_CHARS:
                 raise InputError(
@@ -70,29 +70,29 @@ class PageRequest:
                 )
         return values
 
-    def text(self, name: str, default: str = "") -> str:
+    def get_text(self, name: str, default: str = "") -> str:
         """The last value of an argument without space around it, or the default where it is missing or empty."""
-        values = self.texts(name)
+        values = self.get_texts(name)
         return (values[-1].strip() if values else "") or default
 
-    def numbers(self, name: str, *, least: int = 0, most: int = 2**53) -> list[int]:
+    def get_numbers(self, name: str, *, minimum: int = 0, maximum: int = 2**53) -> list[int]:
         """Every value of an argument as a whole number; raises InputError."""
-        return [_number(name, value, least, most) for value in self.texts(name)]
+        return [_parse_number(name, value, minimum, maximum) for value in self.get_texts(name)]
 
-    def number(self, name: str, default: int, *, least: int = 0, most: int = 2**53) -> int:
+    def get_number(self, name: str, default: int, *, minimum: int = 0, maximum: int = 2**53) -> int:
         """The value of an argument as a whole number, or the default where there is none; raises InputError."""
-        value = self.text(name)
-        return _number(name, value, least, most) if value else default
+        value = self.get_text(name)
+        return _parse_number(name, value, minimum, maximum) if value else default
 
-    def flag(self, name: str) -> bool:
+    def get_flag(self, name: str) -> bool:
         """Whether an argument is given, and neither empty nor 0."""
-        return self.text(name) not in ("", "0")
+        return self.get_text(name) not in ("", "0")
 
 
-def _number(name: str, value: str, least: int, most: int) -> int:
+def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
     text = value.strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most):
-        raise InputError(f"{name} is a whole number from {least} to {most:,}, not {value[:40]!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and minimum <= int(text) <= maximum):
+        raise InputError(f"{name} is a whole number from {minimum} to {maximum:,}, not {value[:40]!r}")
     return int(text)
 
 
@@ -110,16 +110,16 @@ class ExplorerPage:
     """A page: where it is, the function that knows what is on it, and the template that shows that.
 
     ``label`` is what the navigation calls it; one without a label is not in it. The address of a page that is
-    ``named`` ends in a slash, and a name follows it; ``exists`` says whether there is a thing of a name, so that one
+    ``is_named`` ends in a slash, and a name follows it; ``exists`` says whether there is a thing of a name, so that one
     called ``package.json`` has a page. ``forms`` are further forms by the suffix of their addresses, beside
     ``.json``. A page that has an iterator among its content is sent while its template is written, which may then wait
     for what comes.
     """
 
     address: str
-    content: Callable[[PageRequest], PageContent]
+    build_content: Callable[[PageRequest], PageContent]
     template: str
     label: str | None = None
-    named: bool = False
+    is_named: bool = False
     exists: Callable[[kvstore.Store, str], bool] = lambda store, name: False
     forms: Mapping[str, PageForm] = field(default_factory=dict)

@@ -12,21 +12,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...extras import required
-from .addresses import document_address, entity_address, page_address, places_address
+from ...extras import import_extra
+from .addresses import build_document_address, build_entity_address, build_page_address, build_places_address
 
-required("jinja2", "explore", "the explorer")
+import_extra("jinja2", "explore", "the explorer")
 
 from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
 
-from .document_text import passage_text, without_signs  # noqa: E402
+from .document_text import render_passage, strip_markdown  # noqa: E402
 
 #: The files that pages are made with.
 STATIC = Path(__file__).parent / "static"
 
 
 @cache
-def template(name: str) -> Any:
+def get_template(name: str) -> Any:
     """A template, with all that templates may use."""
     return _make_environment().get_template(name)
 
@@ -41,17 +41,17 @@ def _make_environment() -> Any:
         lstrip_blocks=True,
     )
     environment.globals |= {
-        "document_address": document_address,
-        "passage_text": passage_text,
-        "entity_address": entity_address,
-        "page_address": page_address,
-        "places_address": places_address,
+        "document_address": build_document_address,
+        "passage_text": render_passage,
+        "entity_address": build_entity_address,
+        "page_address": build_page_address,
+        "places_address": build_places_address,
         "static": _build_static_address,
     }
     environment.filters |= {
-        "without_signs": without_signs,
-        "number": _number,
-        "size": _size,
+        "without_signs": strip_markdown,
+        "number": _format_number,
+        "size": _format_size,
         "when": _format_time,
         "percent": _format_percent,
     }
@@ -64,14 +64,14 @@ def _build_static_address(name: str) -> str:
     return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 
 
-def _number(value: float, places: int = 2) -> str:
+def _format_number(value: float, places: int = 2) -> str:
     """A number as people read it: a thin space between thousands, few places."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
     return f"{value:,.{places}f}".replace(",", "\u202f")
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     """So many bytes, as people say it."""
     size, unit = float(count), "bytes"
     for larger_unit in ("kB", "MB", "GB", "TB"):

@@ -20,14 +20,14 @@ from html import escape
 from pathlib import Path
 
 from ...errors import InputError, KvstoreError, TransactionError
-from ...extras import required
+from ...extras import import_extra
 from .followed_store import FollowedStore
 
-required("uvicorn", "explore", "the explorer")
+import_extra("uvicorn", "explore", "the explorer")
 
 import uvicorn  # noqa: E402
 
-from .application import explorer  # noqa: E402
+from .application import make_explorer  # noqa: E402
 from .connections import LOGGING, MAX_ACCEPTED, connection_factory  # noqa: E402
 
 _HOST = "127.0.0.1"
@@ -35,15 +35,17 @@ _HOST = "127.0.0.1"
 _MAX_HEAD_BYTES = 1 << 18
 #: Seconds that a response under way is waited for when the server is stopped; seconds for the server to end then, and
 #: for the store to be closed.
-_PATIENCE = 1
+_SHUTDOWN_SECONDS = 1
 _END_SECONDS = 2.5
 _CLOSE_SECONDS = 1.0
 
 
-def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, tell: Callable[[str], None]) -> None:
+def serve(
+    path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, announce: Callable[[str], None]
+) -> None:
     """Serve the store at a path until Ctrl-C, at a port of this machine (0: any that is free).
 
-    ``tell`` is told the address. With ``browser`` that is opened as well. Raises InputError where the port is taken,
+    ``announce`` is told the address. With ``browser`` that is opened as well. Raises InputError where the port is taken,
     MissingExtraError, and what :func:`kvstore.open` raises.
     """
     store = FollowedStore(path)
@@ -53,7 +55,7 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
             token = secrets.token_urlsafe(24)
             server = uvicorn.Server(
                 uvicorn.Config(
-                    explorer(store, token=token, port=port),
+                    make_explorer(store, token=token, port=port),
                     http=connection_factory(),
                     ws="none",
                     backlog=MAX_ACCEPTED,
@@ -62,11 +64,11 @@ def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, 
                     access_log=False,
                     server_header=False,
                     h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
-                    timeout_graceful_shutdown=_PATIENCE,
+                    timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
                 )
             )
             address = f"http://{_HOST}:{port}/?token={token}"
-            tell(address)
+            announce(address)
             threading.Thread(target=_warm, args=(store,), daemon=True).start()
             with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
                 if browser:
@@ -121,7 +123,7 @@ def _open_listener(port: int) -> socket.socket:
 def _warm(store: FollowedStore) -> None:
     """Load the embedder, which the first question needs."""
     try:
-        with store.session() as session:
+        with store.open_session() as session:
             session.embed(["warm"])
     except KvstoreError:
         pass  # whoever asks is told

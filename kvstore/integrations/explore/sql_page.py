@@ -12,17 +12,17 @@ from typing import Any
 from ...errors import InputError, KvstoreError
 from ...language.statement_completion import complete_statement
 from ..store_catalog import StoreCatalog
-from .addresses import document_address, entity_address
+from .addresses import build_document_address, build_entity_address
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 
 #: Rows of a page, and of a file.
-_SHOWN = 500
-_MOST = 100_000
+_MAX_SHOWN_ROWS = 500
+_MAX_ROWS = 100_000
 #: Characters of a value that a table shows.
-_LONGEST = 600
+_MAX_VALUE_CHARS = 600
 #: Completions that are offered at once, and the words that a statement may begin with.
 _MAX_COMPLETIONS = 12
-_READING = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
+_READING_KEYWORDS = frozenset("LOOKUP EXPAND SEARCH RETRIEVE ASK SELECT WITH VALUES SHOW DESCRIBE EXPLAIN".split())
 _EXAMPLES = (
     "SELECT name, mentions FROM entities ORDER BY mentions DESC LIMIT 20",
     "SELECT key, title, bytes, changed FROM documents ORDER BY bytes DESC LIMIT 20",
@@ -32,9 +32,9 @@ _EXAMPLES = (
 )
 
 
-def sql(asked: PageRequest) -> PageContent:
-    """The rows of the statement ``sql``, in which ``?`` is no parameter: one that reads, within bounds."""
-    statement = asked.text("sql")
+def build_content(request: PageRequest) -> PageContent:
+    """The rows of the statement ``build_content``, in which ``?`` is no parameter: one that reads, within bounds."""
+    statement = request.get_text("sql")
     content: PageContent = {
         "sql": statement,
         "columns": [],
@@ -44,29 +44,31 @@ def sql(asked: PageRequest) -> PageContent:
         "milliseconds": None,
         "problem": None,
     }
-    if not asked.whole:
+    if not request.in_full:
         content["examples"] = _EXAMPLES
-        content["most"] = _MOST
+        content["most"] = _MAX_ROWS
         content["tables"] = [
             {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
-            for table in asked.store.tables()
+            for table in request.store.tables()
         ]
     if not statement:
         return content
     started = time.perf_counter()
     try:
         # One row more than is shown says whether there are more.
-        cursor = asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST if asked.whole else _SHOWN + 1)
+        cursor = request.store.query(
+            statement, timeout=request.seconds, max_rows=_MAX_ROWS if request.in_full else _MAX_SHOWN_ROWS + 1
+        )
     except KvstoreError as error:
-        if asked.whole:
+        if request.in_full:
             raise
         return content | {"problem": str(error)}
     rows = cursor.fetchall()
     milliseconds = 1000 * (time.perf_counter() - started)
     message = cursor.message
     total: int | None = len(rows)
-    if not asked.whole and len(rows) > _SHOWN:
-        rows, message, total = rows[:_SHOWN], None, _count_rows(asked, statement)
+    if not request.in_full and len(rows) > _MAX_SHOWN_ROWS:
+        rows, message, total = rows[:_MAX_SHOWN_ROWS], None, _count_rows(request, statement)
     content |= {
         "columns": list(cursor.columns),
         "rows": [list(row) for row in rows],
@@ -74,81 +76,83 @@ def sql(asked: PageRequest) -> PageContent:
         "message": message,
         "milliseconds": milliseconds,
     }
-    return content if asked.whole else content | {"cells": [_cells(cursor.columns, row) for row in rows]}
+    return content if request.in_full else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
 
 
 def _count_rows(asked: PageRequest, statement: str) -> int | None:
     """Return how many rows a statement has, at most one more than a file holds; None if that takes too long."""
     try:
-        return asked.store.query(statement, timeout=asked.seconds, max_rows=_MOST + 1).rowcount
+        return asked.store.query(statement, timeout=asked.seconds, max_rows=_MAX_ROWS + 1).rowcount
     except KvstoreError:
         return None
 
 
-def _cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
+def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, Any]]:
     """A row as a table shows it: each value as a text, and where it leads."""
     values_by_column = dict(zip(columns, row, strict=True))
     return [
         {
-            "text": None if value is None else _cut(_plain(value)),
+            "text": None if value is None else _truncate(_to_text(value)),
             "is_number": isinstance(value, int | float),
-            "address": _address(column, value, values_by_column),
+            "address": _build_address(column, value, values_by_column),
         }
         for column, value in zip(columns, row, strict=True)
     ]
 
 
-def _address(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
+def _build_address(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
     """The page of what a value names, told by the name of its column."""
     if not isinstance(value, str):
         return None
     if column in ("document", "key") and not ("mentions" in row and column == "key"):
         start, end = row.get("start"), row.get("end")
         return (
-            document_address(value, start, end)
+            build_document_address(value, start, end)
             if isinstance(start, int) and isinstance(end, int)
-            else document_address(value)
+            else build_document_address(value)
         )
     if column in ("entity", "child", "parent", "relative") and value:
-        return entity_address(value)
+        return build_entity_address(value)
     return None
 
 
-def _plain(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """A value, not NULL, as text, as the shell writes it for programs."""
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…"
 
 
-def _render_csv(asked: PageRequest) -> Iterator[str]:
-    content = sql(asked)
+def _render_csv(request: PageRequest) -> Iterator[str]:
+    content = build_content(request)
     if not content["sql"]:
         raise InputError("there is no statement; give one with sql=")
-    return _lines(content["columns"], content["rows"])
+    return _iter_csv_lines(content["columns"], content["rows"])
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+def _iter_csv_lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     """Lines of CSV as RFC 4180 has it; NULL is an empty field."""
     line = io.StringIO()
     writer = csv.writer(line)
     for row in [columns, *rows]:
-        writer.writerow(["" if value is None else _plain(value) for value in row])
+        writer.writerow(["" if value is None else _to_text(value) for value in row])
         yield line.getvalue()
         line.seek(0)
         line.truncate()
 
 
-def _list_completions(asked: PageRequest) -> str:
+def _list_completions(request: PageRequest) -> str:
     """What may stand at the end of the text ``before``, as JSON: the shell's completions of statements that read."""
-    text_before = (asked.texts("before") or [""])[-1]
-    found = complete_statement(text_before, StoreCatalog(lambda: asked.store))
+    text_before = (request.get_texts("before") or [""])[-1]
+    completions = complete_statement(text_before, StoreCatalog(lambda: request.store))
     offered = [
-        completion for completion in found if text_before[: completion.start].strip() or completion.text in _READING
+        completion
+        for completion in completions
+        if text_before[: completion.start].strip() or completion.text in _READING_KEYWORDS
     ]
     return json.dumps(
         [
@@ -160,7 +164,7 @@ def _list_completions(asked: PageRequest) -> str:
 
 PAGE = ExplorerPage(
     "/sql",
-    sql,
+    build_content,
     "sql.html",
     label="SQL",
     forms={

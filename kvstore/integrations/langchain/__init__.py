@@ -16,9 +16,9 @@ filled in other ways can be read through these as well. The extra ``langchain`` 
 
 from __future__ import annotations
 
-from ...extras import required
+from ...extras import import_extra
 
-required("langchain_core", "langchain", "kvstore.integrations.langchain", package="langchain-core")
+import_extra("langchain_core", "langchain", "kvstore.integrations.langchain", package="langchain-core")
 
 from .document_index import KvstoreDocumentIndex  # noqa: E402
 from .embeddings import KvstoreEmbeddings  # noqa: E402

@@ -28,7 +28,7 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         """Put documents, in place of those with the same ids, in one commit; those without a text fail."""
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
-        stored = stored_documents.add(self._opened.store, items, keys, origin, kwargs.get("batch_size"))
+        stored = stored_documents.add(self._question_store.store, items, keys, origin, kwargs.get("batch_size"))
         failed = set(keys).difference(stored)
         return UpsertResponse(succeeded=stored, failed=[key for key in keys if key in failed])
 
@@ -36,10 +36,10 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         """Delete the documents of some ids, in one commit; raises ValueError where none are given."""
         if ids is None:
             raise ValueError("delete() takes the ids of documents; give a list of them")
-        with self._opened.store.transaction(models=False) as transaction:
+        with self._question_store.store.transaction(models=False) as transaction:
             deleted_keys = [key for key in dict.fromkeys(ids) if transaction.delete(key)]
         return DeleteResponse(num_deleted=len(deleted_keys), num_failed=0, succeeded=deleted_keys, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """The documents of some ids, in their order; those that are not there are left out."""
-        return stored_documents.load_documents(self._opened.store, ids)
+        return stored_documents.load_documents(self._question_store.store, ids)

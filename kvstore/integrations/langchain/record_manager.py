@@ -19,12 +19,12 @@ from langchain_core.indexing import RecordManager
 from langchain_core.runnables import run_in_executor
 
 from ... import Store
-from ..opened import opened
+from ..opened import resolve_store
 from .embeddings import make_embedder
-from .stored_documents import ORIGIN, DocumentOrigin
+from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
 
 #: Documents that are asked about at once.
-_TOGETHER = 500
+_BATCH_SIZE = 500
 
 
 class KvstoreRecordManager(RecordManager):
@@ -46,7 +46,7 @@ class KvstoreRecordManager(RecordManager):
         source_id_key: str | Callable[[Document], Any] = "source",
     ) -> None:
         super().__init__(namespace)
-        self.store, self._owns_store = opened(
+        self.store, self._owns_store = resolve_store(
             "KvstoreRecordManager", path, store, make_embedder(embedding), create=False
         )
         self._source_id_key = source_id_key
@@ -90,12 +90,12 @@ class KvstoreRecordManager(RecordManager):
         """
         if group_ids and len(group_ids) != len(keys):
             raise ValueError(f"there are {len(keys):,} keys and {len(group_ids):,} groups; give one for each, or none")
-        for batch in _portions(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
+        for batch in _split_batches(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
             self._check_groups(batch)
         moment = max(self.get_time(), time_at_least or 0.0)
         new_origins: dict[str, str | None] = {}
-        for key, origin, _ in self._rows(keys):
-            parsed = DocumentOrigin.read(origin)
+        for key, origin, _ in self._load_origins(keys):
+            parsed = DocumentOrigin.parse(origin)
             # What was put in by this run is confirmed by its own commit.
             is_fresh = parsed is not None and time_at_least is not None and parsed.confirmed >= time_at_least
             if parsed is None or parsed.namespace != self.namespace or not is_fresh:
@@ -103,9 +103,9 @@ class KvstoreRecordManager(RecordManager):
         if new_origins:
             self.store.set_origins(new_origins)
 
-    def _check_groups(self, portion: Sequence[tuple[str, str | None]]) -> None:
-        groups = {key: group for key, group in portion if group is not None}
-        for key, actual_group in self._groups(list(groups)):
+    def _check_groups(self, batch: Sequence[tuple[str, str | None]]) -> None:
+        groups = {key: group for key, group in batch if group is not None}
+        for key, actual_group in self._iter_groups(list(groups)):
             if actual_group != groups[key]:
                 raise ValueError(
                     f"document {key!r} is of group {groups[key]!r}, and its metadata say {actual_group!r}: give "
@@ -128,8 +128,8 @@ class KvstoreRecordManager(RecordManager):
     ) -> list[str]:
         """Keys of documents of the namespace, in order: confirmed before, after, and of some groups."""
         matching_keys: list[str] = []
-        for key, origin, _ in self._rows(None if not group_ids else self._list_group_keys(group_ids)):
-            parsed = DocumentOrigin.read(origin)
+        for key, origin, _ in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
+            parsed = DocumentOrigin.parse(origin)
             if parsed is None or parsed.namespace != self.namespace:
                 continue
             if (before and parsed.confirmed >= before) or (after and parsed.confirmed <= after):
@@ -148,12 +148,12 @@ class KvstoreRecordManager(RecordManager):
         unique_groups = list(dict.fromkeys(groups))
         if isinstance(self._source_id_key, str):
             return self.store.keys(where={self._source_id_key: {"$in": unique_groups}})
-        keys = [key for key, origin, _ in self._rows(None) if DocumentOrigin.read(origin) is not None]
-        return [key for key, group in self._groups(keys) if group in unique_groups]
+        keys = [key for key, origin, _ in self._load_origins(None) if DocumentOrigin.parse(origin) is not None]
+        return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
-    def _groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """The group of each document, as its metadata say."""
-        for batch in _portions(keys):
+        for batch in _split_batches(keys):
             for stored in self.store.get_many(batch):
                 if stored is None:
                     continue
@@ -163,13 +163,13 @@ class KvstoreRecordManager(RecordManager):
                     document = Document(id=stored.key, page_content=stored.text, metadata=stored.meta)
                     yield stored.key, self._source_id_key(document)
 
-    def _rows(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None, str]]:
+    def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None, str]]:
         """Key, origin and moment of the last change of documents; None: of all that came through here, in order."""
         columns = "SELECT key, origin, changed FROM documents WHERE"
         if keys is None:
-            yield from self.store.execute(f"{columns} origin LIKE '{ORIGIN}%' ORDER BY key").fetchall()
+            yield from self.store.execute(f"{columns} origin LIKE '{ORIGIN_PREFIX}%' ORDER BY key").fetchall()
             return
-        for batch in _portions(keys):
+        for batch in _split_batches(keys):
             placeholders = ", ".join("?" * len(batch))
             yield from self.store.execute(f"{columns} key IN ({placeholders})", batch).fetchall()
 
@@ -207,7 +207,7 @@ class KvstoreRecordManager(RecordManager):
         await run_in_executor(None, self.delete_keys, keys)
 
 
-def _portions(items: Sequence[Any]) -> Iterator[list[Any]]:
+def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     remaining = iter(items)
-    while batch := list(islice(remaining, _TOGETHER)):
+    while batch := list(islice(remaining, _BATCH_SIZE)):
         yield batch

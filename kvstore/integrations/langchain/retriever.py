@@ -41,17 +41,17 @@ class KvstoreRetriever(BaseRetriever):
 
     #: Whether a store is made where there is none.
     _makes_store: ClassVar[bool] = False
-    _opened: QuestionStore = PrivateAttr()
+    _question_store: QuestionStore = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._opened = QuestionStore(
+        self._question_store = QuestionStore(
             type(self).__name__, self.path, self.store, make_embedder(self.embedding), create=self._makes_store
         )
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        self._opened.close()
+        self._question_store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -74,8 +74,8 @@ class KvstoreRetriever(BaseRetriever):
         as_segments: bool | None = None,
         fill: Literal["none", "hybrid"] | None = None,
     ) -> list[Document]:
-        query_clauses = self._opened.clauses(query, None, fill or self.fill)
-        with self._opened.store.snapshot() as state:
+        query_clauses = self._question_store.build_clauses(query, None, fill or self.fill)
+        with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(
                 query,
                 vector=query_clauses["vector"],
@@ -88,4 +88,4 @@ class KvstoreRetriever(BaseRetriever):
                 reranker=reranker or self.reranker,
                 as_segments=self.as_segments if as_segments is None else as_segments,
             )
-            return stored_documents.of_hits(state, evidence.hits, evidence=True)
+            return stored_documents.build_documents(state, evidence.hits, evidence=True)

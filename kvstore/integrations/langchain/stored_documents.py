@@ -20,10 +20,10 @@ from langchain_core.documents import Document
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
 from ..blank_texts import warn_blank_texts
-from ..hit_metadata import documents_of, evidence_of
+from ..hit_metadata import build_evidence, load_hit_documents
 
 #: How the origin of a document begins that came through here.
-ORIGIN = "langchain:"
+ORIGIN_PREFIX = "langchain:"
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 _TIME_LENGTH = len("2026-01-01T00:00:00.000000Z")
 
@@ -38,18 +38,18 @@ class DocumentOrigin:
     def __str__(self) -> str:
         # Rounded up, so that what is read again is not before what was written.
         moment = datetime.fromtimestamp(math.ceil(self.confirmed * 1e6) / 1e6, UTC)
-        return f"{ORIGIN}{moment.strftime(_TIME_FORMAT)}:{self.namespace}"
+        return f"{ORIGIN_PREFIX}{moment.strftime(_TIME_FORMAT)}:{self.namespace}"
 
     @classmethod
-    def read(cls, origin: str | None) -> DocumentOrigin | None:
+    def parse(cls, origin: str | None) -> DocumentOrigin | None:
         """The origin that was written so; None for any other.
 
-        >>> DocumentOrigin.read(str(DocumentOrigin("wiki", 1763832000.25)))
+        >>> DocumentOrigin.parse(str(DocumentOrigin("wiki", 1763832000.25)))
         DocumentOrigin(namespace='wiki', confirmed=1763832000.25)
         """
-        if origin is None or not origin.startswith(ORIGIN):
+        if origin is None or not origin.startswith(ORIGIN_PREFIX):
             return None
-        moment, namespace = origin[len(ORIGIN) :][:_TIME_LENGTH], origin[len(ORIGIN) + _TIME_LENGTH + 1 :]
+        moment, namespace = origin[len(ORIGIN_PREFIX) :][:_TIME_LENGTH], origin[len(ORIGIN_PREFIX) + _TIME_LENGTH + 1 :]
         try:
             return cls(namespace, datetime.strptime(moment, _TIME_FORMAT).replace(tzinfo=UTC).timestamp())
         except ValueError:
@@ -75,8 +75,8 @@ def add(
             "key": key,
             "text": document.page_content,
             "meta": document.metadata,
-            "title": _text(document.metadata, "title"),
-            "source": _text(document.metadata, "source"),
+            "title": _get_text(document.metadata, "title"),
+            "source": _get_text(document.metadata, "source"),
             "chunks": "whole",
             "origin": str(origin),
         }
@@ -100,7 +100,7 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
     return [key or str(uuid.uuid4()) for key in document_ids]
 
 
-def _text(metadata: Mapping[str, Any], name: str) -> str | None:
+def _get_text(metadata: Mapping[str, Any], name: str) -> str | None:
     """A field of the metadata that is a text, and not blank."""
     value = metadata.get(name)
     return value if isinstance(value, str) and value.strip() else None
@@ -108,27 +108,27 @@ def _text(metadata: Mapping[str, Any], name: str) -> str | None:
 
 def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
     """The documents of some keys, in their order; what is not there is left out."""
-    found = store.get_many(list(dict.fromkeys(keys)))
+    documents = store.get_many(list(dict.fromkeys(keys)))
     return [
         Document(id=document.key, page_content=document.text, metadata=document.meta)
-        for document in found
+        for document in documents
         if document is not None
     ]
 
 
-def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Document]:
+def build_documents(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Document]:
     """What was found as documents; with ``evidence`` the metadata say why and where.
 
     A chunk of a document that has more than one says its place in any case.
     """
-    documents_by_key = documents_of(state, hits)
-    return [_of_hit(hit, documents_by_key[hit.document], evidence) for hit in hits]
+    documents_by_key = load_hit_documents(state, hits)
+    return [_build_document(hit, documents_by_key[hit.document], evidence) for hit in hits]
 
 
-def _of_hit(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
+def _build_document(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
     metadata = dict(stored.meta)
     is_whole = hit.kind == "chunk" and stored.chunks == 1
     if evidence or not is_whole:
         metadata.setdefault("source", stored.source or stored.key)
-        metadata["evidence"] = evidence_of(hit)
+        metadata["evidence"] = build_evidence(hit)
     return Document(id=stored.key, page_content=stored.text if is_whole else hit.text, metadata=metadata)

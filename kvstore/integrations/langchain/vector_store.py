@@ -14,7 +14,7 @@ from langchain_core.vectorstores import VectorStore
 
 from ... import Hit, Snapshot, Store
 from ..marginal_relevance import select_by_mmr
-from ..opened import opened
+from ..opened import resolve_store
 from . import stored_documents
 from .embeddings import KvstoreEmbeddings, make_embedder
 from .stored_documents import DocumentOrigin
@@ -45,7 +45,9 @@ class KvstoreVectorStore(VectorStore):
         namespace: str = "",
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.store, self._owns_store = opened("KvstoreVectorStore", path, store, make_embedder(embedding), settings)
+        self.store, self._owns_store = resolve_store(
+            "KvstoreVectorStore", path, store, make_embedder(embedding), settings
+        )
         self.namespace = namespace
         self._embedding = embedding if isinstance(embedding, Embeddings) else KvstoreEmbeddings(self.store)
 
@@ -93,7 +95,7 @@ class KvstoreVectorStore(VectorStore):
                 f"there are {len(text_list):,} texts and {len(metadata_list):,} metadata; give one for each, or none"
             )
         documents = [Document(text, metadata=dict(meta)) for text, meta in zip(text_list, metadata_list, strict=True)]
-        return self._add(documents, ids or [None] * len(text_list), batch_size)
+        return self._add_documents(documents, ids or [None] * len(text_list), batch_size)
 
     def add_documents(
         self,
@@ -105,9 +107,11 @@ class KvstoreVectorStore(VectorStore):
     ) -> list[str]:
         """Put documents, in place of those with the same ids; see :meth:`add_texts`."""
         _reject_arguments("add_documents", kwargs)
-        return self._add(documents, ids, batch_size)
+        return self._add_documents(documents, ids, batch_size)
 
-    def _add(self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None) -> list[str]:
+    def _add_documents(
+        self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
+    ) -> list[str]:
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.add(self.store, documents, ids, origin, batch_size)
 
@@ -135,17 +139,17 @@ class KvstoreVectorStore(VectorStore):
         """As :meth:`similarity_search`, with scores: cosines for ``vector``, and more is nearer in any case."""
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
-            return self._nearest(self.embeddings.embed_query(query), k, filter)
+            return self._search_nearest(self.embeddings.embed_query(query), k, filter)
         with self.store.snapshot() as state:
             hits = state.search(query, using=using, top=k, where=filter) if k > 0 else []
-            return self._scored(state, hits)
+            return self._pair_scores(state, hits)
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
         """The ``k`` documents nearest to a vector."""
         _reject_arguments("similarity_search_by_vector", kwargs)
-        return [document for document, _ in self._nearest(embedding, k, filter)]
+        return [document for document, _ in self._search_nearest(embedding, k, filter)]
 
     def max_marginal_relevance_search(
         self,
@@ -179,19 +183,19 @@ class KvstoreVectorStore(VectorStore):
             vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
             question = np.asarray(embedding, np.float32)
             selected = select_by_mmr(question / np.linalg.norm(question), vectors, k, lambda_mult)
-            return stored_documents.of_hits(state, [hits[row] for row, _ in selected], evidence=False)
+            return stored_documents.build_documents(state, [hits[row] for row, _ in selected], evidence=False)
 
-    def _nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
+    def _search_nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         with self.store.snapshot() as state:
-            return self._scored(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
+            return self._pair_scores(state, self._search_hits(state, vector, k, filter) if k > 0 else [])
 
     @staticmethod
     def _search_hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
         return state.search("", using="vector", top=k, where=filter, vector=vector)
 
     @staticmethod
-    def _scored(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:
-        documents = stored_documents.of_hits(state, hits, evidence=False)
+    def _pair_scores(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:
+        documents = stored_documents.build_documents(state, hits, evidence=False)
         return [(document, hit.score) for document, hit in zip(documents, hits, strict=True)]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:

@@ -17,9 +17,9 @@ needs.
 
 from __future__ import annotations
 
-from ...extras import required
+from ...extras import import_extra
 
-required("llama_index.core", "llamaindex", "kvstore.integrations.llamaindex", package="llama-index-core")
+import_extra("llama_index.core", "llamaindex", "kvstore.integrations.llamaindex", package="llama-index-core")
 
 from .retriever import KvstoreRetriever  # noqa: E402
 from .vector_store import KvstoreVectorStore  # noqa: E402

@@ -32,12 +32,12 @@ _COMPARISONS = {
 }
 
 
-def condition_of(filters: MetadataFilters | None) -> FilterMapping | None:
+def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
     """The condition that filters say; raises InputError for an operator that is not known."""
     if filters is None or not filters.filters:
         return None
     parts = [
-        (condition_of(part) or {}) if isinstance(part, MetadataFilters) else _build_comparison(part)
+        (build_condition(part) or {}) if isinstance(part, MetadataFilters) else _build_comparison(part)
         for part in filters.filters
     ]
     if filters.condition == FilterCondition.OR:
@@ -47,19 +47,21 @@ def condition_of(filters: MetadataFilters | None) -> FilterMapping | None:
     return {"$and": parts}
 
 
-def _build_comparison(one: MetadataFilter) -> FilterMapping:
-    if one.operator == FilterOperator.IS_EMPTY:
-        return {one.key: {"$empty": True}}
-    if one.operator == FilterOperator.ALL:
-        values = one.value if isinstance(one.value, list) else [one.value]
-        return {"$and": [{one.key: value} for value in values]} if values else {}
-    operator = _COMPARISONS.get(one.operator)
+def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
+    if metadata_filter.operator == FilterOperator.IS_EMPTY:
+        return {metadata_filter.key: {"$empty": True}}
+    if metadata_filter.operator == FilterOperator.ALL:
+        values = metadata_filter.value if isinstance(metadata_filter.value, list) else [metadata_filter.value]
+        return {"$and": [{metadata_filter.key: value} for value in values]} if values else {}
+    operator = _COMPARISONS.get(metadata_filter.operator)
     if operator is None:
-        raise InputError(f"filters by {one.operator!r} are not known; there are {', '.join(FilterOperator)}")
-    return {one.key: {operator: one.value}}
+        raise InputError(
+            f"filters by {metadata_filter.operator!r} are not known; there are {', '.join(FilterOperator)}"
+        )
+    return {metadata_filter.key: {operator: metadata_filter.value}}
 
 
-def joined(*conditions: FilterMapping | None) -> FilterMapping | None:
+def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
     """All of some conditions; None where there is none."""
     present = [condition for condition in conditions if condition is not None]
     return {"$and": present} if present else None

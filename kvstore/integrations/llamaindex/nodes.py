@@ -9,7 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from ... import Document, Hit, Snapshot
-from ..hit_metadata import documents_of, evidence_of
+from ..hit_metadata import build_evidence, load_hit_documents
 
 #: What a node has beside its own metadata, in those of its document.
 CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
@@ -30,29 +30,29 @@ def to_document(node: BaseNode) -> dict[str, Any]:
     }
 
 
-def of_document(document: Document) -> BaseNode:
+def build_node(document: Document) -> BaseNode:
     """The node that a document is, or a node with its text."""
     if CONTENT in document.meta:
         return metadata_dict_to_node(document.meta, text=document.text)
     return TextNode(id_=document.key, text=document.text, metadata=dict(document.meta))
 
 
-def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
+def build_hit_nodes(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
     """What was found as nodes; with ``evidence`` the metadata say why and where."""
-    documents = documents_of(state, hits)
-    return [_of_hit(hit, documents[hit.document], evidence) for hit in hits]
+    documents = load_hit_documents(state, hits)
+    return [_build_hit_node(hit, documents[hit.document], evidence) for hit in hits]
 
 
-def _of_hit(hit: Hit, document: Document, evidence: bool) -> BaseNode:
+def _build_hit_node(hit: Hit, document: Document, evidence: bool) -> BaseNode:
     if hit.kind == "chunk" and document.chunks == 1:
-        node = of_document(document)
+        node = build_node(document)
     else:
         # A part of a document is a node of its own: its id says which.
         metadata = {name: value for name, value in document.meta.items() if name not in (CONTENT, KIND)}
         node = TextNode(id_=f"{hit.document}#{hit.start}-{hit.end}", text=hit.text, metadata=metadata)
         node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=hit.document)
     if evidence:
-        node.metadata["evidence"] = evidence_of(hit)
+        node.metadata["evidence"] = build_evidence(hit)
         node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *_HIDDEN_FIELDS]
         node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *_HIDDEN_FIELDS]
     return node

@@ -15,8 +15,8 @@ from ... import Store
 from ...errors import InputError
 from ..opened import QuestionStore
 from .embed_model import make_embedder
-from .filters import condition_of
-from .nodes import of_hits
+from .filters import build_condition
+from .nodes import build_hit_nodes
 
 
 class KvstoreRetriever(BaseRetriever):
@@ -51,7 +51,7 @@ class KvstoreRetriever(BaseRetriever):
         super().__init__(**kwargs)
         if filters is not None and where is not None:
             raise InputError("KvstoreRetriever takes filters or where, not both; say all of it in one of them")
-        self._opened = QuestionStore("KvstoreRetriever", path, store, make_embedder(embed_model))
+        self._question_store = QuestionStore("KvstoreRetriever", path, store, make_embedder(embed_model))
         self._filters, self._where = filters, where
         self._fill, self._options = fill, dict(options or {})
         self._clauses: dict[str, Any] = {
@@ -65,7 +65,7 @@ class KvstoreRetriever(BaseRetriever):
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
-        self._opened.close()
+        self._question_store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -75,14 +75,14 @@ class KvstoreRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         question = query_bundle.query_str
-        query_clauses = self._opened.clauses(question, query_bundle.embedding, self._fill)
-        with self._opened.store.snapshot() as state:
+        query_clauses = self._question_store.build_clauses(question, query_bundle.embedding, self._fill)
+        with self._question_store.store.snapshot() as state:
             evidence = state.retrieve(
                 question,
                 vector=query_clauses["vector"],
-                where=condition_of(self._filters) if self._where is None else self._where,
+                where=build_condition(self._filters) if self._where is None else self._where,
                 options=query_clauses["options"] | self._options,
                 **self._clauses,
             )
-            nodes = of_hits(state, evidence.hits, evidence=True)
+            nodes = build_hit_nodes(state, evidence.hits, evidence=True)
         return [NodeWithScore(node=node, score=hit.score) for node, hit in zip(nodes, evidence.hits, strict=True)]

@@ -23,15 +23,15 @@ from ...errors import InputError, StoreNotFoundError
 from ..blank_texts import warn_blank_texts
 from ..framework_embedder import FrameworkEmbedder
 from ..marginal_relevance import select_by_mmr
-from ..opened import opened
+from ..opened import resolve_store
 from .embed_model import make_embedder
-from .filters import FilterMapping, condition_of, joined
-from .nodes import CONTENT, SOURCE, of_document, of_hits, to_document
+from .filters import FilterMapping, build_condition, join_conditions
+from .nodes import CONTENT, SOURCE, build_hit_nodes, build_node, to_document
 
-_WORDS = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
+_LEXICAL_MODES = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
 _HYBRID_MODES = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
 #: Nodes that are looked at for each that marginal relevance is to give, and at least, unless that is said.
-_LOOKED_AT, _MIN_PREFETCH = 4, 20
+_PREFETCH_FACTOR, _MIN_PREFETCH = 4, 20
 
 
 class KvstoreVectorStore(BasePydanticVectorStore):
@@ -66,21 +66,21 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         self._path, self._settings = path, dict(settings or {})
         if path is not None and store is None and embed_model is None:
             try:
-                self._open(None, create=False)
+                self._open_store(None, create=False)
             except StoreNotFoundError:
                 return  # made for the first vectors
         else:
-            self._open(make_embedder(embed_model), store=store)
+            self._open_store(make_embedder(embed_model), store=store)
 
     @classmethod
     def class_name(cls) -> str:
         """The name by which LlamaIndex knows it."""
         return "KvstoreVectorStore"
 
-    def _open(
+    def _open_store(
         self, embedder: FrameworkEmbedder | str | None, *, store: Store | None = None, create: bool = True
     ) -> Store:
-        self._store, self._owns_store = opened(
+        self._store, self._owns_store = resolve_store(
             "KvstoreVectorStore", self._path, store, embedder, self._settings, create=create
         )
         return self._store
@@ -114,28 +114,28 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             first_vector = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
             if first_vector is None:
                 raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
-            store = self._open(f"none:{len(first_vector)}")
+            store = self._open_store(f"none:{len(first_vector)}")
         store.put_many(rows)
         return [row["key"] for row in rows]
 
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a document of LlamaIndex, in one commit."""
-        self._delete({SOURCE: ref_doc_id})
+        self._delete_where({SOURCE: ref_doc_id})
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
     ) -> None:
         """Delete the nodes of some ids that fulfil filters, in one commit; raises InputError where neither is given."""
-        where = joined(_build_id_condition("$key", node_ids), condition_of(filters))
+        where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
         if where is None:
             raise InputError("delete_nodes() takes ids, filters, or both; clear() deletes all nodes")
-        self._delete(where)
+        self._delete_where(where)
 
     def clear(self) -> None:
         """Delete all nodes, in one commit; documents of the store that are none stay."""
-        self._delete({CONTENT: {"$exists": True}})
+        self._delete_where({CONTENT: {"$exists": True}})
 
-    def _delete(self, where: FilterMapping) -> None:
+    def _delete_where(self, where: FilterMapping) -> None:
         if self._store is not None:
             self._store.delete_where(where)
 
@@ -150,13 +150,13 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         """The nodes of some ids, in their order, or all; those that fulfil filters."""
         if self._store is None:
             return []
-        where = joined(_build_id_condition("$key", node_ids), condition_of(filters))
+        where = join_conditions(_build_id_condition("$key", node_ids), build_condition(filters))
         with self._store.snapshot() as state:
             keys = state.keys(where=where) if where is not None else state.keys()
             if node_ids is not None:
                 stored_keys = set(keys)
                 keys = [key for key in dict.fromkeys(node_ids) if key in stored_keys]
-            return [of_document(document) for document in state.get_many(keys) if document is not None]
+            return [build_node(document) for document in state.get_many(keys) if document is not None]
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """What is nearest to a question, as its mode says it; raises InputError for a mode that is not known."""
@@ -164,25 +164,27 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
         # A retriever of an index that leaves the nodes to this store hands over no ids, as an empty list.
         id_condition = _build_id_condition("$key", query.node_ids or None)
-        where = joined(id_condition, _build_id_condition(SOURCE, query.doc_ids), condition_of(query.filters))
+        where = join_conditions(
+            id_condition, _build_id_condition(SOURCE, query.doc_ids), build_condition(query.filters)
+        )
         with self._store.snapshot() as state:
-            hits, scores = self._found(state, query, where, kwargs)
-            found = of_hits(state, hits, evidence=False)
-        return VectorStoreQueryResult(nodes=found, similarities=scores, ids=[node.node_id for node in found])
+            hits, scores = self._search(state, query, where, kwargs)
+            nodes = build_hit_nodes(state, hits, evidence=False)
+        return VectorStoreQueryResult(nodes=nodes, similarities=scores, ids=[node.node_id for node in nodes])
 
-    def _found(
-        self, state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, said: Mapping[str, Any]
+    def _search(
+        self, state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
         top, mode = query.similarity_top_k, query.mode
         if mode == VectorStoreQueryMode.MMR:
-            return self._search_mmr(state, query, where, said)
+            return self._search_mmr(state, query, where, options)
         if mode == VectorStoreQueryMode.DEFAULT:
-            hits = state.search("", using="vector", vector=_vector(query), top=top, where=where)
-        elif mode in _WORDS:
-            hits = state.search(_question(query), using="lexical", top=query.sparse_top_k or top, where=where)
+            hits = state.search("", using="vector", vector=_get_vector(query), top=top, where=where)
+        elif mode in _LEXICAL_MODES:
+            hits = state.search(_get_question(query), using="lexical", top=query.sparse_top_k or top, where=where)
         elif mode in _HYBRID_MODES:
             hits = state.retrieve(
-                _question(query),
+                _get_question(query),
                 using="hybrid",
                 vector=query.query_embedding,
                 top=query.hybrid_top_k or top,
@@ -198,12 +200,12 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     @staticmethod
     def _search_mmr(
-        state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, said: Mapping[str, Any]
+        state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
         """By maximal marginal relevance; what is said in the call goes before what the query says."""
-        top, vector = query.similarity_top_k, np.asarray(_vector(query), np.float32)
-        weight = said.get("mmr_threshold", query.mmr_threshold)
-        num_candidates = said.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _LOOKED_AT * top)
+        top, vector = query.similarity_top_k, np.asarray(_get_vector(query), np.float32)
+        weight = options.get("mmr_threshold", query.mmr_threshold)
+        num_candidates = options.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _PREFETCH_FACTOR * top)
         hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
         vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
         selected = select_by_mmr(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
@@ -214,14 +216,14 @@ def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping |
     return None if ids is None else {name: {"$in": list(ids)}}
 
 
-def _vector(query: VectorStoreQuery) -> Sequence[float]:
+def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
     if query.query_embedding is None:
         raise InputError(f"a query in the mode {query.mode.value!r} has a vector; give it a query_embedding")
     vector: Sequence[float] = query.query_embedding
     return vector
 
 
-def _question(query: VectorStoreQuery) -> str:
+def _get_question(query: VectorStoreQuery) -> str:
     if query.query_str is None:
         raise InputError(f"a query in the mode {query.mode.value!r} has words; give it a query_str")
     text: str = query.query_str

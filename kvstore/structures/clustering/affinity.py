@@ -19,18 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ..vectors.vectors import Matrix
-from .nearest_rows import nearest_rows
+from .nearest_rows import find_nearest_rows
 
 #: The cluster of each node; clusters are numbered in the order of their least nodes.
 Partition = npt.NDArray[np.int64]
 
 #: What is fixed point: a weight of one, and a component of one.
-ONE = 1 << 16
-_FIXED = 1 << 20
+FIXED_ONE = 1 << 16
+_COMPONENT_SCALE = 1 << 20
 
 
 class Edges(NamedTuple):
-    """Undirected edges, each once: their ends, and weights of fixed point (:data:`ONE`), all int64 and above zero."""
+    """Undirected edges, each once: their ends, and weights of fixed point (:data:`FIXED_ONE`), all int64 and above zero."""
 
     first: Partition
     second: Partition
@@ -47,12 +47,12 @@ def cluster_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) 
     volumes = _compute_volumes(count, edges)
     cluster_of_node: Partition = np.arange(count)
     while len(partitions) < levels and len(edges.weights):
-        joined = _run_round(len(volumes), _compute_strengths(edges, volumes), size)
-        if joined.max(initial=-1) + 1 == len(volumes):
+        clusters = _run_round(len(volumes), _compute_strengths(edges, volumes), size)
+        if clusters.max(initial=-1) + 1 == len(volumes):
             break
-        volumes = np.bincount(joined, volumes).astype(np.int64)
-        edges = between(joined, edges)
-        cluster_of_node = joined[cluster_of_node]
+        volumes = np.bincount(clusters, volumes).astype(np.int64)
+        edges = contract_edges(clusters, edges)
+        cluster_of_node = clusters[cluster_of_node]
         partitions.append(cluster_of_node)
     return partitions
 
@@ -70,17 +70,17 @@ def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iter
     for _ in range(levels):
         if len(sums) < 2:
             break
-        nearest, cosines = nearest_rows(sums)
+        nearest, cosines = find_nearest_rows(sums)
         nodes = np.flatnonzero(nearest >= 0)
-        joined = _joined(len(sums), nodes, nearest[nodes], cosines[nodes], size)
-        if joined.max() + 1 == len(sums):
+        clusters = _join_nearest(len(sums), nodes, nearest[nodes], cosines[nodes], size)
+        if clusters.max() + 1 == len(sums):
             break
         max_members *= size
-        sums, cluster_of_node = _added(joined, sums, max_members), joined[cluster_of_node]
+        sums, cluster_of_node = _sum_rows(clusters, sums, max_members), clusters[cluster_of_node]
         yield cluster_of_node
 
 
-def select_strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
+def select_strongest_edges(count: int, edges: Edges, max_edges: int = 10) -> Edges:
     """The ``most`` strongest edges of each node, of either of its ends; equals by the order of the other end."""
     is_selected = np.zeros(len(edges.weights), np.bool_)
     numbers = np.arange(len(edges.weights))
@@ -89,18 +89,18 @@ def select_strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
     order = np.lexsort((others, -np.tile(edges.weights, 2), ends))
     starts = np.searchsorted(ends[order], np.arange(count))
     position = np.arange(len(order)) - starts[ends[order]]
-    is_selected[np.tile(numbers, 2)[order[position < most]]] = True
+    is_selected[np.tile(numbers, 2)[order[position < max_edges]]] = True
     return Edges(*(column[is_selected] for column in edges))
 
 
-def _added(joined: Partition, rows: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> npt.NDArray[Any]:
     """The sums of the rows of each cluster, in fixed point; no cluster has more than ``most`` unit vectors."""
-    order = np.argsort(joined, kind="stable")
-    starts = np.searchsorted(joined[order], np.arange(int(joined.max()) + 1))
+    order = np.argsort(clusters, kind="stable")
+    starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
     # No component of a unit vector is above one, and rounding in single precision adds less than the room left here.
-    fits_int32 = most * _FIXED < np.iinfo(np.int32).max // 2
+    fits_int32 = max_members * _COMPONENT_SCALE < np.iinfo(np.int32).max // 2
     sums: npt.NDArray[Any] = np.empty((len(starts), rows.shape[1]), np.int32 if fits_int32 else np.int64)
-    scale = 1 if rows.dtype.kind == "i" else _FIXED
+    scale = 1 if rows.dtype.kind == "i" else _COMPONENT_SCALE
     for index, column in enumerate(rows.T):
         sums[:, index] = np.add.reduceat(np.rint(column[order].astype(np.float64) * scale).astype(np.int64), starts)
     return sums
@@ -132,16 +132,16 @@ def _run_round(count: int, edges: Edges, size: int) -> Partition:
     order = np.lexsort((others, -strengths, ends))
     nodes, positions = np.unique(ends[order], return_index=True)
     best = order[positions]
-    return _joined(count, nodes, others[best], strengths[best], size)
+    return _join_nearest(count, nodes, others[best], strengths[best], size)
 
 
-def _joined(count: int, nodes: Partition, nearest: Partition, strengths: Partition, size: int) -> Partition:
+def _join_nearest(count: int, nodes: Partition, nearest: Partition, strengths: Partition, size: int) -> Partition:
     """The clusters after each of ``nodes`` has joined its nearest, the strongest pairs first, while no more than
     ``size`` are together; one whose pair does not fit stays as it is."""
     root = list(range(count))
     members = [1] * count
 
-    def find(node: int) -> int:
+    def find_root(node: int) -> int:
         while root[node] != node:
             root[node] = node = root[root[node]]
         return node
@@ -149,27 +149,27 @@ def _joined(count: int, nodes: Partition, nearest: Partition, strengths: Partiti
     low, high = np.minimum(nodes, nearest), np.maximum(nodes, nearest)
     order = np.lexsort((high, low, -strengths))
     for left, right in zip(low[order].tolist(), high[order].tolist(), strict=True):
-        first, second = find(left), find(right)
+        first, second = find_root(left), find_root(right)
         if first != second and members[first] + members[second] <= size:
             new_root, old_root = min(first, second), max(first, second)
             root[old_root] = new_root
             members[new_root] += members[old_root]
-    return numbered([find(node) for node in range(count)])
+    return renumber_clusters([find_root(node) for node in range(count)])
 
 
-def between(joined: Partition, edges: Edges) -> Edges:
+def contract_edges(clusters: Partition, edges: Edges) -> Edges:
     """The edges between clusters that were joined: each pair once, with the sum of its weights."""
-    left, right = joined[edges.first], joined[edges.second]
+    left, right = clusters[edges.first], clusters[edges.second]
     is_between = left != right
     low, high = np.minimum(left, right)[is_between], np.maximum(left, right)[is_between]
-    num_clusters = int(joined.max(initial=-1)) + 1
+    num_clusters = int(clusters.max(initial=-1)) + 1
     codes, code_positions = np.unique(low * num_clusters + high, return_inverse=True)
     weights: Partition = np.zeros(len(codes), np.int64)
     np.add.at(weights, code_positions, edges.weights[is_between])
     return Edges(codes // max(num_clusters, 1), codes % max(num_clusters, 1), weights)
 
 
-def numbered(labels: Sequence[int] | Partition) -> Partition:
+def renumber_clusters(labels: Sequence[int] | Partition) -> Partition:
     """Clusters numbered anew, in the order of their least nodes."""
     _, first, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
     rank: Partition = np.empty(len(first), np.int64)

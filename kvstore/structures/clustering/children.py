@@ -11,7 +11,7 @@ import numpy as np
 from .affinity import Partition
 
 
-class Children:
+class ChildIndex:
     """The nodes below each of some nodes, whose ``parents`` (shape: (n,)) are given."""
 
     def __init__(self, parents: Partition) -> None:
@@ -24,7 +24,7 @@ class Children:
         """How many each node has, shape (n,)."""
         return np.diff(self._bounds)
 
-    def of(self, node: int) -> Partition:
+    def get_children(self, node: int) -> Partition:
         """Those of a node."""
         first, last = self._bounds[node : node + 2]
         return self._by_parent[first:last]

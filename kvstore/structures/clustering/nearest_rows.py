@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..vectors.vectors import Matrix
 
-RowPlaces = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 #: Rows of which every pair is compared.
 _COMPARED = 20_000
@@ -27,28 +27,28 @@ _COMPARED = 20_000
 _CELL, _CELLS = 256, 3
 #: Rows compared at once, products at once (a cell may have a large part of all rows), and how many of those proposed
 #: are multiplied again.
-_AT_ONCE, _PRODUCTS, _NUM_PROPOSED = 1024, 1 << 25, 4
+_BATCH_ROWS, _PRODUCTS, _NUM_PROPOSED = 1024, 1 << 25, 4
 #: Components are whole numbers of 2^-20, which single precision holds exactly.
 _SCALE = 1 << 20
 
 
-def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
+def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     """The nearest other row of each (-1 where there is none), equals by their order, and the cosine times 10,000.
 
     ``rows`` have any length, shape (n, dimension).
     """
     nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), -(10**9), np.int64)
-    hashes = _drawn(rows)
+    hashes = _hash_rows(rows)
     # Rows that are equal are nearest to each other; one of them stands for all, so that many cost no more than one.
     _, first, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     order = np.sort(first)
     if len(order) <= _COMPARED:
-        cells: Sequence[RowPlaces] = [order]
+        cells: Sequence[RowNumbers] = [order]
     else:
-        cells = _cells(rows, order, hashes)
+        cells = _find_cells(rows, order, hashes)
     for members in cells:
-        units = _units(rows, members)
-        for part in _portions(len(members)):
+        units = _normalize_rows(rows, members)
+        for part in _iter_slices(len(members)):
             _update_nearest(units, members, part, nearest, cosines)
     for group in np.flatnonzero(counts > 1):
         equal = np.flatnonzero(group_of_row == group)
@@ -57,102 +57,104 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
     return nearest, cosines
 
 
-def find_near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
-    """About the ``most`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
+def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
+    """About the ``max_neighbors`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
     all_rows = np.arange(len(rows))
-    neighbors = np.full((len(rows), most), -1, np.int64)
-    cosines = np.full((len(rows), most), -np.inf, np.float32)
-    for members in [all_rows] if len(all_rows) <= _COMPARED else _cells(rows, all_rows, _drawn(rows)):
-        units = _units(rows, members)
-        for part in _portions(len(members)):
+    neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
+    cosines = np.full((len(rows), max_neighbors), -np.inf, np.float32)
+    for members in [all_rows] if len(all_rows) <= _COMPARED else _find_cells(rows, all_rows, _hash_rows(rows)):
+        units = _normalize_rows(rows, members)
+        for part in _iter_slices(len(members)):
             _update_near(units, members, part, neighbors, cosines)
     return neighbors
 
 
-def _portions(count: int) -> Iterator[slice]:
+def _iter_slices(count: int) -> Iterator[slice]:
     """Rows that are compared at once with as many as there are."""
-    step = max(1, min(_AT_ONCE, _PRODUCTS // max(count, 1)))
+    step = max(1, min(_BATCH_ROWS, _PRODUCTS // max(count, 1)))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def _update_near(units: Matrix, among: RowPlaces, part: slice, found: RowPlaces, cosines: Matrix) -> None:
-    """Take note of the rows of ``among`` (ascending, each with its unit vector) that are nearer to a ``part`` of them
+def _update_near(units: Matrix, members: RowNumbers, part: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
+    """Take note of the rows of ``members`` (ascending, each with its unit vector) that are nearer to a ``part`` of them
     than some of those found."""
-    if len(among) < 2:
+    if len(members) < 2:
         return
-    queries = among[part]
+    queries = members[part]
     products = _compute_products(units, part)
     # Itself, and what another cell has brought, is not found again.
-    for column in (queries, *found[queries].T):
-        positions = np.minimum(np.searchsorted(among, column), len(among) - 1)
-        is_known = among[positions] == column
+    for column in (queries, *neighbors[queries].T):
+        positions = np.minimum(np.searchsorted(members, column), len(members) - 1)
+        is_known = members[positions] == column
         products[is_known, positions[is_known]] = -np.inf
-    max_neighbors = found.shape[1]
-    count = min(max_neighbors, len(among) - 1)
+    max_neighbors = neighbors.shape[1]
+    count = min(max_neighbors, len(members) - 1)
     positions = np.argpartition(-products, count - 1, axis=1)[:, :count]
     all_cosines = np.concatenate((cosines[queries], np.take_along_axis(products, positions, axis=1)), axis=1)
-    rows = np.concatenate((found[queries], among[positions]), axis=1)
+    rows = np.concatenate((neighbors[queries], members[positions]), axis=1)
     best = np.argpartition(-all_cosines, max_neighbors - 1, axis=1)[:, :max_neighbors]
     cosines[queries] = np.take_along_axis(all_cosines, best, axis=1)
-    found[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
+    neighbors[queries] = np.where(cosines[queries] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
 
 
-def _units(rows: npt.NDArray[Any], places: RowPlaces) -> Matrix:
+def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
     """The rows at some places at length one, in fixed point."""
-    units: Matrix = np.empty((len(places), rows.shape[1]), np.float32)
-    for start in range(0, len(places), _AT_ONCE):
-        part = rows[places[start : start + _AT_ONCE]].astype(np.float64)
+    units: Matrix = np.empty((len(row_numbers), rows.shape[1]), np.float32)
+    for start in range(0, len(row_numbers), _BATCH_ROWS):
+        part = rows[row_numbers[start : start + _BATCH_ROWS]].astype(np.float64)
         squares = np.zeros(len(part))
         for column in part.T:  # in one order, whatever the shape
             squares += column * column
         norms = np.sqrt(squares)
         norms[norms == 0] = 1
-        units[start : start + _AT_ONCE] = np.rint(part / norms[:, None] * _SCALE) / _SCALE
+        units[start : start + _BATCH_ROWS] = np.rint(part / norms[:, None] * _SCALE) / _SCALE
     return units
 
 
-def _drawn(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """A number for each row that follows from its components alone."""
     hashes = np.empty(len(rows), np.uint64)
-    for start in range(0, len(rows), _AT_ONCE):
-        units = _units(rows, np.arange(start, min(start + _AT_ONCE, len(rows))))
+    for start in range(0, len(rows), _BATCH_ROWS):
+        units = _normalize_rows(rows, np.arange(start, min(start + _BATCH_ROWS, len(rows))))
         part_hashes = np.zeros(len(units), np.uint64)
         for column in units.T:
             part_hashes = (part_hashes ^ (column * _SCALE).astype(np.int64).view(np.uint64)) * np.uint64(
                 0x9E3779B97F4A7C15
             )
             part_hashes ^= part_hashes >> np.uint64(29)
-        hashes[start : start + _AT_ONCE] = part_hashes
+        hashes[start : start + _BATCH_ROWS] = part_hashes
     return hashes
 
 
-def _cells(rows: npt.NDArray[Any], places: RowPlaces, drawn: npt.NDArray[np.uint64]) -> Sequence[RowPlaces]:
+def _find_cells(
+    rows: npt.NDArray[Any], row_numbers: RowNumbers, hashes: npt.NDArray[np.uint64]
+) -> Sequence[RowNumbers]:
     """The rows at some places by cells, each in those of the rows that it is nearest to among those that begin one."""
-    cell_rows = places[drawn[places] % _CELL == 0]
+    cell_rows = row_numbers[hashes[row_numbers] % _CELL == 0]
     if len(cell_rows) <= _CELLS:
-        return [places]
-    cells = np.empty((len(places), _CELLS), np.int64)
-    centres = _units(rows, cell_rows).T
-    for start in range(0, len(places), _AT_ONCE):
-        products = _units(rows, places[start : start + _AT_ONCE]) @ centres
-        cells[start : start + _AT_ONCE] = _take_largest(products, _CELLS)
+        return [row_numbers]
+    cells = np.empty((len(row_numbers), _CELLS), np.int64)
+    centres = _normalize_rows(rows, cell_rows).T
+    for start in range(0, len(row_numbers), _BATCH_ROWS):
+        products = _normalize_rows(rows, row_numbers[start : start + _BATCH_ROWS]) @ centres
+        cells[start : start + _BATCH_ROWS] = _take_largest(products, _CELLS)
     order = np.argsort(cells.ravel(), kind="stable")
     bounds = np.searchsorted(cells.ravel()[order], np.arange(1, len(cell_rows)))
-    return np.split(places[order // _CELLS], bounds)
+    return np.split(row_numbers[order // _CELLS], bounds)
 
 
-def _update_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPlaces, cosines: RowPlaces) -> None:
-    """Take note of the nearest of ``among`` (ascending, each with its unit vector) to each of a ``part`` of them, where
+def _update_nearest(units: Matrix, members: RowNumbers, part: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
+    """Take note of the nearest of ``members`` (ascending, each with its unit vector) to each of a ``part`` of them, where
     it is nearer than what was met before."""
-    if len(among) < 2:
+    if len(members) < 2:
         return
-    queries = among[part]
+    queries = members[part]
     products = _compute_products(units, part)
     products[np.arange(len(queries)), part.start + np.arange(len(queries))] = -np.inf
-    candidates = _take_largest(products, min(_NUM_PROPOSED, len(among) - 1))
+    candidates = _take_largest(products, min(_NUM_PROPOSED, len(members) - 1))
     rows = units[part].astype(np.float64)
     for positions in candidates.T:
-        column = among[positions]
+        column = members[positions]
         # Products of whole numbers below 2^20 add up exactly in double precision, in any order.
         exact = np.einsum("ij,ij->i", rows * _SCALE, units[positions].astype(np.float64) * _SCALE)
         int_cosines = np.rint(exact * (10_000 / _SCALE**2)).astype(np.int64)
@@ -163,11 +165,11 @@ def _update_nearest(units: Matrix, among: RowPlaces, part: slice, nearest: RowPl
 def _compute_products(units: Matrix, part: slice) -> Matrix:
     """The products of a part of the rows with all."""
     # Of a copy: a matrix times itself is added up in another order, and equals would be told apart by that.
-    found: Matrix = units[part].copy() @ units.T
-    return found
+    products: Matrix = units[part].copy() @ units.T
+    return products
 
 
-def _take_largest(products: Matrix, count: int) -> RowPlaces:
+def _take_largest(products: Matrix, count: int) -> RowNumbers:
     """The places of the few largest of each row, of equals the first, shape (rows, count); they are taken out.
 
     Looking through all for each is several times as quick as parting them (``argpartition``).

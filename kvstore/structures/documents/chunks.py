@@ -19,7 +19,7 @@ from ...storage.environment import View, WriteView
 from .. import tables
 from .documents import Documents, build_heading_path
 
-GROUP = 5
+GROUP_SIZE = 5
 #: Upper abstracts are numbered from here, so that one number says which kind it is.
 FIRST_UPPER_ABSTRACT = 1 << 40
 
@@ -53,18 +53,20 @@ class Chunks:
 
     def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
         """The record of each of some chunk ids, or None where there is a hole."""
-        keys = list(map(records.u64, chunks))
+        keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.CHUNKS, keys)
         present = [position for position, value in enumerate(values) if value is not None]
         chunk_records: list[ChunkRecord | None] = [None] * len(values)
-        rows = _decoded([values[position] for position in present], [keys[position] for position in present])
+        rows = _decode_rows([values[position] for position in present], [keys[position] for position in present])
         for position, numbers in zip(present, rows.tolist(), strict=True):
             chunk_records[position] = ChunkRecord._make(numbers)
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         """Whether there is a chunk of each of some ids."""
-        return [value is not None for value in self._view.get_many(tables.CHUNKS, list(map(records.u64, chunks)))]
+        return [
+            value is not None for value in self._view.get_many(tables.CHUNKS, list(map(records.encode_u64, chunks)))
+        ]
 
     def get(self, chunk: int) -> ChunkRecord:
         """The record of a chunk that must exist; raises CorruptionError where it does not."""
@@ -72,21 +74,21 @@ class Chunks:
 
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
         """The records of chunks that must exist; raises CorruptionError where one does not."""
-        return list(map(ChunkRecord._make, self._rows(chunks).tolist()))
+        return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
 
-    def vector_places(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
+    def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Block and row of the vector of each of some chunks that must exist, shape (n, 2)."""
-        return self._rows(chunks)[:, _LOCATION_COLUMNS]
+        return self._read_rows(chunks)[:, _LOCATION_COLUMNS]
 
-    def _rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
+    def _read_rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """The records of chunks that must exist, a row each."""
-        keys = list(map(records.u64, chunks))
-        return _decoded(self._view.get_many(tables.CHUNKS, keys), keys)
+        keys = list(map(records.encode_u64, chunks))
+        return _decode_rows(self._view.get_many(tables.CHUNKS, keys), keys)
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
         """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
-        end = None if stop is None else records.u64(stop)
-        for key, value in self._view.scan(tables.CHUNKS, records.u64(start), end):
+        end = None if stop is None else records.encode_u64(stop)
+        for key, value in self._view.scan(tables.CHUNKS, records.encode_u64(start), end):
             yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
 
 
@@ -94,9 +96,9 @@ class Chunks:
 _LOCATION_COLUMNS = [ChunkRecord._fields.index("block"), ChunkRecord._fields.index("row")]
 
 
-def _decoded(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
+def _decode_rows(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """The records of chunks, a row each; raises CorruptionError where one is not there, or is damaged."""
-    return number_records.unpack(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
+    return number_records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
 
 
 class ChunkWriter(Chunks):
@@ -107,15 +109,15 @@ class ChunkWriter(Chunks):
         self._write = view
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
-        self._write.put(tables.CHUNKS, records.u64(chunk), records.pack(record))
+        self._write.put(tables.CHUNKS, records.encode_u64(chunk), records.pack(record))
 
-    def move(self, moved: Iterable[Sequence[int]]) -> None:
+    def update_locations(self, moves: Iterable[Sequence[int]]) -> None:
         """Take note of vectors that were moved: chunk, block, row."""
-        for chunk, block, row in moved:
+        for chunk, block, row in moves:
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 
     def remove(self, chunks: Iterable[int]) -> None:
-        self._write.change_many(tables.CHUNKS, dict.fromkeys(map(records.u64, chunks)))
+        self._write.change_many(tables.CHUNKS, dict.fromkeys(map(records.encode_u64, chunks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class Abstracts:
 
     def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
         """The records of abstracts that must exist; raises CorruptionError where one does not."""
-        keys = list(map(records.u64, abstracts))
+        keys = list(map(records.encode_u64, abstracts))
         abstract_records = []
         for key, value in zip(keys, self._view.get_many(tables.ABSTRACTS, keys), strict=True):
             if value is None:
@@ -164,27 +166,27 @@ class Abstracts:
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record
 
-    def heading(self, record: AbstractRecord) -> str | None:
+    def get_heading(self, record: AbstractRecord) -> str | None:
         """The title of the section that an abstract stands for, or of its document, which may have none.
 
         Raises CorruptionError where the document has no such section.
         """
         if record.section < 0:
             return self._documents.get(record.document).title
-        path = build_heading_path(self._documents.outline(record.document), record.section)
+        path = build_heading_path(self._documents.get_outline(record.document), record.section)
         return path[-1]
 
-    def text(self, record: AbstractRecord) -> str:
+    def read_text(self, record: AbstractRecord) -> str:
         """The summary: its sentences in plain words."""
         from ...text.blocks import format_summary_sentence
 
-        pieces = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
-        return " ".join(map(format_summary_sentence, pieces))
+        sentences = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
+        return " ".join(map(format_summary_sentence, sentences))
 
-    def chunk_ids(self, abstract: int) -> range:
+    def get_chunk_ids(self, abstract: int) -> range:
         """Ids that the abstract's chunks lie in; holes included."""
         if abstract < FIRST_UPPER_ABSTRACT:
-            return range(GROUP * abstract, GROUP * abstract + GROUP)
+            return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self.get(abstract)
         return range(record.first_chunk, record.last_chunk + 1)
 
@@ -198,7 +200,7 @@ class AbstractWriter(Abstracts):
 
     def put(self, abstract: int, record: AbstractRecord) -> None:
         row = [getattr(record, name) for name in AbstractRecord.__slots__]
-        self._write.put(tables.ABSTRACTS, records.u64(abstract), records.pack(row))
+        self._write.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(row))
 
     def remove(self, abstracts: Iterable[int]) -> None:
-        self._write.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.u64, abstracts)))
+        self._write.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.encode_u64, abstracts)))

@@ -14,11 +14,11 @@ from collections.abc import Hashable
 import numpy as np
 import numpy.typing as npt
 
-from .allowed import Allowed
+from .allowed import AllowedDocuments
 
 #: Conditions, and documents of all of them, that are kept.
 _MAX_CONDITIONS = 256
-_MOST_DOCUMENTS = 2_000_000
+_MAX_DOCUMENTS = 2_000_000
 #: Numbers of all columns that are kept: 32 MiB.
 _MAX_NUMBERS = 1 << 22
 
@@ -31,11 +31,11 @@ class ConditionCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, Allowed] = OrderedDict()
-        self._documents = 0
+        self._entries: OrderedDict[Hashable, AllowedDocuments] = OrderedDict()
+        self._document_count = 0
         self._columns: tuple[int, NumberColumns] | None = None
 
-    def columns(self, change: int) -> NumberColumns | None:
+    def get_columns(self, change: int) -> NumberColumns | None:
         """The columns of all documents as they are since a change, where they are kept."""
         entry = self._columns
         return None if entry is None or entry[0] != change else entry[1]
@@ -45,20 +45,20 @@ class ConditionCache:
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 
-    def get(self, key: Hashable) -> Allowed | None:
+    def get(self, key: Hashable) -> AllowedDocuments | None:
         """What is kept under a key, or None."""
         with self._lock:
-            allowed = self._kept.get(key)
+            allowed = self._entries.get(key)
             if allowed is not None:
-                self._kept.move_to_end(key)
+                self._entries.move_to_end(key)
             return allowed
 
-    def keep(self, key: Hashable, allowed: Allowed) -> None:
+    def put(self, key: Hashable, allowed: AllowedDocuments) -> None:
         """Keep what was found, as far as there is room."""
         with self._lock:
-            previous = self._kept.pop(key, None)
-            self._documents += len(allowed) - (0 if previous is None else len(previous))
-            self._kept[key] = allowed
-            while self._kept and (self._documents > _MOST_DOCUMENTS or len(self._kept) > _MAX_CONDITIONS):
-                _, oldest = self._kept.popitem(last=False)
-                self._documents -= len(oldest)
+            previous = self._entries.pop(key, None)
+            self._document_count += len(allowed) - (0 if previous is None else len(previous))
+            self._entries[key] = allowed
+            while self._entries and (self._document_count > _MAX_DOCUMENTS or len(self._entries) > _MAX_CONDITIONS):
+                _, oldest = self._entries.popitem(last=False)
+                self._document_count -= len(oldest)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...arguments import shown
+from ...arguments import format_value
 from ...errors import InputError
 from ...storage import records
 from ...storage.environment import View
@@ -24,7 +24,7 @@ from ..filter.entity_filter import EntityFilter
 EntityPair = tuple[int, int]
 
 #: What triples introduce their names as.
-KIND = "triple"
+TRIPLE_KIND = "triple"
 
 
 class Triple(NamedTuple):
@@ -45,17 +45,17 @@ class DocumentTriples:
     def __bool__(self) -> bool:
         return bool(self.names or self.triples)
 
-    def pairs(self) -> list[tuple[str, str]]:
+    def list_key_pairs(self) -> list[tuple[str, str]]:
         """The normal forms that belong together: a triple's two, or a name with itself."""
         name_pairs = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
         return [(to_entity_key(left), to_entity_key(right)) for left, right in name_pairs]
 
-    def introductions(self) -> dict[str, str]:
+    def get_forms_by_key(self) -> dict[str, str]:
         """Every name by its normal form, as it was written first."""
         forms = [*self.names, *(form for t in self.triples for form in (t.subject, t.object))]
         return {to_entity_key(form): form for form in reversed(forms)}
 
-    def joined(self, other: DocumentTriples) -> DocumentTriples:
+    def merge(self, other: DocumentTriples) -> DocumentTriples:
         """These and those of another, each once."""
         return DocumentTriples(
             tuple(dict.fromkeys((*self.names, *other.names))), tuple(dict.fromkeys((*self.triples, *other.triples)))
@@ -70,16 +70,16 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
     rows: dict[Triple, None] = {}
     for row in triples:
         if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"a triple is a subject, a relation and an object, not {shown(row)}")
+            raise InputError(f"a triple is a subject, a relation and an object, not {format_value(row)}")
         rows[Triple(clean_name(row[0]), clean_relation(row[1]), clean_name(row[2]))] = None
     return DocumentTriples(tuple(dict.fromkeys(map(clean_name, names))), tuple(rows))
 
 
-def joined(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
+def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
     """The entities that triples join, each pair once; their names must be known."""
     if not triples:
         return []
-    keys = sorted(set(triples.pairs()))
+    keys = sorted(set(triples.list_key_pairs()))
     left_entities, right_entities = (entity_filter.find_many([pair[side] for pair in keys]).tolist() for side in (0, 1))
     return list(zip(left_entities, right_entities, strict=True))
 
@@ -90,18 +90,18 @@ class Triples:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def of(self, document: int) -> DocumentTriples:
+    def get(self, document: int) -> DocumentTriples:
         """What was imported for a document; empty where nothing was."""
-        key = records.u64(document)
+        key = records.encode_u64(document)
         value = self._view.get(tables.TRIPLES, key)
-        return DocumentTriples() if value is None else _decoded(key, value)
+        return DocumentTriples() if value is None else _decode(key, value)
 
     def scan(self) -> Iterator[tuple[int, DocumentTriples]]:
         """All documents that something was imported for, in order of their ids."""
         for key, value in self._view.scan(tables.TRIPLES):
-            yield records.U64.unpack(key)[0], _decoded(key, value)
+            yield records.U64.unpack(key)[0], _decode(key, value)
 
 
-def _decoded(key: bytes, value: memoryview) -> DocumentTriples:
+def _decode(key: bytes, value: memoryview) -> DocumentTriples:
     names, triples = records.unpack(value, tables.TRIPLES, key)
     return DocumentTriples(tuple(names), tuple(Triple(*row) for row in triples))

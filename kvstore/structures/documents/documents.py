@@ -1,7 +1,7 @@
 """Documents: their records, their stored texts and their outlines.
 
 On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed where that pays),
-``outlines`` (id → sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff,
+``get_outlines`` (id → sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff,
 and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value is a
 :class:`~kvstore.errors.CorruptionError`; an unknown key is None.
 """
@@ -64,7 +64,7 @@ class DocumentRecord:
         for group, size in enumerate(self.groups, self.first_group):
             yield from range(5 * group, 5 * group + size)
 
-    def abstract_ids(self) -> Iterator[int]:
+    def iter_abstract_ids(self) -> Iterator[int]:
         """Ids of the leaf abstracts, then of the upper ones."""
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
@@ -122,28 +122,28 @@ def encode_key(key: str) -> bytes:
 
 def encode_text(text: bytes) -> bytes:
     """A text as it is stored, without its checksum: compressed where that makes it shorter, unless it is long."""
-    packed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
-    return DEFLATED + packed if len(packed) < len(text) else PLAIN + text
+    compressed = zlib.compress(text, wbits=_RAW_WINDOW) if len(text) <= MAX_COMPRESSED_TEXT else text
+    return DEFLATED + compressed if len(compressed) < len(text) else PLAIN + text
 
 
-def decode_text(stored: memoryview, key: bytes, most: int | None = None) -> bytes:
-    """The text that :func:`encode_text` stored under ``key``, or at least its first ``most`` bytes; raises
+def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> bytes:
+    """The text that :func:`encode_text` stored under ``key``, or at least its first ``max_bytes`` bytes; raises
     CorruptionError for anything else."""
-    encoding, body = bytes(stored[:1]), bytes(stored[1:])
+    encoding, body = bytes(value[:1]), bytes(value[1:])
     if encoding == PLAIN:
         return body
     try:
         if encoding in (ZLIB, DEFLATED):
             window = zlib.MAX_WBITS if encoding == ZLIB else _RAW_WINDOW
-            if most is not None:
-                return zlib.decompressobj(window).decompress(body, max(1, most))
+            if max_bytes is not None:
+                return zlib.decompressobj(window).decompress(body, max(1, max_bytes))
             return zlib.decompress(body, window)
     except zlib.error:
         pass
     raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")
 
 
-def _present(document: int, value: memoryview | None) -> memoryview:
+def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
     if value is None:
         raise CorruptionError(f"document {document} has no stored text; run CHECK")
     return value
@@ -171,53 +171,52 @@ class Documents:
     def __init__(self, view: View) -> None:
         self._view = view
         #: The texts that were read last: what is found stands in a few documents, read in turns.
-        self._read: dict[int, bytes] = {}
-        self._keys: dict[int, str] = {}
+        self._text_cache: dict[int, bytes] = {}
+        self._key_cache: dict[int, str] = {}
 
-    def identify(self, key: str) -> int | None:
+    def find_id(self, key: str) -> int | None:
         """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
-        record = self.find(key)
+        record = self.find_by_key(key)
         return None if record is None else record.id
 
     def get(self, document: int) -> DocumentRecord:
         """The record of a document id that must exist; raises CorruptionError where it does not."""
-        key = records.u64(document)
-        return self._decoded(document, key, self._view.get(tables.DOCUMENTS, key))
+        key = records.encode_u64(document)
+        return self._decode(document, key, self._view.get(tables.DOCUMENTS, key))
 
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """The records of document ids that must exist, by id; raises CorruptionError where one does not."""
         ids = list(dict.fromkeys(documents))
-        keys = list(map(records.u64, ids))
+        keys = list(map(records.encode_u64, ids))
         values = self._view.get_many(tables.DOCUMENTS, keys)
         return {
-            document: self._decoded(document, key, value)
-            for document, key, value in zip(ids, keys, values, strict=True)
+            document: self._decode(document, key, value) for document, key, value in zip(ids, keys, values, strict=True)
         }
 
-    def _decoded(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
+    def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
         if value is None:
             raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
-    def has(self, document: int) -> bool:
+    def has_id(self, document: int) -> bool:
         """Whether there is a document of this id; ids are never used twice."""
-        return self._view.get(tables.DOCUMENTS, records.u64(document)) is not None
+        return self._view.get(tables.DOCUMENTS, records.encode_u64(document)) is not None
 
-    def key_of(self, document: int) -> str:
+    def get_key(self, document: int) -> str:
         """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
-        key = self._keys.get(document)
+        key = self._key_cache.get(document)
         if key is None:
-            key = self._keys[document] = self.get(document).key
+            key = self._key_cache[document] = self.get(document).key
         return key
 
     def get_keys(self, documents: Iterable[int]) -> Mapping[int, str]:
         """The keys of document ids that must exist, by id, and perhaps of others; raises CorruptionError."""
-        missing = [document for document in documents if document not in self._keys]
+        missing = [document for document in documents if document not in self._key_cache]
         if missing:
-            self._keys.update((record.id, record.key) for record in self.get_many(missing).values())
-        return self._keys
+            self._key_cache.update((record.id, record.key) for record in self.get_many(missing).values())
+        return self._key_cache
 
-    def find(self, key: str) -> DocumentRecord | None:
+    def find_by_key(self, key: str) -> DocumentRecord | None:
         """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""
         value = self._view.get(tables.DOCUMENT_KEYS, encode_key(key)) if key else None
         if value is None:
@@ -242,7 +241,7 @@ class Documents:
                 if record.origin == origin:
                     yield record
 
-    def keys(self, prefix: str = "") -> Iterator[str]:
+    def iter_keys(self, prefix: str = "") -> Iterator[str]:
         """Document keys in order of their bytes, those beginning with ``prefix``."""
         start = prefix.encode()[:400]
         for stored_key, value in self._view.scan(tables.DOCUMENT_KEYS, start):
@@ -253,51 +252,51 @@ class Documents:
             if key.startswith(prefix):
                 yield key
 
-    def text(self, document: int) -> bytes:
+    def read_text(self, document: int) -> bytes:
         """The stored text of a document, UTF-8."""
-        return self._text(document, self._stored(document))
+        return self._load_text(document, self._get_stored_text(document))
 
     def text_slice(self, document: int, start: int, end: int) -> str:
         """Bytes ``start`` to ``end`` of the stored text, decoded."""
-        value = self._stored(document)
+        value = self._get_stored_text(document)
         text = _get_long_text(value)
-        return _decode_slice(document, self._text(document, value) if text is None else text, start, end)
+        return _decode_slice(document, self._load_text(document, value) if text is None else text, start, end)
 
-    def text_slices(self, places: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
+    def text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
         """By document, pieces of the stored texts of many, each from one byte to another; no text is kept at hand."""
         slices: dict[int, list[str]] = {}
-        keys = list(map(records.u64, places))
-        for document, key, value in zip(places, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
-            value = _present(document, value)
+        keys = list(map(records.encode_u64, byte_ranges))
+        for document, key, value in zip(byte_ranges, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
+            value = _require_stored_text(document, value)
             text: bytes | memoryview | None = _get_long_text(value)
             if text is None:
-                max_end = max((end for _, end in places[document]), default=0)
+                max_end = max((end for _, end in byte_ranges[document]), default=0)
                 text = decode_text(records.unseal(value, tables.TEXTS, key), key, max_end)
-            slices[document] = [_decode_slice(document, text, start, end) for start, end in places[document]]
+            slices[document] = [_decode_slice(document, text, start, end) for start, end in byte_ranges[document]]
         return slices
 
-    def _text(self, document: int, value: memoryview) -> bytes:
+    def _load_text(self, document: int, value: memoryview) -> bytes:
         """The text of a document whose record in ``texts`` is ``value``."""
-        text = self._read.get(document)
+        text = self._text_cache.get(document)
         if text is None:
-            key = records.u64(document)
+            key = records.encode_u64(document)
             text = decode_text(records.unseal(value, tables.TEXTS, key), key)
-            if len(self._read) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
-                self._read.clear()
-            self._read[document] = text
+            if len(self._text_cache) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
+                self._text_cache.clear()
+            self._text_cache[document] = text
         return text
 
-    def _stored(self, document: int) -> memoryview:
-        return _present(document, self._view.get(tables.TEXTS, records.u64(document)))
+    def _get_stored_text(self, document: int) -> memoryview:
+        return _require_stored_text(document, self._view.get(tables.TEXTS, records.encode_u64(document)))
 
-    def outline(self, document: int) -> list[Section]:
+    def get_outline(self, document: int) -> list[Section]:
         """The sections of a document in order of the text; empty where it has no headings."""
-        return self.outlines([document])[document]
+        return self.get_outlines([document])[document]
 
-    def outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
-        """The sections of some documents, by id; see :meth:`outline`."""
+    def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
+        """The sections of some documents, by id; see :meth:`get_outline`."""
         ids = list(dict.fromkeys(documents))
-        keys = list(map(records.u64, ids))
+        keys = list(map(records.encode_u64, ids))
         found: dict[int, list[Section]] = {}
         for document, key, value in zip(ids, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
             rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
@@ -314,7 +313,7 @@ class DocumentWriter(Documents):
 
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
         """Store a document under an id that is not in use."""
-        key = records.u64(record.id)
+        key = records.encode_u64(record.id)
         self._put_record(record)
         self._write.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
         self._write.put(tables.TEXTS, key, records.seal(encode_text(text)))
@@ -324,25 +323,25 @@ class DocumentWriter(Documents):
 
     def set_origin(self, key: str, origin: str | None) -> None:
         """Say which folder the document of this key was found in last, where there is such a document."""
-        record = self.find(key)
+        record = self.find_by_key(key)
         if record is not None:
             self._put_record(replace(record, origin=origin))
 
     def _put_record(self, record: DocumentRecord) -> None:
         # What is cut by rule, as nearly all is, says nothing of it.
         fields = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
-        self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(fields))
+        self._write.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove the records, keys, texts and outlines of some documents."""
-        self._read.clear()
-        gone: dict[bytes, None] = dict.fromkeys(records.u64(record.id) for record in documents)
+        self._text_cache.clear()
+        keys: dict[bytes, None] = dict.fromkeys(records.encode_u64(record.id) for record in documents)
         for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):
-            self._write.change_many(table, gone)
+            self._write.change_many(table, keys)
         self._write.change_many(tables.DOCUMENT_KEYS, dict.fromkeys(encode_key(record.key) for record in documents))
 
 
-class Titled(Protocol):
+class OutlineEntry(Protocol):
     """A section, stored or to be."""
 
     @property
@@ -354,7 +353,7 @@ class Titled(Protocol):
         ...
 
 
-def build_heading_path(outline: Sequence[Titled], section: int) -> list[str]:
+def build_heading_path(outline: Sequence[OutlineEntry], section: int) -> list[str]:
     """Titles from the outermost section down to ``section``; empty for -1.
 
     Raises CorruptionError where the outline has no such section, or a section stands below a later one.

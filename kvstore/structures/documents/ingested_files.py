@@ -44,8 +44,8 @@ class IngestedFiles:
         value = self._view.get(tables.INGESTED_FILES, encode_key(source)) if source else None
         if value is None:
             return None
-        found = IngestedFile(**records.unpack(value, tables.INGESTED_FILES, encode_key(source)))
-        return found if found.source == source else None
+        file = IngestedFile(**records.unpack(value, tables.INGESTED_FILES, encode_key(source)))
+        return file if file.source == source else None
 
     def scan(self) -> Iterator[IngestedFile]:
         """All files, in order of their sources."""
@@ -63,7 +63,7 @@ class IngestedFileWriter(IngestedFiles):
 
     def put(self, file: IngestedFile, digests: list[bytes]) -> None:
         """Record a file, unless a document of it is no longer what the file made: another may have changed it since."""
-        stored = map(self._documents.find, file.documents)
+        stored = map(self._documents.find_by_key, file.documents)
         if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
             self._write.put(tables.INGESTED_FILES, encode_key(file.source), records.pack(asdict(file)))
 

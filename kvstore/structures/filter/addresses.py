@@ -12,17 +12,17 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-NODE = 0x00
-TITLE_WHOLE = 0x10
-TITLE_PART = 0x18
-HEADING_WHOLE = 0x20
-HEADING_PART = 0x28
+NODE_RANK = 0x00
+TITLE_WHOLE_RANK = 0x10
+TITLE_PART_RANK = 0x18
+HEADING_WHOLE_RANK = 0x20
+HEADING_PART_RANK = 0x28
 #: Body ranks run from this (sixteen occurrences or more) to MAX_BODY_RANK (one).
 MIN_BODY_RANK = 0x30
 MAX_BODY_RANK = 0x3F
 
-SHIFT = 56
-ID = (1 << SHIFT) - 1
+RANK_SHIFT = 56
+TARGET_MASK = (1 << RANK_SHIFT) - 1
 
 
 def compute_body_rank(occurrences: int) -> int:
@@ -30,27 +30,27 @@ def compute_body_rank(occurrences: int) -> int:
     return MAX_BODY_RANK + 1 - occurrences if occurrences <= MAX_BODY_RANK - MIN_BODY_RANK else MIN_BODY_RANK
 
 
-def address(rank: int, place: int) -> int:
+def make_address(rank: int, target: int) -> int:
     """One address of a rank and the id of a node or abstract."""
-    return rank << SHIFT | place
+    return rank << RANK_SHIFT | target
 
 
-def split(value: int) -> tuple[int, int]:
+def split_address(value: int) -> tuple[int, int]:
     """Rank and id of an address."""
-    return value >> SHIFT, value & ID
+    return value >> RANK_SHIFT, value & TARGET_MASK
 
 
-def build_addresses(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
+def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
     """Addresses, ascending, of (place, rank) pairs: one for each node, one for each abstract with its best rank."""
-    return np.array(best(places), np.uint64)
+    return np.array(list_best_addresses(ranked_targets), np.uint64)
 
 
-def best(places: Collection[tuple[int, int]]) -> list[int]:
+def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
     """As :func:`build_addresses`, as a list."""
-    if len(places) == 1 or len(dict(places)) == len(places):  # as mostly
-        return sorted([rank << SHIFT | target for target, rank in places])
+    if len(ranked_targets) == 1 or len(dict(ranked_targets)) == len(ranked_targets):  # as mostly
+        return sorted([rank << RANK_SHIFT | target for target, rank in ranked_targets])
     ranks: dict[tuple[bool, int], int] = {}
-    for target, rank in places:
-        target_key = (rank == NODE, target)
+    for target, rank in ranked_targets:
+        target_key = (rank == NODE_RANK, target)
         ranks[target_key] = min(rank, ranks.get(target_key, rank))
-    return sorted(address(rank, target) for (_, target), rank in ranks.items())
+    return sorted(make_address(rank, target) for (_, target), rank in ranks.items())

@@ -26,21 +26,21 @@ from .. import tables
 Addresses = npt.NDArray[np.uint64]
 
 #: Numbers of a full block.
-BLOCK = 124
-#: A block that falls below this many is joined with the next, where the two come to no more than ``_JOINED``.
-_SMALL = 31
-_JOINED = 93
+BLOCK_SIZE = 124
+#: A block that falls below this many is joined with the next, where the two come to no more than ``_MAX_JOINED_BLOCK``.
+_MIN_BLOCK = 31
+_MAX_JOINED_BLOCK = 93
 
 _MAX_NUMBER = (1 << 64) - 1
 
-_KEY = struct.Struct(">IQ")
+_KEY_STRUCT = struct.Struct(">IQ")
 
 
-class Changed(NamedTuple):
+class ChangeCounts(NamedTuple):
     """How many numbers were there to be removed, and how many were new."""
 
-    removed: int
-    new: int
+    num_removed: int
+    num_new: int
 
 
 class BlockLists:
@@ -58,9 +58,9 @@ class BlockLists:
         """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []
         remaining = _MAX_NUMBER if limit is None else limit
-        key_range = records.u32(entity), _key(entity, start) + b"\x00"
+        key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
         first_block = self._view.last_many(self._table, [key_range])[0] if start else None
-        for _, block in self._blocks(entity, start if first_block is None else _first(first_block[0])):
+        for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
             part = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
             parts.append(part)
             remaining -= len(part)
@@ -70,48 +70,56 @@ class BlockLists:
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
         """All blocks of some entities, entity by entity in the order given: the entity, and numbers of its own."""
-        block_records = self._view.scan_prefixes(self._table, list(map(records.u32, entities)))
+        block_records = self._view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
-    def first(self, entity: int) -> int:
+    def get_first(self, entity: int) -> int:
         """The first address of an entity that must have a long list; raises CorruptionError where it has none."""
-        for first_number, _ in self._blocks(entity, 0):
+        for first_number, _ in self._iter_blocks(entity, 0):
             return first_number
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
-    def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, Changed]:
+    def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, ChangeCounts]:
         """Remove and add numbers of many entities, both ascending."""
-        view = self._writable()
-        totals = dict.fromkeys(changes, Changed(0, 0))
+        view = self._require_writable()
+        totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending = {entity: change for entity, change in changes.items() if any(change)}
         while pending:
             # From the end: the block that the largest number left belongs to takes all that begin with it or later.
             blocks = [
-                next(view.scan(self._table, records.u32(entity), _end(entity)), None) if block is None else block
+                next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
+                if block is None
+                else block
                 for entity, block in zip(pending, view.last_many(self._table, last_blocks(pending)), strict=True)
             ]
             block_changes: dict[bytes, bytes | None] = {}
-            change_counts, remaining, small_blocks = self._changed(pending, blocks, _SMALL, block_changes)
+            change_counts, remaining, small_blocks = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)
             for entity, (num_removed, num_new) in zip(pending, change_counts, strict=True):
-                totals[entity] = Changed(totals[entity].removed + num_removed, totals[entity].new + num_new)
+                totals[entity] = ChangeCounts(
+                    totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
+                )
             for entity, (key, size) in small_blocks.items():
-                self._join(view, entity, key, size, block_changes)
+                self._join_next_block(view, entity, key, size, block_changes)
             view.change_many(self._table, block_changes)
             pending = remaining
         return totals
 
-    def _join(self, view: View, entity: int, key: bytes, size: int, written: dict[bytes, bytes | None]) -> None:
-        """Put the block that follows one of ``written`` into it, if it is small enough."""
-        next_block = next(view.scan(self._table, key + b"\x00", _end(entity)), None)
+    def _join_next_block(
+        self, view: View, entity: int, key: bytes, size: int, block_changes: dict[bytes, bytes | None]
+    ) -> None:
+        """Put the block that follows one of ``block_changes`` into it, if it is small enough."""
+        next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
-        if next_block is not None and size + len(numbers) <= _JOINED:
-            self._changed({entity: ((), numbers)}, [(key, memoryview(written[key] or b""))], 0, written)
-            written[next_block[0]] = None
+        if next_block is not None and size + len(numbers) <= _MAX_JOINED_BLOCK:
+            self._change_blocks(
+                {entity: ((), numbers)}, [(key, memoryview(block_changes[key] or b""))], 0, block_changes
+            )
+            block_changes[next_block[0]] = None
 
     def take(self, entity: int) -> bytes:
         """Remove a whole list; returns its numbers as packed little-endian u64."""
-        view = self._writable()
-        blocks = list(view.scan(self._table, records.u32(entity), _end(entity)))
+        view = self._require_writable()
+        blocks = list(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)))
         numbers = b"".join(_unpacked(self._table, key, value) for key, value in blocks)
         for key, _ in blocks:
             view.delete(self._table, key)
@@ -120,42 +128,42 @@ class BlockLists:
     def scan(self) -> Iterator[tuple[int, int, Addresses]]:
         """Every block: entity, first address by its key, addresses."""
         for key, value in self._view.scan(self._table):
-            yield records.U32.unpack_from(key)[0], _first(key), _decode(self._table, key, value)
+            yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 
-    def _writable(self) -> WriteView:
+    def _require_writable(self) -> WriteView:
         if not self._view.writable:
             raise ReadOnlyError("addresses can be changed in a write transaction only")
         return self._view  # type: ignore[return-value]
 
-    def _changed(
+    def _change_blocks(
         self,
         changes: dict[int, tuple[Sequence[int], Sequence[int]]],
         blocks: Sequence[Record | None],
-        small: int,
-        written: dict[bytes, bytes | None],
+        min_block: int,
+        block_changes: dict[bytes, bytes | None],
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
         """As :func:`change_blocks`; raises CorruptionError."""
         try:
-            return change_blocks(changes, blocks, BLOCK, small, written)
+            return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)
         except ValueError as error:
             raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 
-    def _blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
+    def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
         """Blocks of an entity that begin at ``start`` or later: the first number by the key, and the numbers."""
-        for key, value in self._view.scan(self._table, _key(entity, start), _end(entity)):
-            yield _first(key), _decode(self._table, key, value)
+        for key, value in self._view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
+            yield _get_first_number(key), _decode(self._table, key, value)
 
 
-def _key(entity: int, first: int) -> bytes:
-    return _KEY.pack(entity, first)
+def _make_key(entity: int, first: int) -> bytes:
+    return _KEY_STRUCT.pack(entity, first)
 
 
-def _end(entity: int) -> bytes:
+def _make_end_key(entity: int) -> bytes:
     """Above every key of the entity, below every key of the next."""
-    return records.u32(entity) + b"\xff" * 9
+    return records.encode_u32(entity) + b"\xff" * 9
 
 
-def _first(key: bytes) -> int:
+def _get_first_number(key: bytes) -> int:
     return int(records.U64.unpack_from(key, 4)[0])
 
 
@@ -167,6 +175,6 @@ def _unpacked(table: str, key: bytes, value: memoryview) -> bytes:
     """The numbers of a block as packed u64."""
     payload = records.unseal(value, table, key)
     try:
-        return unpack_numbers(_first(key), payload)
+        return unpack_numbers(_get_first_number(key), payload)
     except (ValueError, struct.error) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: not a block of numbers: {error}; run CHECK") from error

@@ -41,7 +41,7 @@ from kvstore_cext.filter import (
 from ...errors import EntityNotFoundError, InputError, ReadOnlyError
 from ...storage import records
 from ...storage.environment import ReadTransaction, View, WriteView
-from ...text.normalize import Folded
+from ...text.normalize import FoldedText
 from .block_lists import BlockLists
 from .filter_check import check_filter
 from .filter_pages import FilterPages
@@ -54,17 +54,17 @@ __all__ = [
     "Matches",
     "SoughtKeys",
     "TextTraces",
-    "longest_matches",
     "occurrences",
     "occurring_keys",
+    "select_longest_matches",
 ]
 
 Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
-_ALL = (1 << 32) - 1
+_MAX_U32 = (1 << 32) - 1
 _MAX_ADDRESS = (1 << 64) - 1
 #: Addresses that are read at once of a list that is read as far as is needed.
-_LISTED = 256
+_ADDRESS_BATCH = 256
 #: Depth, entries, prefix, kicks and splits in the header of a bucket page, and where they begin.
 _BUCKET_HEADER = Struct("<BxHQII")
 _BUCKET_FIGURES_OFFSET = 12
@@ -172,7 +172,7 @@ class EntityFilter:
     @property
     def cached_page_count(self) -> int:
         """How many pages are in memory."""
-        return self._pages.held
+        return self._pages.cached_count
 
     # -- Reading
 
@@ -184,10 +184,10 @@ class EntityFilter:
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         """The entities of many names, 0 for those that are absent."""
-        found = np.empty(len(keys), np.uint32)
+        entities = np.empty(len(keys), np.uint32)
         with self._pin_snapshot():
-            find_many(self._index, keys, found)
-        return found
+            find_many(self._index, keys, entities)
+        return entities
 
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
         """The entry of a name with its first ``limit`` addresses (default: all), ascending; None when it is absent."""
@@ -195,38 +195,38 @@ class EntityFilter:
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """The entities of many names and the first address of each; 0 and 0 where there is none."""
-        found, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
+        entities, first_addresses = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
         with self._pin_snapshot():
-            for position in find_many(self._index, keys, found, first_addresses):
+            for position in find_many(self._index, keys, entities, first_addresses):
                 with self._lock:
-                    first_addresses[position] = self._lists.first(int(found[position]))
-        return found, first_addresses
+                    first_addresses[position] = self._lists.get_first(int(entities[position]))
+        return entities, first_addresses
 
-    def addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
+    def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
         """The addresses of a name, ascending: at most ``limit``, those above ``after``; empty when it is absent."""
         start = 0 if after is None else max(0, after + 1)
         entry_addresses = self._look_up(key, limit, start) if start <= _MAX_ADDRESS else None
         return np.empty(0, np.uint64) if entry_addresses is None else entry_addresses[1]
 
-    def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+    def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """The addresses below ``stop`` of many names, ascending; none of a name that is absent."""
         with self._pin_snapshot():
             address_tuples = addresses_below(self._index, keys, stop)
         return [
-            self._read_addresses_below(key, stop) if places is None else places
-            for key, places in zip(keys, address_tuples, strict=True)
+            self._read_addresses_below(key, stop) if addresses is None else addresses
+            for key, addresses in zip(keys, address_tuples, strict=True)
         ]
 
     def _read_addresses_below(self, key: str, stop: int) -> tuple[int, ...]:
         """The addresses below ``stop`` of a name with a list of its own, which is read no further than that."""
-        below: list[int] = []
+        addresses: list[int] = []
         while True:
-            part = self.addresses(key, _LISTED, below[-1] if below else None).tolist()
-            below += [number for number in part if number < stop]
-            if len(part) < _LISTED or part[-1] >= stop:
-                return tuple(below)
+            part = self.get_addresses(key, _ADDRESS_BATCH, addresses[-1] if addresses else None).tolist()
+            addresses += [number for number in part if number < stop]
+            if len(part) < _ADDRESS_BATCH or part[-1] >= stop:
+                return tuple(addresses)
 
-    def recognise(self, folded: Folded, max_words: int) -> Matches:
+    def recognise(self, folded: FoldedText, max_words: int) -> Matches:
         """Every occurrence of every known name of at most ``max_words`` words, overlapping ones too.
 
         A name of more than 16 punctuation tokens is not recognised.
@@ -237,18 +237,20 @@ class EntityFilter:
             np.frombuffer(starts, np.int64), np.frombuffer(ends, np.int64), np.frombuffer(entities, np.uint32)
         )
 
-    def mentions(self, folded: Folded, max_words: int, keys: dict[int, str], kind: type[Mention]) -> list[Mention]:
-        """As :meth:`recognise`, for names with a word in them, with places in the original text: a ``kind`` (entity,
+    def find_mentions(
+        self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
+    ) -> list[Mention]:
+        """As :meth:`recognise`, for names with a word in them, with places in the original text: a ``mention_type`` (entity,
         start and length in bytes) for each, in order of start and end.
 
-        The normal forms of entities that ``keys`` does not know are put into it.
+        The normal forms of entities that ``iter_entries`` does not know are put into it.
         """
         with self._pin_snapshot():
-            return mentions(self._index, folded.data, folded.offsets, max_words, kind, keys)
+            return mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
-    def keys(self) -> Iterator[tuple[str, FilterEntry]]:
+    def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
         """Every name with its entry, in no particular order."""
-        for number in self._pages.block_numbers():
+        for number in self._pages.list_block_numbers():
             for key, *entry in self._index.records_of(number):
                 yield key, FilterEntry(*entry)
 
@@ -269,8 +271,8 @@ class EntityFilter:
                 f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[unfit_index][:80]!r}"
             )
         numbers = np.asarray(entities)
-        if len(numbers) and (numbers.dtype.kind not in "iu" or not 0 < numbers.min() <= numbers.max() <= _ALL):
-            raise InputError(f"an entity's id is from 1 to {_ALL}, not {min(entities)} or {max(entities)}")
+        if len(numbers) and (numbers.dtype.kind not in "iu" or not 0 < numbers.min() <= numbers.max() <= _MAX_U32):
+            raise InputError(f"an entity's id is from 1 to {_MAX_U32}, not {min(entities)} or {max(entities)}")
         if len(set(keys)) != len(keys):
             raise InputError("a name was given twice; give each name once")
         present_indexes = np.flatnonzero(self.find_many(keys))
@@ -322,16 +324,16 @@ class EntityFilter:
 
     # -- Figures and checks
 
-    def statistics(self) -> FilterStatistics:
+    def compute_statistics(self) -> FilterStatistics:
         """Figures of the whole filter."""
         pages, directory = self._pages, self._pages.directory
-        tables = pages.buckets, pages.block_pages, pages.table, pages.forks
+        tables = pages.buckets, pages.block_pages, pages.directory_table, pages.forks
         return FilterStatistics(
             entities=self._index.entities,
             addresses=self._index.addresses,
             bucket_pages=pages.buckets.live,
             block_pages=pages.block_pages.live,
-            directory_pages=pages.table.live,
+            directory_pages=pages.directory_table.live,
             fork_pages=pages.forks.live,
             depth=directory.depth,
             forks=directory.live_forks,
@@ -339,15 +341,15 @@ class EntityFilter:
             kicks=directory.kicks,
             splits=directory.splits,
             merges=directory.merges,
-            bytes=sum(table.live for table in tables) * records.PAGE,
+            bytes=sum(table.live for table in tables) * records.PAGE_SIZE,
         )
 
     def iter_pages(self) -> Iterator[FilterPage]:
         """Every bucket page, in order of the page numbers."""
-        for number in self._pages.bucket_numbers():
+        for number in self._pages.list_bucket_numbers():
             page = self._pages.buckets.page(number)
             depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
-            yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE)
+            yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE)
 
     def check(self) -> Iterator[str]:
         """Every violated invariant of the pages and lists, as a sentence; nothing when all is sound."""
@@ -358,7 +360,7 @@ class EntityFilter:
         self._pages.require_open()
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")
-        record = self._index.look_up(key, _ALL if limit is None else min(limit, _ALL), start)
+        record = self._index.look_up(key, _MAX_U32 if limit is None else min(limit, _MAX_U32), start)
         if record is None:
             return None
         entity, count, temperature, packed_addresses = record
@@ -377,7 +379,7 @@ class EntityFilter:
         return nullcontext() if self._snapshot is None else self._snapshot.pin()
 
 
-def longest_matches(matches: Matches) -> Matches:
+def select_longest_matches(matches: Matches) -> Matches:
     """From left to right, the longest of the matches that begin first; none of the matches that remain overlap."""
     selected = longest(matches.start, matches.end)
     return Matches(matches.start[selected], matches.end[selected], matches.entity[selected])

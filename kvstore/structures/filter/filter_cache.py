@@ -21,19 +21,19 @@ class FilterCache:
     """Keeps one filter at most; any thread may call it."""
 
     def __init__(self) -> None:
-        self._kept: tuple[EntityFilter, int] | None = None
+        self._cached: tuple[EntityFilter, int] | None = None
 
     def take(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
         """The filter of a write transaction that has just begun."""
         from .entity_filter import EntityFilter
 
-        cached, self._kept = self._kept, None
+        cached, self._cached = self._cached, None
         if cached is None or view.change != cached[1] + 1:
             return EntityFilter(view, hash_seed=hash_seed, temperature_sort=temperature_sort)
         cached[0].switch_view(view, temperature_sort=temperature_sort)
         return cached[0]
 
-    def keep(self, entity_filter: EntityFilter, change: int) -> None:
+    def put(self, entity_filter: EntityFilter, change: int) -> None:
         """Keep a filter whose changes have been committed as change number ``change``."""
         if entity_filter.cached_page_count <= MAX_PAGES:
-            self._kept = entity_filter, change
+            self._cached = entity_filter, change

@@ -14,15 +14,15 @@ from kvstore_cext.filter import ROOMY_OFFSET, EntityIndex, PageCheck
 
 from ...errors import CorruptionError
 from .. import tables
-from .block_lists import BLOCK, BlockLists
+from .block_lists import BLOCK_SIZE, BlockLists
 from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
 
 
 def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> Iterator[str]:
     """Every violated invariant, as a sentence. A write transaction's filter must have been flushed."""
     try:
-        bucket_numbers, block_numbers = pages.bucket_numbers(), pages.block_numbers()
-        roomy = set(pages.listed(ROOMY_BLOCKS))
+        bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
+        roomy = set(pages.iter_listed(ROOMY_BLOCKS))
     except CorruptionError as error:
         yield str(error)
         return
@@ -44,7 +44,7 @@ def _check_page_lists(
         if pages.view.count(table) != len(numbers):
             yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(numbers)} are in use"
     for prefix, page_table in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
-        for number in pages.listed(prefix):
+        for number in pages.iter_listed(prefix):
             if not 0 < number < page_table.count:
                 yield f"table {tables.FILTER_DIRECTORY}: page {number} is on list {prefix.decode()}, but does not exist"
     for number in block_numbers:
@@ -68,8 +68,8 @@ def _check_long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[s
                 yield f"address block {first_number} of entity {entity} begins with another address"
             if int(block[0]) <= last_addresses.get(entity, -1) or not np.all(block[1:] > block[:-1]):
                 yield f"address block {first_number} of entity {entity} is out of order"
-            if len(block) > BLOCK:
-                yield f"address block {first_number} of entity {entity} has {len(block)} addresses, more than {BLOCK}"
+            if len(block) > BLOCK_SIZE:
+                yield f"address block {first_number} of entity {entity} has {len(block)} addresses, more than {BLOCK_SIZE}"
             last_addresses[entity] = int(block[-1])
     except CorruptionError as error:
         yield str(error)

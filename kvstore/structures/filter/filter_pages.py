@@ -50,10 +50,10 @@ FREE_BLOCKS = b"l"
 ROOMY_BLOCKS = b"r"
 
 #: What a page begins with: encoding, checksum, number; where its checksum is, and where the bytes begin that it covers.
-_PAGE = struct.Struct("<4sII")
+_PAGE_HEADER = struct.Struct("<4sII")
 _CHECKSUM = slice(4, 8)
 _COVERED_START = 8
-_LISTED = records.seal(b"")
+_LISTED_VALUE = records.seal(b"")
 #: Numbers read from a list of pages at a time.
 _LIST_BATCH = 64
 _SAMPLE_NAME = "kvstore"
@@ -104,16 +104,16 @@ class PageReader:
         self.roomy: dict[int, int] = {}
 
     def load_page(self, table: str, prefix: bytes, encoding: bytes, number: int) -> memoryview:
-        """Return a page of ``table``; raises CorruptionError if it is damaged, ClosedError if the view is over."""
+        """Return a page of ``directory_table``; raises CorruptionError if it is damaged, ClosedError if the view is over."""
         if not self.is_stored and encoding == DIRECTORY_ENCODING:
             return _EMPTY_DIRECTORY
         with self._lock:
-            page = self.view.get(table, prefix + records.u32(number))
+            page = self.view.get(table, prefix + records.encode_u32(number))
         if page is None:
             fault = "is missing"
         elif len(page) != PAGE_BYTES:
             fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
-        elif (head := _PAGE.unpack_from(page))[0] != encoding:
+        elif (head := _PAGE_HEADER.unpack_from(page))[0] != encoding:
             fault = f"is not of the encoding {encoding.decode()}"
         elif zlib.crc32(page[_COVERED_START:]) != head[1]:
             fault = "fails its checksum"
@@ -132,7 +132,7 @@ class PageReader:
 
         Raises CorruptionError if one is the number of a page in the table ``unused_in``.
         """
-        stored = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.u32(after + 1), _after(prefix))
+        stored = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.encode_u32(after + 1), _make_end_key(prefix))
         keys = [key[1:] for key, _ in islice(stored, _LIST_BATCH)]
         for key in keys:
             if unused_in is not None and self.view.get(unused_in, key) is not None:
@@ -157,16 +157,20 @@ class FilterPages:
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
         directory_pages = -(-(1 << head.directory[0]) // DIRECTORY_ENTRIES)
-        bucket_kind = self._part(BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free=FREE_BUCKETS)
-        block_kind = self._part(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free=FREE_BLOCKS)
-        directory_kind = self._part(
+        bucket_kind = self._make_page_kind(BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free=FREE_BUCKETS)
+        block_kind = self._make_page_kind(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free=FREE_BLOCKS)
+        directory_kind = self._make_page_kind(
             DIRECTORY_ENCODING, tables.FILTER_DIRECTORY, (directory_pages, directory_pages), DIRECTORY_PREFIX
         )
-        fork_kind = self._part(FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX)
-        self._parts = bucket_kind, block_kind, directory_kind, fork_kind
-        self.buckets, self.block_pages, self.table, self.forks = (page_kind.pages for page_kind in self._parts)
+        fork_kind = self._make_page_kind(
+            FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX
+        )
+        self._page_kinds = bucket_kind, block_kind, directory_kind, fork_kind
+        self.buckets, self.block_pages, self.directory_table, self.forks = (
+            page_kind.pages for page_kind in self._page_kinds
+        )
         self.blocks = BlockStore(self.block_pages, partial(self._reader.list_pages, ROOMY_BLOCKS, None))
-        self.directory = Directory(self.table, self.forks, self.buckets, self.blocks, hasher, head.directory)
+        self.directory = Directory(self.directory_table, self.forks, self.buckets, self.blocks, hasher, head.directory)
 
     @property
     def view(self) -> View:
@@ -178,17 +182,17 @@ class FilterPages:
         self._reader.view = view
 
     @property
-    def held(self) -> int:
+    def cached_count(self) -> int:
         """How many pages are in memory."""
-        return sum(page_kind.pages.held() for page_kind in self._parts)
+        return sum(page_kind.pages.held() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
         """Put every changed page, the lists and the head into the transaction."""
         self.blocks.settle()
         if not self._reader.is_stored:
-            self.table.touch(0)
+            self.directory_table.touch(0)
             self._reader.is_stored = True
-        for page_kind in self._parts:
+        for page_kind in self._page_kinds:
             self._flush_kind(view, page_kind)
         self.blocks.forget()
         head = _Head(
@@ -203,51 +207,51 @@ class FilterPages:
         )
         view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(asdict(head)))
 
-    def listed(self, prefix: bytes) -> Iterator[int]:
+    def iter_listed(self, prefix: bytes) -> Iterator[int]:
         """The page numbers on a stored list, ascending."""
-        for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _after(prefix)):
-            if bytes(value) != _LISTED or len(key) != 5:
+        for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
+            if bytes(value) != _LISTED_VALUE or len(key) != 5:
                 raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
             yield records.U32.unpack(key[1:])[0]
 
-    def bucket_numbers(self) -> list[int]:
+    def list_bucket_numbers(self) -> list[int]:
         """The numbers of the bucket pages in use, ascending."""
-        return self.buckets.numbers([0, *self.listed(FREE_BUCKETS)])
+        return self.buckets.numbers([0, *self.iter_listed(FREE_BUCKETS)])
 
-    def block_numbers(self) -> list[int]:
+    def list_block_numbers(self) -> list[int]:
         """The numbers of the block-list pages in use, ascending."""
-        return self.block_pages.numbers([0, *self.listed(FREE_BLOCKS)])
+        return self.block_pages.numbers([0, *self.iter_listed(FREE_BLOCKS)])
 
     def require_open(self) -> None:
         """Raise ClosedError when the view is over, whose pages may be gone."""
         self._reader.require_open()
 
-    def _flush_kind(self, view: WriteView, part: _PageKind) -> None:
-        released, reused = part.pages.freed()
-        has_room_list = part.pages is self.block_pages
+    def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
+        released, reused = page_kind.pages.freed()
+        has_room_list = page_kind.pages is self.block_pages
         roomy = self._reader.roomy if has_room_list else {}
         for number in released:
-            key = records.u32(number)
-            view.delete(part.table, part.prefix + key)
-            if part.free:
-                view.put(tables.FILTER_DIRECTORY, part.free + key, _LISTED)
+            key = records.encode_u32(number)
+            view.delete(page_kind.table, page_kind.prefix + key)
+            if page_kind.free:
+                view.put(tables.FILTER_DIRECTORY, page_kind.free + key, _LISTED_VALUE)
             if has_room_list:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
                 roomy.pop(number, None)
         for number in reused:
-            view.delete(tables.FILTER_DIRECTORY, (part.free or b"") + records.u32(number))
+            view.delete(tables.FILTER_DIRECTORY, (page_kind.free or b"") + records.encode_u32(number))
         page_changes: dict[bytes, bytes | None] = {}
-        for number, page in part.pages.changed():
-            key = records.u32(number)
+        for number, page in page_kind.pages.changed():
+            key = records.encode_u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED_START:]))
-            page_changes[part.prefix + key] = bytes(page)
+            page_changes[page_kind.prefix + key] = bytes(page)
             if has_room_list and page[ROOMY_OFFSET] != roomy.get(number):
                 roomy[number] = page[ROOMY_OFFSET]
                 if page[ROOMY_OFFSET]:
-                    view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED)
+                    view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED_VALUE)
                 else:
                     view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
-        view.change_many(part.table, page_changes)
+        view.change_many(page_kind.table, page_changes)
 
     def _read_head(self) -> _Head | None:
         value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
@@ -264,7 +268,7 @@ class FilterPages:
             raise SettingsMismatchError("the entity filter has another hash seed; open it with the store's own")
         return head
 
-    def _part(
+    def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free: bytes | None = None
     ) -> _PageKind:
         load = partial(self._reader.load_page, table, prefix, encoding)
@@ -297,6 +301,6 @@ def _decode_head(fields: object) -> _Head | None:
     return head if is_valid else None
 
 
-def _after(prefix: bytes) -> bytes:
+def _make_end_key(prefix: bytes) -> bytes:
     """Above every key that begins with this one byte."""
     return bytes([prefix[0] + 1])

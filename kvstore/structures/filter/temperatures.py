@@ -40,7 +40,7 @@ class HitCounts:
             self._thread.paused = False
 
     @contextmanager
-    def taken(self) -> Iterator[Mapping[str, int]]:
+    def take_batch(self) -> Iterator[Mapping[str, int]]:
         """Take a bounded number of the counts out, to be folded in within the block; put back where it raises.
 
         Each count is in one hand at a time, so that it is folded in once, whatever other threads commit meanwhile.

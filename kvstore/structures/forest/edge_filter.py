@@ -49,18 +49,18 @@ class Strength(NamedTuple):
     position: int
 
 
-def judge(edges: Iterable[Edge], looped: Sequence[Edge]) -> dict[Edge, int]:
-    """The verdict on every edge of a tree; ``looped`` are those that lie on cycles, the strongest first."""
-    cyclic = set(looped).difference(acyclic(looped))
+def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edge, int]:
+    """The verdict on every edge of a tree; ``looped_edges`` are those that lie on cycles, the strongest first."""
+    cyclic = set(looped_edges).difference(select_acyclic(looped_edges))
     verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
-    for edge in redundant(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
+    for edge in find_redundant(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
         verdicts[edge] = REDUNDANT
     return verdicts
 
 
 def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
     """The edges both of whose ends are in one strongly connected component (Tarjan 1972)."""
-    parents = _parents(edges)
+    parents = _group_parents(edges)
     component: dict[int, int] = {}
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -97,7 +97,7 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
     }
 
 
-def acyclic(edges: Sequence[Edge]) -> list[Edge]:
+def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
     """Each of some edges, in their order, unless it closes a cycle with those kept before it.
 
     A topological order of what is kept is maintained, so that only the nodes between the two ends are searched (Pearce
@@ -123,13 +123,13 @@ def acyclic(edges: Sequence[Edge]) -> list[Edge]:
     return acyclic_edges
 
 
-def redundant(edges: Iterable[Edge]) -> list[Edge]:
+def find_redundant(edges: Iterable[Edge]) -> list[Edge]:
     """Those of the edges of a graph without cycles whose parent is reached from the child by a longer way too.
 
     What lies above a node is a set of bits, joined from those of its parents; only parents of nodes that have several
     have a bit, and so many have one at a time that a large graph needs little memory.
     """
-    parents = _parents(edges)
+    parents = _group_parents(edges)
     branching_nodes = [child for child, direct_parents in parents.items() if len(direct_parents) > 1]
     targets = list(dict.fromkeys(parent for child in branching_nodes for parent in parents[child]))
     ordered_nodes = _sort_parents_first(parents)
@@ -150,7 +150,7 @@ def redundant(edges: Iterable[Edge]) -> list[Edge]:
     return redundant_edges
 
 
-def _parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
+def _group_parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
     parents: dict[int, list[int]] = {}
     for child, parent in edges:
         parents.setdefault(child, []).append(parent)
@@ -175,14 +175,14 @@ def _sort_parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def _find_reachable(
-    start: int, onward: Mapping[int, Sequence[int]], order: Mapping[int, int], between: range
+    start: int, neighbors: Mapping[int, Sequence[int]], order: Mapping[int, int], order_range: range
 ) -> set[int]:
-    """The nodes reached from one over nodes whose place in the order is ``between`` two others."""
+    """The nodes reached from one over nodes whose place in the order is ``order_range`` two others."""
     seen = {start}
     stack = [start]
     while stack:
-        for node in onward[stack.pop()]:
-            if node not in seen and order[node] in between:
+        for node in neighbors[stack.pop()]:
+            if node not in seen and order[node] in order_range:
                 seen.add(node)
                 stack.append(node)
     return seen

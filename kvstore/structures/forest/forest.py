@@ -1,9 +1,9 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
-In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
-name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
-(child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
-``stated_edges`` (child, parent → what the user stated, as typed: enough to state it again), and what
+In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``iter_trees`` (id →
+name), ``tree_names`` (name → id), ``iter_nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
+(child, parent, document → how and where the document states the edge), ``list_document_edges`` (document → its edges),
+``iter_stated_edges`` (child, parent → what the user stated, as typed: enough to state it again), and what
 :mod:`~kvstore.structures.forest.transitive_reduction` makes of the stated edges. A node is stored once a tree and lives
 while a stated edge touches it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; the
 accepted edges of a tree have no cycle.
@@ -28,8 +28,8 @@ from .. import tables
 from ..names.entities import Entities
 from .edge_filter import ACCEPTED, Edge, Strength
 
-NODE = struct.Struct("<II")
-STRENGTH = struct.Struct("<qII")
+NODE_STRUCT = struct.Struct("<II")
+STRENGTH_STRUCT = struct.Struct("<qII")
 
 EDGE_DTYPE = np.dtype([("child", "<u8"), ("parent", "<u8")])
 
@@ -100,22 +100,22 @@ class Forest:
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         self._view = view
         self._entities = Entities(view)
-        self._keys = {} if keys is None else keys
+        self._key_cache = {} if keys is None else keys
 
-    def node(self, node: int) -> Node:
+    def get_node(self, node: int) -> Node:
         """Tree and entity of a node that must exist; raises CorruptionError where it does not."""
-        key = records.u64(node)
+        key = records.encode_u64(node)
         value = self._view.get(tables.NODES, key)
         if value is None:
             raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
-        return Node._make(NODE.unpack(records.unseal(value, tables.NODES, key)))
+        return Node._make(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key)))
 
-    def find(self, tree: int, entity: int) -> int | None:
+    def find_node(self, tree: int, entity: int) -> int | None:
         """The node of an entity in a tree, or None."""
         value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
-        return None if value is None else self._confirmed(Node(tree, entity), value)
+        return None if value is None else self._get_checked_node(Node(tree, entity), value)
 
-    def tree(self, name: str) -> int | None:
+    def find_tree(self, name: str) -> int | None:
         """The id of the tree of this name, or None."""
         value = self._view.get(tables.TREE_NAMES, name.encode())
         return None if value is None else self._get_checked_tree(value, name)
@@ -123,66 +123,66 @@ class Forest:
     def _get_checked_tree(self, value: memoryview, name: str) -> int:
         """The id stored under a tree's name, which must be that tree's."""
         tree = int(records.U32.unpack(value)[0])
-        if self.tree_name(tree) != name:
+        if self.get_tree_name(tree) != name:
             raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
         return tree
 
-    def tree_name(self, tree: int) -> str:
-        key = records.u32(tree)
+    def get_tree_name(self, tree: int) -> str:
+        key = records.encode_u32(tree)
         value = self._view.get(tables.TREES, key)
         if value is None:
             raise CorruptionError(f"tree {tree} is referred to but not stored; run CHECK")
         name: str = records.unpack(value, tables.TREES, key)
         return name
 
-    def trees(self) -> Iterator[tuple[int, str]]:
+    def iter_trees(self) -> Iterator[tuple[int, str]]:
         """All trees in order of their names; raises CorruptionError where a name leads to another tree."""
         for key, value in self._view.scan(tables.TREE_NAMES):
             yield self._get_checked_tree(value, bytes(key).decode()), bytes(key).decode()
 
-    def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
+    def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
         """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
         if tree is None:
             for key, value in self._view.scan(tables.NODES):
                 yield (
                     records.U64.unpack(key)[0],
-                    Node._make(NODE.unpack(records.unseal(value, tables.NODES, bytes(key)))),
+                    Node._make(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, bytes(key)))),
                 )
         else:
-            prefix = records.u32(tree)
-            for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.u32(tree + 1)):
+            prefix = records.encode_u32(tree)
+            for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.encode_u32(tree + 1)):
                 tree_node = Node(tree, records.U32_PAIR.unpack(key)[1])
-                yield self._confirmed(tree_node, value), tree_node
+                yield self._get_checked_node(tree_node, value), tree_node
 
-    def parents(self, node: int) -> Iterator[int]:
+    def iter_parents(self, node: int) -> Iterator[int]:
         """The node's accepted parents, in order of their ids."""
-        return self._neighbours(tables.EDGES_UP, node)
+        return self._iter_neighbors(tables.EDGES_UP, node)
 
-    def children(self, node: int) -> Iterator[int]:
+    def iter_children(self, node: int) -> Iterator[int]:
         """The node's accepted children, in order of their ids."""
-        return self._neighbours(tables.EDGES_DOWN, node)
+        return self._iter_neighbors(tables.EDGES_DOWN, node)
 
     def iter_refused_parents(self, node: int) -> Iterator[int]:
         """The parents that are stated and not accepted."""
-        return self._neighbours(tables.REFUSED_UP, node)
+        return self._iter_neighbors(tables.REFUSED_UP, node)
 
     def iter_refused_children(self, node: int) -> Iterator[int]:
         """The children that are stated and not accepted."""
-        return self._neighbours(tables.REFUSED_DOWN, node)
+        return self._iter_neighbors(tables.REFUSED_DOWN, node)
 
     def iter_stated_parents(self, node: int) -> Iterator[int]:
         """All parents that are stated, accepted or not."""
-        return chain(self.parents(node), self.iter_refused_parents(node))
+        return chain(self.iter_parents(node), self.iter_refused_parents(node))
 
     def iter_stated_children(self, node: int) -> Iterator[int]:
         """All children that are stated, accepted or not."""
-        return chain(self.children(node), self.iter_refused_children(node))
+        return chain(self.iter_children(node), self.iter_refused_children(node))
 
     def iter_looped_parents(self, node: int) -> Iterator[int]:
         """The parents by edges that lie on a cycle of stated edges: those of the same strongly connected component."""
-        return self._neighbours(tables.LOOPED_EDGES, node)
+        return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
-    def edges(self) -> Iterator[Edge]:
+    def iter_edges(self) -> Iterator[Edge]:
         """All edges that are stated, as (child node, parent node), in order."""
         previous: Edge | None = None
         for key, _ in self._view.scan(tables.STATEMENTS):
@@ -196,20 +196,20 @@ class Forest:
 
         Reads the whole forest: for a tree that is most of it.
         """
-        nodes = {node for node, tree_node in self.nodes() if tree_node.tree == tree}
-        verdicts = dict.fromkeys((edge for edge, _ in self._above(tables.EDGES_UP, nodes)), ACCEPTED)
-        for edge, value in self._above(tables.REFUSED_UP, nodes):
+        nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
+        verdicts = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)
+        for edge, value in self._scan_edges_above(tables.REFUSED_UP, nodes):
             verdicts[edge] = int(records.unpack(value, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
-        return verdicts, {edge for edge, _ in self._above(tables.LOOPED_EDGES, nodes)}
+        return verdicts, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
 
-    def _above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
+    def _scan_edges_above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
         """The edges up from some nodes, with what a table of all edges says of each."""
         for key, value in self._view.scan(table):
             edge: Edge = records.U64_PAIR.unpack(key)
             if edge[0] in nodes:
                 yield edge, value
 
-    def verdict(self, child: int, parent: int) -> int | None:
+    def get_verdict(self, child: int, parent: int) -> int | None:
         """Whether an edge is accepted, or why not; None where nobody states it."""
         key = records.U64_PAIR.pack(child, parent)
         if self._view.get(tables.EDGES_UP, key) is not None:
@@ -219,101 +219,103 @@ class Forest:
 
     def compute_strength(self, child: int, parent: int) -> Strength:
         """How firmly an edge is stated, from its assertions."""
-        assertions = list(self.assertions(child, parent))
+        assertions = list(self.iter_assertions(child, parent))
         return Strength(
             -sum(round(1000 * assertion.confidence) for assertion in assertions),
             min(0 if a.kind in DATA_KINDS else a.end - a.start for a in assertions),
             min(assertion.start for assertion in assertions),
         )
 
-    def looped(self, child: int, parent: int) -> bool:
+    def is_looped(self, child: int, parent: int) -> bool:
         """Whether an edge lies on a cycle of stated edges."""
         return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
 
-    def strength(self, child: int, parent: int) -> Strength:
+    def get_strength(self, child: int, parent: int) -> Strength:
         """The strength kept with an edge that lies on a cycle of stated edges; raises CorruptionError for any other."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.LOOPED_EDGES, key)
         if value is None:
             raise CorruptionError(f"edge {child} under {parent} is said to lie on a cycle and does not; run CHECK")
-        return Strength(*STRENGTH.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
+        return Strength(*STRENGTH_STRUCT.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
 
     def sort_by_strength(self, edges: Collection[Edge]) -> list[Edge]:
         """Edges that lie on cycles in order of their strength; equals in order of their names."""
-        strengths = {edge: self.strength(*edge) for edge in edges}
+        strengths = {edge: self.get_strength(*edge) for edge in edges}
         ordered: list[Edge] = []
         for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
             tied_edges = list(group)
             ordered += (
                 tied_edges
                 if len(tied_edges) == 1
-                else sorted(tied_edges, key=lambda edge: [self.key(node) for node in edge])
+                else sorted(tied_edges, key=lambda edge: [self.get_key(node) for node in edge])
             )
         return ordered
 
-    def key(self, node: int) -> str:
+    def get_key(self, node: int) -> str:
         """The normal form of a node's name."""
         return self.get_keys([node])[node]
 
-    def by_name(self, nodes: Iterable[int]) -> list[int]:
+    def sort_by_name(self, nodes: Iterable[int]) -> list[int]:
         """Nodes of one tree in order of the normal forms of their names."""
         node_list = list(nodes)
         return node_list if len(node_list) < 2 else sorted(node_list, key=self.get_keys(node_list).__getitem__)
 
     def get_keys(self, nodes: Collection[int]) -> dict[int, str]:
         """The normal forms of the names of nodes, those not kept read together."""
-        keys = {node: key for node in nodes if (key := self._keys.get(node)) is not None}
+        keys = {node: key for node in nodes if (key := self._key_cache.get(node)) is not None}
         if len(keys) < len(nodes):
             missing = [node for node in nodes if node not in keys]
             missing_keys = dict(zip(missing, self._read_keys(missing), strict=True))
-            if len(self._keys) + len(missing_keys) > _MAX_KEYS:
-                self._keys.clear()
-            self._keys.update(missing_keys)
+            if len(self._key_cache) + len(missing_keys) > _MAX_KEYS:
+                self._key_cache.clear()
+            self._key_cache.update(missing_keys)
             keys.update(missing_keys)
         return keys
 
     def _read_keys(self, nodes: Sequence[int]) -> list[str]:
         """The normal forms of the names of nodes that must exist."""
-        keys = list(map(records.u64, nodes))
+        keys = list(map(records.encode_u64, nodes))
         entities = []
         for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):
             if value is None:
                 raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
-            entities.append(NODE.unpack(records.unseal(value, tables.NODES, key))[1])
+            entities.append(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key))[1])
         return [record.key for record in self._entities.get_many(entities)]
 
-    def assertions(self, child: int, parent: int) -> Iterator[Assertion]:
+    def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
-        """Who states each of some edges and where; see :meth:`assertions`."""
-        found: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
+        """Who states each of some edges and where; see :meth:`iter_assertions`."""
+        assertions: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
         size = records.U64_PAIR.size
-        for key, value in self._view.scan_prefixes(tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in found]):
+        for key, value in self._view.scan_prefixes(
+            tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in assertions]
+        ):
             document = records.U64.unpack(key[size:])[0]
             rows = records.unpack(value, tables.STATEMENTS, key)
-            found[records.U64_PAIR.unpack(key[:size])] += (Assertion(document, *row) for row in rows)
-        return found
+            assertions[records.U64_PAIR.unpack(key[:size])] += (Assertion(document, *row) for row in rows)
+        return assertions
 
     def list_stating_documents(self, child: int, parent: int) -> list[int]:
         """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
-        return list(dict.fromkeys(assertion.document for assertion in self.assertions(child, parent)))
+        return list(dict.fromkeys(assertion.document for assertion in self.iter_assertions(child, parent)))
 
-    def document_edges(self, document: int) -> list[Edge]:
+    def list_document_edges(self, document: int) -> list[Edge]:
         """The edges that a document states, as (child node, parent node), in order."""
-        key = records.u64(document)
+        key = records.encode_u64(document)
         value = self._view.get(tables.DOCUMENT_EDGES, key)
         if value is None:
             return []
         return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_DTYPE).tolist()))
 
-    def pair(self, tree: str, child: int, parent: int) -> Edge | None:
+    def find_edge(self, tree: str, child: int, parent: int) -> Edge | None:
         """The nodes of two entities in the tree of this name, or None where one of them has none."""
-        tree_id = self.tree(tree)
+        tree_id = self.find_tree(tree)
         if tree_id is None:
             return None
-        child_node, parent_node = self.find(tree_id, child), self.find(tree_id, parent)
+        child_node, parent_node = self.find_node(tree_id, child), self.find_node(tree_id, parent)
         return None if child_node is None or parent_node is None else (child_node, parent_node)
 
     def find_stated_edge(self, child: int, parent: int) -> StatedEdge | None:
@@ -324,7 +326,7 @@ class Forest:
             return None
         return StatedEdge(*records.unpack(value, tables.STATED_EDGES, key))
 
-    def stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
+    def iter_stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
         """All edges that the user states: child node, parent node, the edge as stated."""
         for key, value in self._view.scan(tables.STATED_EDGES):
             child, parent = records.U64_PAIR.unpack(key)
@@ -342,34 +344,36 @@ class Forest:
             current, distance = queue.popleft()
             if distance == depth:
                 return
-            for neighbor in self.by_name(self.parents(current) if up else self.children(current)):
+            for neighbor in self.sort_by_name(self.iter_parents(current) if up else self.iter_children(current)):
                 yield WalkStep(neighbor, distance + 1, current)
                 if neighbor not in seen:
                     seen.add(neighbor)
                     queue.append((neighbor, distance + 1))
 
-    def level(self, node: int, limit: int = 10_000) -> int:
+    def compute_level(self, node: int, limit: int = 10_000) -> int:
         """Edges to the nearest root above the node; 0 for a root, or where a cycle has none."""
         queue = deque([(node, 0)])
         seen = {node}
         while queue and len(seen) < limit:
             current, distance = queue.popleft()
-            above = list(self.parents(current))
-            if not above:
+            parents = list(self.iter_parents(current))
+            if not parents:
                 return distance
-            for parent in above:
+            for parent in parents:
                 if parent not in seen:
                     seen.add(parent)
                     queue.append((parent, distance + 1))
         return 0
 
-    def _confirmed(self, place: Node, value: bytes | memoryview) -> int:
+    def _get_checked_node(self, expected: Node, value: bytes | memoryview) -> int:
         """The node that an entry of ``node_names`` leads to; raises CorruptionError where it is another's."""
         node = int(records.U64.unpack(value)[0])
-        if self.node(node) != place:
-            raise CorruptionError(f"entity {place.entity} of tree {place.tree} leads to another's node; run CHECK")
+        if self.get_node(node) != expected:
+            raise CorruptionError(
+                f"entity {expected.entity} of tree {expected.tree} leads to another's node; run CHECK"
+            )
         return node
 
-    def _neighbours(self, table: str, node: int) -> Iterator[int]:
-        for key, _ in self._view.scan(table, records.u64(node), records.u64(node + 1)):
+    def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
+        for key, _ in self._view.scan(table, records.encode_u64(node), records.encode_u64(node + 1)):
             yield records.U64_PAIR.unpack(key)[1]

@@ -15,7 +15,7 @@ from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .forest import EDGE_DTYPE, NODE, USER, USER_ASSERTION, Assertion, Forest
+from .forest import EDGE_DTYPE, NODE_STRUCT, USER, USER_ASSERTION, Assertion, Forest
 from .transitive_reduction import TransitiveReduction
 
 #: Nodes with their entities.
@@ -36,95 +36,95 @@ class ForestWriter(Forest):
         new_nodes: NodePairs = []
         pairs = []
         for (tree, child, parent), assertions in edges.items():
-            pairs.append(self._state(tree, child, parent, assertions, new_nodes))
+            pairs.append(self._put_statement(tree, child, parent, assertions, new_nodes))
         if pairs:
             rows = np.array(sorted(pairs), EDGE_DTYPE)
-            self._write.put(tables.DOCUMENT_EDGES, records.u64(document), records.seal(rows.tobytes()))
+            self._write.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows.tobytes()))
         return new_nodes
 
     def remove_document_edges(self, document: int) -> NodePairs:
         """Take back all that a document states; returns the nodes that went with it."""
         removed_nodes: NodePairs = []
-        for child, parent in self.document_edges(document):
-            self._withdraw(child, parent, document, removed_nodes)
-        self._write.delete(tables.DOCUMENT_EDGES, records.u64(document))
+        for child, parent in self.list_document_edges(document):
+            self._remove_statement(child, parent, document, removed_nodes)
+        self._write.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
         return removed_nodes
 
-    def state(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
+    def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
         """State an edge for the user, who typed these names; returns the nodes made for it."""
         new_nodes: NodePairs = []
-        key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_ASSERTION], new_nodes))
+        key = records.U64_PAIR.pack(*self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes))
         self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return new_nodes
 
-    def withdraw(self, child: int, parent: int) -> NodePairs:
+    def remove_user_edge(self, child: int, parent: int) -> NodePairs:
         """Take back what the user stated of two nodes; returns the nodes that went with it."""
         removed_nodes: NodePairs = []
         self._write.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
-        self._withdraw(child, parent, USER, removed_nodes)
+        self._remove_statement(child, parent, USER, removed_nodes)
         return removed_nodes
 
-    def settle(self) -> dict[tuple[int, int], int]:
+    def judge_deferred(self) -> dict[tuple[int, int], int]:
         """Judge what is left to be judged; must come after a set of changes, before anybody reads.
 
         Returns how many more (or fewer) accepted edges lead from an entity to another than before those changes.
         """
-        return self._reduction.settle()
+        return self._reduction.judge_deferred()
 
-    def _state(
-        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], made: NodePairs
+    def _put_statement(
+        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodePairs
     ) -> tuple[int, int]:
         """Write what one document (or the user) states of an edge; returns its nodes."""
         tree_id = self._get_or_add_tree(tree)
-        child_node, parent_node = (self._get_or_add_node(tree_id, entity, made) for entity in (child, parent))
+        child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
         rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
-        is_known = self.verdict(child_node, parent_node) is not None
-        self._write.put(tables.STATEMENTS, key + records.u64(assertions[0].document), records.pack(rows))
+        is_known = self.get_verdict(child_node, parent_node) is not None
+        self._write.put(tables.STATEMENTS, key + records.encode_u64(assertions[0].document), records.pack(rows))
         if is_known:
-            self._reduction.strengthen(child_node, parent_node)
+            self._reduction.update_strength(child_node, parent_node)
         else:
             self._counters.edges += 1
             self._reduction.add(child_node, parent_node)
         return child_node, parent_node
 
-    def _withdraw(self, child: int, parent: int, document: int, gone: NodePairs) -> None:
+    def _remove_statement(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
         key = records.U64_PAIR.pack(child, parent)
-        self._write.delete(tables.STATEMENTS, key + records.u64(document))
-        if next(self.assertions(child, parent), None) is not None:
-            self._reduction.strengthen(child, parent)
+        self._write.delete(tables.STATEMENTS, key + records.encode_u64(document))
+        if next(self.iter_assertions(child, parent), None) is not None:
+            self._reduction.update_strength(child, parent)
             return
         self._counters.edges -= 1
         self._reduction.remove(child, parent)
         for node in (child, parent):
             if next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is None:
-                gone.append((node, self._remove_node(node)))
+                removed_nodes.append((node, self._remove_node(node)))
 
     def _remove_node(self, node: int) -> int:
         """Remove a node, and its tree where it was the last; returns its entity."""
-        tree, entity = self.node(node)
-        self._write.delete(tables.NODES, records.u64(node))
+        tree, entity = self.get_node(node)
+        self._write.delete(tables.NODES, records.encode_u64(node))
         self._write.delete(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
-        if next(self.nodes(tree), None) is None:
-            self._write.delete(tables.TREE_NAMES, self.tree_name(tree).encode())
-            self._write.delete(tables.TREES, records.u32(tree))
+        if next(self.iter_nodes(tree), None) is None:
+            self._write.delete(tables.TREE_NAMES, self.get_tree_name(tree).encode())
+            self._write.delete(tables.TREES, records.encode_u32(tree))
         return entity
 
     def _get_or_add_tree(self, name: str) -> int:
-        tree_id = self.tree(name)
+        tree_id = self.find_tree(name)
         if tree_id is None:
             tree_id = self._counters.next_tree
             self._counters.next_tree += 1
-            self._write.put(tables.TREES, records.u32(tree_id), records.pack(name))
-            self._write.put(tables.TREE_NAMES, name.encode(), records.u32(tree_id))
+            self._write.put(tables.TREES, records.encode_u32(tree_id), records.pack(name))
+            self._write.put(tables.TREE_NAMES, name.encode(), records.encode_u32(tree_id))
         return tree_id
 
-    def _get_or_add_node(self, tree: int, entity: int, made: NodePairs) -> int:
-        node = self.find(tree, entity)
+    def _get_or_add_node(self, tree: int, entity: int, new_nodes: NodePairs) -> int:
+        node = self.find_node(tree, entity)
         if node is None:
             node = self._counters.next_node
             self._counters.next_node += 1
-            self._write.put(tables.NODES, records.u64(node), records.seal(NODE.pack(tree, entity)))
-            self._write.put(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity), records.u64(node))
-            made.append((node, entity))
+            self._write.put(tables.NODES, records.encode_u64(node), records.seal(NODE_STRUCT.pack(tree, entity)))
+            self._write.put(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity), records.encode_u64(node))
+            new_nodes.append((node, entity))
         return node

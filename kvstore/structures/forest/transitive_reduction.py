@@ -18,7 +18,7 @@ reach:
 
 A search for a way goes from both ends in turn and stops where the shorter one is exhausted. Work is counted in nodes
 visited, to which a component that is broken anew adds what it costs. A transaction that has done more of it in a tree
-than judging the whole tree would take leaves the tree to :meth:`TransitiveReduction.settle`, which does just that, so
+than judging the whole tree would take leaves the tree to :meth:`TransitiveReduction.judge_deferred`, which does just that, so
 that loading a large hierarchy takes one pass.
 """
 
@@ -31,8 +31,8 @@ from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, acyclic, find_cycle_edges, judge
-from .forest import STRENGTH, Forest
+from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge_edges, select_acyclic
+from .forest import STRENGTH_STRUCT, Forest
 
 _GetNeighbors = Callable[[int], Iterable[int]]
 
@@ -42,7 +42,7 @@ _WORK_PER_EDGE = 1
 #: What breaking the cycles of a component costs for each of its edges, in nodes visited.
 _WORK_PER_LOOPED_EDGE = 4
 #: Nodes whose edges are kept in memory at most, each table for itself.
-_MOST_READ = 1 << 16
+_MAX_CACHED_NODES = 1 << 16
 
 
 class _CachedForest(Forest):
@@ -52,22 +52,22 @@ class _CachedForest(Forest):
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
-        self._read: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._neighbor_cache: dict[tuple[str, int], tuple[int, ...]] = {}
 
-    def put(self, table: str, node: int, other: int, value: bytes) -> None:
-        self._read.pop((table, node), None)
-        self._write.put(table, records.U64_PAIR.pack(node, other), value)
+    def put_edge(self, table: str, node: int, neighbor: int, value: bytes) -> None:
+        self._neighbor_cache.pop((table, node), None)
+        self._write.put(table, records.U64_PAIR.pack(node, neighbor), value)
 
-    def delete(self, table: str, node: int, other: int) -> None:
-        self._read.pop((table, node), None)
-        self._write.delete(table, records.U64_PAIR.pack(node, other))
+    def delete_edge(self, table: str, node: int, neighbor: int) -> None:
+        self._neighbor_cache.pop((table, node), None)
+        self._write.delete(table, records.U64_PAIR.pack(node, neighbor))
 
-    def _neighbours(self, table: str, node: int) -> Iterator[int]:
-        neighbors = self._read.get((table, node))
+    def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
+        neighbors = self._neighbor_cache.get((table, node))
         if neighbors is None:
-            if len(self._read) == _MOST_READ:
-                self._read.clear()
-            neighbors = self._read[table, node] = tuple(super()._neighbours(table, node))
+            if len(self._neighbor_cache) == _MAX_CACHED_NODES:
+                self._neighbor_cache.clear()
+            neighbors = self._neighbor_cache[table, node] = tuple(super()._iter_neighbors(table, node))
         return iter(neighbors)
 
 
@@ -80,47 +80,47 @@ class TransitiveReduction:
         self._work: Counter[int] = Counter()
         self._deferred_trees: set[int] = set()
         self._tree = 0
-        #: How many more (or fewer) accepted edges lead from an entity to another, since :meth:`settle` told it.
-        self._joined: Counter[tuple[int, int]] = Counter()
+        #: How many more (or fewer) accepted edges lead from an entity to another, since :meth:`judge_deferred` told it.
+        self._pair_counts: Counter[tuple[int, int]] = Counter()
 
     def add(self, child: int, parent: int) -> None:
         """Judge an edge that has just been stated for the first time."""
         forest = self._forest
         if self._is_deferred(child):
-            self._put(child, parent, ACCEPTED)
-        elif self._leads(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
-            component_nodes = self._between(child, parent)
+            self._put_verdict(child, parent, ACCEPTED)
+        elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
+            component_nodes = self._find_component_nodes(child, parent)
             edges = {
                 (node, upper_node)
                 for node in component_nodes
                 for upper_node in forest.iter_stated_parents(node)
                 if upper_node in component_nodes
             }
-            self._break({*edges, (child, parent)})
+            self._break_cycles({*edges, (child, parent)})
         else:
-            self._enter(child, parent)
+            self._insert_edge(child, parent)
 
-    def strengthen(self, child: int, parent: int) -> None:
+    def update_strength(self, child: int, parent: int) -> None:
         """Judge anew after an edge has won or lost one of several assertions."""
-        if not self._is_deferred(child) and self._forest.looped(child, parent):
+        if not self._is_deferred(child) and self._forest.is_looped(child, parent):
             self._put_looped(child, parent)
-            self._break(self._find_component_edges(child))
+            self._break_cycles(self._find_component_edges(child))
 
     def remove(self, child: int, parent: int) -> None:
         """Judge the others after an edge has lost its last assertion."""
-        verdict = self._forest.verdict(child, parent)
-        is_looped = self._forest.looped(child, parent)
+        verdict = self._forest.get_verdict(child, parent)
+        is_looped = self._forest.is_looped(child, parent)
         is_deferred = self._is_deferred(child)
         component = self._find_component_edges(child) - {(child, parent)} if is_looped and not is_deferred else set()
         if is_looped:
-            self._forest.delete(tables.LOOPED_EDGES, child, parent)
+            self._forest.delete_edge(tables.LOOPED_EDGES, child, parent)
         if is_deferred:
-            self._forget(child, parent, verdict)
+            self._delete_verdict(child, parent, verdict)
         else:
-            self._leave(child, parent, verdict)
-            self._break(component)
+            self._remove_edge(child, parent, verdict)
+            self._break_cycles(component)
 
-    def settle(self) -> dict[tuple[int, int], int]:
+    def judge_deferred(self) -> dict[tuple[int, int], int]:
         """Judge as a whole the trees that had too many changes to follow each; must come before anybody reads.
 
         Returns how many more (or fewer) accepted edges lead from an entity to another than when it was called last.
@@ -130,41 +130,41 @@ class TransitiveReduction:
             verdicts, old_looped_edges = forest.read_tree_verdicts(tree)
             looped_edges = find_cycle_edges(verdicts)
             for edge in sorted(old_looped_edges - looped_edges):
-                forest.delete(tables.LOOPED_EDGES, *edge)
+                forest.delete_edge(tables.LOOPED_EDGES, *edge)
             for edge in sorted(looped_edges):
                 self._put_looped(*edge)
-            for edge, verdict in judge(verdicts, forest.sort_by_strength(looped_edges)).items():
+            for edge, verdict in judge_edges(verdicts, forest.sort_by_strength(looped_edges)).items():
                 if verdict != verdicts[edge]:
-                    self._forget(*edge, verdicts[edge])
-                    self._put(*edge, verdict)
+                    self._delete_verdict(*edge, verdicts[edge])
+                    self._put_verdict(*edge, verdict)
         self._work.clear()
         self._deferred_trees.clear()
-        pair_counts, self._joined = self._joined, Counter()
+        pair_counts, self._pair_counts = self._pair_counts, Counter()
         return pair_counts
 
     def _is_deferred(self, node: int) -> bool:
         """Whether the tree of a node is judged as a whole; what is done next is counted as work in it."""
-        self._tree = tree = self._forest.node(node).tree
+        self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _LEAST_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
 
     # -- D, the stated edges without cycles, changes by one edge
 
-    def _enter(self, child: int, parent: int) -> None:
+    def _insert_edge(self, child: int, parent: int) -> None:
         """An edge without a verdict comes into D."""
         forest = self._forest
-        if self._leads(child, parent, forest.parents, forest.children):
-            self._put(child, parent, REDUNDANT)
+        if self._has_path(child, parent, forest.iter_parents, forest.iter_children):
+            self._put_verdict(child, parent, REDUNDANT)
         else:
             for edge in self._find_newly_redundant(child, parent):
-                self._forget(*edge, ACCEPTED)
-                self._put(*edge, REDUNDANT)
-            self._put(child, parent, ACCEPTED)
+                self._delete_verdict(*edge, ACCEPTED)
+                self._put_verdict(*edge, REDUNDANT)
+            self._put_verdict(child, parent, ACCEPTED)
 
-    def _leave(self, child: int, parent: int, verdict: int | None) -> None:
+    def _remove_edge(self, child: int, parent: int, verdict: int | None) -> None:
         """An edge goes, from D where it was there; it has no verdict afterwards."""
-        self._forget(child, parent, verdict)
+        self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:
             return
         forest = self._forest
@@ -174,53 +174,55 @@ class TransitiveReduction:
         else:
             candidates = [(neighbor, node) for node in nodes for neighbor in forest.iter_refused_children(node)]
         for edge in sorted(candidates):
-            if forest.verdict(*edge) == REDUNDANT:
-                self._forget(*edge, REDUNDANT)
-                self._enter(*edge)
+            if forest.get_verdict(*edge) == REDUNDANT:
+                self._delete_verdict(*edge, REDUNDANT)
+                self._insert_edge(*edge)
 
     def _find_newly_redundant(self, child: int, parent: int) -> list[Edge]:
         """The accepted edges that have a longer way once ``child`` stands under ``parent``."""
         forest = self._forest
         nodes, is_below = self._find_smaller_side(child, parent)
         if is_below:
-            edges = [(node, neighbor) for node in nodes for neighbor in forest.parents(node) if neighbor not in nodes]
-            ancestors = self._compute_closure(parent, forest.parents) if edges else set()
+            edges = [
+                (node, neighbor) for node in nodes for neighbor in forest.iter_parents(node) if neighbor not in nodes
+            ]
+            ancestors = self._compute_closure(parent, forest.iter_parents) if edges else set()
             return [edge for edge in edges if edge[1] in ancestors]
-        edges = [(neighbor, node) for node in nodes for neighbor in forest.children(node) if neighbor not in nodes]
+        edges = [(neighbor, node) for node in nodes for neighbor in forest.iter_children(node) if neighbor not in nodes]
         descendants = self._find_nodes_between(child, {lower_node for lower_node, _ in edges}, nodes)
         return [edge for edge in edges if edge[0] in descendants]
 
-    def _break(self, edges: set[Edge]) -> None:
+    def _break_cycles(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of what is or was one strongly connected component."""
         forest = self._forest
         self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
         looped_edges = find_cycle_edges(edges)
         for edge in edges:
             if edge not in looped_edges:
-                forest.delete(tables.LOOPED_EDGES, *edge)
-            elif not forest.looped(*edge):
+                forest.delete_edge(tables.LOOPED_EDGES, *edge)
+            elif not forest.is_looped(*edge):
                 self._put_looped(*edge)
-        cyclic = looped_edges.difference(acyclic(forest.sort_by_strength(looped_edges)))
+        cyclic = looped_edges.difference(select_acyclic(forest.sort_by_strength(looped_edges)))
         for edge in sorted(cyclic):
-            verdict = forest.verdict(*edge)
+            verdict = forest.get_verdict(*edge)
             if verdict != CYCLIC:
-                self._leave(*edge, verdict)
-                self._put(*edge, CYCLIC)
+                self._remove_edge(*edge, verdict)
+                self._put_verdict(*edge, CYCLIC)
         for edge in sorted(edges - cyclic):
-            verdict = forest.verdict(*edge)
+            verdict = forest.get_verdict(*edge)
             if verdict in (None, CYCLIC):
-                self._forget(*edge, verdict)
-                self._enter(*edge)
+                self._delete_verdict(*edge, verdict)
+                self._insert_edge(*edge)
 
     # -- Searching
 
-    def _leads(self, start: int, goal: int, onward: _GetNeighbors, backward: _GetNeighbors) -> bool:
+    def _has_path(self, start: int, goal: int, get_successors: _GetNeighbors, get_predecessors: _GetNeighbors) -> bool:
         """Whether a way leads from one node to another; searched from both ends in turn."""
         seen = ({start}, {goal})
         queues = (deque([start]), deque([goal]))
         while all(queues):
-            for side, get_neighbors in enumerate((onward, backward)):
-                for node in get_neighbors(self._next(queues[side])):
+            for side, get_neighbors in enumerate((get_successors, get_predecessors)):
+                for node in get_neighbors(self._pop_node(queues[side])):
                     if node in seen[1 - side]:
                         return True
                     if node not in seen[side]:
@@ -234,43 +236,43 @@ class TransitiveReduction:
         """The nodes at or below ``child`` (and True) or those at or above ``parent``, whichever are fewer to visit."""
         seen = ({child}, {parent})
         queues = (deque([child]), deque([parent]))
-        neighbor_getters = (self._forest.children, self._forest.parents)
+        neighbor_getters = (self._forest.iter_children, self._forest.iter_parents)
         while True:
             for side, get_neighbors in enumerate(neighbor_getters):
-                for node in get_neighbors(self._next(queues[side])):
+                for node in get_neighbors(self._pop_node(queues[side])):
                     if node not in seen[side]:
                         seen[side].add(node)
                         queues[side].append(node)
                 if not queues[side]:
                     return seen[side], side == 0
 
-    def _compute_closure(self, start: int, step: _GetNeighbors) -> set[int]:
+    def _compute_closure(self, start: int, get_neighbors: _GetNeighbors) -> set[int]:
         """A node and all that further steps reach."""
         seen = {start}
         queue = deque([start])
         while queue:
-            for node in step(self._next(queue)):
+            for node in get_neighbors(self._pop_node(queue)):
                 if node not in seen:
                     seen.add(node)
                     queue.append(node)
         return seen
 
-    def _find_nodes_between(self, goal: int, starts: set[int], beyond: set[int]) -> set[int]:
-        """The nodes on the accepted ways up from ``starts`` to ``goal``; from ``beyond`` no way leads there."""
+    def _find_nodes_between(self, goal: int, starts: set[int], excluded_nodes: set[int]) -> set[int]:
+        """The nodes on the accepted ways up from ``starts`` to ``goal``; from ``excluded_nodes`` no way leads there."""
         lower_nodes: dict[int, list[int]] = {}
         seen = set(starts)
         queue = deque(sorted(starts))
         while queue:
-            node = self._next(queue)
-            for parent in self._forest.parents(node) if node != goal else ():
-                if parent not in beyond:
+            node = self._pop_node(queue)
+            for parent in self._forest.iter_parents(node) if node != goal else ():
+                if parent not in excluded_nodes:
                     lower_nodes.setdefault(parent, []).append(node)
                     if parent not in seen:
                         seen.add(parent)
                         queue.append(parent)
         return self._compute_closure(goal, lambda node: lower_nodes.get(node, ())) if goal in seen else set()
 
-    def _between(self, child: int, parent: int) -> set[int]:
+    def _find_component_nodes(self, child: int, parent: int) -> set[int]:
         """The nodes on the stated ways from ``parent`` up to ``child``, which a new edge makes one component."""
         ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
         return self._compute_closure(
@@ -286,32 +288,32 @@ class TransitiveReduction:
             for upper_node in self._forest.iter_looped_parents(lower_node)
         }
 
-    def _next(self, waiting: deque[int]) -> int:
+    def _pop_node(self, queue: deque[int]) -> int:
         self._work[self._tree] += 1
-        return waiting.popleft()
+        return queue.popleft()
 
     # -- Writing
 
-    def _put(self, child: int, parent: int, verdict: int) -> None:
+    def _put_verdict(self, child: int, parent: int, verdict: int) -> None:
         if verdict == ACCEPTED:
-            self._forest.put(tables.EDGES_UP, child, parent, b"")
-            self._forest.put(tables.EDGES_DOWN, parent, child, b"")
-            self._joined[self._entities(child, parent)] += 1
+            self._forest.put_edge(tables.EDGES_UP, child, parent, b"")
+            self._forest.put_edge(tables.EDGES_DOWN, parent, child, b"")
+            self._pair_counts[self._get_entities(child, parent)] += 1
         else:
-            self._forest.put(tables.REFUSED_UP, child, parent, records.pack(verdict))
-            self._forest.put(tables.REFUSED_DOWN, parent, child, b"")
+            self._forest.put_edge(tables.REFUSED_UP, child, parent, records.pack(verdict))
+            self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
-    def _forget(self, child: int, parent: int, verdict: int | None) -> None:
+    def _delete_verdict(self, child: int, parent: int, verdict: int | None) -> None:
         if verdict is not None:
             is_accepted = verdict == ACCEPTED
-            self._forest.delete(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)
-            self._forest.delete(tables.EDGES_DOWN if is_accepted else tables.REFUSED_DOWN, parent, child)
+            self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)
+            self._forest.delete_edge(tables.EDGES_DOWN if is_accepted else tables.REFUSED_DOWN, parent, child)
             if is_accepted:
-                self._joined[self._entities(child, parent)] -= 1
+                self._pair_counts[self._get_entities(child, parent)] -= 1
 
-    def _entities(self, child: int, parent: int) -> tuple[int, int]:
-        return self._forest.node(child).entity, self._forest.node(parent).entity
+    def _get_entities(self, child: int, parent: int) -> tuple[int, int]:
+        return self._forest.get_node(child).entity, self._forest.get_node(parent).entity
 
     def _put_looped(self, child: int, parent: int) -> None:
-        strength = records.seal(STRENGTH.pack(*self._forest.compute_strength(child, parent)))
-        self._forest.put(tables.LOOPED_EDGES, child, parent, strength)
+        strength = records.seal(STRENGTH_STRUCT.pack(*self._forest.compute_strength(child, parent)))
+        self._forest.put_edge(tables.LOOPED_EDGES, child, parent, strength)

@@ -30,7 +30,7 @@ from ..counters import Counters
 from ..open_indexes import OpenIndexes
 from ..state import State
 from ..vectors.vectors import Matrix
-from .generations import Generation, GenerationIndex, GenerationRows, Writing, bind_generation
+from .generations import Generation, GenerationIndex, GenerationRows, WritingTask, bind_generation
 from .index import BuildTools, IndexRecord
 from .index_building import IndexProgress, ReportProgress
 from .indexes import Indexes, IndexWriter
@@ -82,16 +82,16 @@ class GenerationBuilder:
 
         Raises IndexUnavailableError where somebody else is at it, LockTimeoutError, StoreFullError, EmbedderError.
         """
-        with self._alone(kind):
+        with self._hold_lock(kind):
             self._remove_unnamed_rows(kind)
-            with self._state() as state:
+            with self._open_state() as state:
                 record = Indexes(state.lmdb).get(kind)
-                if record is None or (kind.usable(record) and record.state["change"] == state.counters.change):
+                if record is None or (kind.is_usable(record) and record.state["change"] == state.counters.change):
                     return False
-            generation = kind.build(self._state, record, self._make_tools(kind, progress))
+            generation = kind.build(self._open_state, record, self._make_tools(kind, progress))
             number = record.state.get("generation", 0) + 1
             for batch in _iter_batches(kind, number, generation):
-                self._environment.write_with_growth(partial(_put, batch))
+                self._environment.write_with_growth(partial(_put_batch, batch))
             is_current = self._environment.write_with_growth(
                 partial(_switch_generation, kind, record, number, generation)
             )
@@ -109,13 +109,13 @@ class GenerationBuilder:
         raises; what was written until then is kept.
         """
         num_written = 0
-        with self._alone(kind):
-            with self._state() as state:
+        with self._hold_lock(kind):
+            with self._open_state() as state:
                 pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
             for task in sorted(pending_tasks, key=lambda one: (-one.weight, one.content)):
-                with self._state() as state:
+                with self._open_state() as state:
                     bound = bind_generation(state, kind)
-                    prompt = None if bound is None else kind.prompt(bound, task)
+                    prompt = None if bound is None else kind.build_prompt(bound, task)
                 if prompt is None:
                     continue
                 try:
@@ -134,14 +134,14 @@ class GenerationBuilder:
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """What :meth:`refresh` and :meth:`write_texts` would do; nothing is changed, no model called."""
-        with self._state() as state:
-            if kind.usable(record) and record.state["change"] == state.counters.change:
+        with self._open_state() as state:
+            if kind.is_usable(record) and record.state["change"] == state.counters.change:
                 return _compute_forecast(kind, state, bind_generation(state, kind))
-        generation = kind.build(self._state, record, self._make_tools(kind, None))
+        generation = kind.build(self._open_state, record, self._make_tools(kind, None))
         row_source = _MemoryRows(_iter_batches(kind, 0, generation))
-        with self._state() as state:
+        with self._open_state() as state:
             generation_state = _make_generation_state(kind, 0, generation)
-            return _compute_forecast(kind, state, kind.bound(GenerationRows(row_source, 0, generation_state), state))
+            return _compute_forecast(kind, state, kind.bind(GenerationRows(row_source, 0, generation_state), state))
 
     def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
         """Take an index away, with all that it holds, and what models have written for it."""
@@ -151,29 +151,29 @@ class GenerationBuilder:
 
     def sweep(self, kind: GenerationIndex[Any]) -> None:
         """Take away what no record names: what a crash or a dropped index has left."""
-        with self._state() as state:
+        with self._open_state() as state:
             if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
                 return
-        with self._alone(kind):
+        with self._hold_lock(kind):
             self._remove_unnamed_rows(kind)
             self._remove_unnamed_texts(kind)
 
     def _remove_unnamed_rows(self, kind: GenerationIndex[Any]) -> None:
         for table in kind.tables:
             while True:
-                with self._state() as state:
+                with self._open_state() as state:
                     ranges = _list_unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
                     unnamed_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
                     keys = [bytes(key) for key in islice(unnamed_keys, _REMOVED)]
                 if not keys:
                     break
-                self._environment.write_with_growth(partial(_remove, table, keys))
+                self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unnamed_texts(self, kind: GenerationIndex[Any]) -> None:
         """Forget texts written for this kind that the generation in use does not name."""
-        with self._state() as state:
+        with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
-            if record is not None and not kind.usable(record):
+            if record is not None and not kind.is_usable(record):
                 return  # what the first generation will name is not known yet
             stored_contents = list(WrittenTexts(state.lmdb).iter_contents_of_kind(kind.name))
             named_contents = {task.content for task in _list_writing_tasks(kind, state)} if stored_contents else set()
@@ -182,21 +182,21 @@ class GenerationBuilder:
             self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_contents))
 
     def _make_tools(self, kind: GenerationIndex[Any], progress: ReportProgress | None) -> BuildTools:
-        def tell(done: int, total: int) -> None:
+        def report(num_done: int, total: int) -> None:
             if progress is not None:
-                progress(IndexProgress(kind.name, done, total))
+                progress(IndexProgress(kind.name, num_done, total))
 
-        return BuildTools(self._embed, tell, lambda: False)
+        return BuildTools(self._embed, report, lambda: False)
 
     @contextmanager
-    def _alone(self, kind: GenerationIndex[Any]) -> Iterator[None]:
+    def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
         """While nobody else refreshes the index; raises IndexUnavailableError where somebody does."""
         self._environment.require_place()  # the folder may be another store's by now
-        with index_file.drafting(index_file.path_of(self._environment.path, kind.name)):
+        with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
             yield
 
     @contextmanager
-    def _state(self) -> Iterator[State]:
+    def _open_state(self) -> Iterator[State]:
         with self._environment.snapshot() as snapshot, State(snapshot, self._settings, self._open_indexes) as state:
             yield state
 
@@ -227,7 +227,7 @@ def _iter_batches(kind: GenerationIndex[Any], number: int, generation: Generatio
     size = 0
     for table in kind.tables:
         for key, value in generation.rows.get(table, ()):
-            batch.append((table, records.u32(number) + key, records.pack(value)))
+            batch.append((table, records.encode_u32(number) + key, records.pack(value)))
             size += len(batch[-1][1]) + len(batch[-1][2])
             if size > _BATCH:
                 yield batch
@@ -236,7 +236,7 @@ def _iter_batches(kind: GenerationIndex[Any], number: int, generation: Generatio
         yield batch
 
 
-def _put(batch: Sequence[TableRecord], view: WriteView) -> None:
+def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
     for table, key, value in batch:
         view.put(table, key, value)
 
@@ -268,7 +268,7 @@ def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None)
     if record is None or not record.state:
         return [(b"", None)]
     number = record.state["generation"]
-    return [(b"", records.u32(number)), (records.u32(number + 1), None)]
+    return [(b"", records.encode_u32(number)), (records.encode_u32(number + 1), None)]
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:
@@ -280,15 +280,15 @@ def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) 
         record = Indexes(view).get(kind)
         if record is not None and record.state and record.state["change"] != change:
             number = record.state["generation"]
-            for table in kind.quoting:
-                stale_records = view.scan(table, records.u32(number), records.u32(number + 1))
+            for table in kind.quoting_tables:
+                stale_records = view.scan(table, records.encode_u32(number), records.encode_u32(number + 1))
                 keys = [bytes(key) for key, _ in islice(stale_records, _REMOVED)]
-                _remove(table, keys, view)
+                _remove_keys(table, keys, view)
                 has_removed = has_removed or bool(keys)
     return has_removed
 
 
-def _remove(table: str, keys: Sequence[bytes], view: WriteView) -> None:
+def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
     view.change_many(table, dict.fromkeys(keys))
 
 
@@ -296,22 +296,22 @@ def _put_text(content: bytes, kind: str, model: str, value: Mapping[str, Any], v
     WrittenTextWriter(view).put(content, kind, model, value)
 
 
-def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[Writing]:
+def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
     bound = bind_generation(state, kind)
-    return () if bound is None else kind.writings(bound)
+    return () if bound is None else kind.list_writing_tasks(bound)
 
 
-def _is_written(state: State, writing: Writing) -> bool:
-    return WrittenTexts(state.lmdb).get(writing.content) is not None
+def _is_written(state: State, task: WritingTask) -> bool:
+    return WrittenTexts(state.lmdb).get(task.content) is not None
 
 
 def _compute_forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
     num_texts = num_written = num_tokens = 0
-    for task in kind.writings(bound):
+    for task in kind.list_writing_tasks(bound):
         num_texts += 1
         if _is_written(state, task):
             num_written += 1
             continue
-        prompt = kind.prompt(bound, task)
+        prompt = kind.build_prompt(bound, task)
         num_tokens += 0 if prompt is None else prompt.tokens
     return WritingForecast(kind.describe(bound), num_texts, num_written, num_tokens)

@@ -28,7 +28,7 @@ from .indexes import Indexes
 
 if TYPE_CHECKING:
     from ...models.structured import StructuredPrompt
-    from ..logical import Logical
+    from ..logical import LogicalNames
     from ..state import State
 
 Bound = TypeVar("Bound")
@@ -51,7 +51,7 @@ class Generation:
     rows: Mapping[str, KeyedRows]
 
 
-class Writing(NamedTuple):
+class WritingTask(NamedTuple):
     """A text that a model may write: ``content`` is the digest (16 bytes) of the kind, the version of the prompt and
     what it is written from; not of the model, so that nothing is paid for twice.
 
@@ -92,9 +92,9 @@ class Outline(Columnar, list[OutlineRow]):
         return tuple(columns), [*map(astuple, self)], tuple(columns.values())
 
     def _repr_html_(self) -> str:
-        from ...markup import levels
+        from ...markup import render_outline
 
-        return levels((row.level, f"{row.title} ({row.count:,})", row.detail) for row in self)
+        return render_outline((row.level, f"{row.title} ({row.count:,})", row.detail) for row in self)
 
 
 def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
@@ -129,9 +129,9 @@ class GenerationRows:
         memory: dict[str, Any] | None = None,
     ) -> None:
         self._source = source
-        self._prefix = records.u32(number)
-        self._stop = records.u32(number + 1)
-        self._memory = {} if memory is None else memory
+        self._prefix = records.encode_u32(number)
+        self._stop = records.encode_u32(number + 1)
+        self._cache = {} if memory is None else memory
         self.change: int = generation["change"]
         self.chunk_stop: int = generation["chunk_stop"]
         self.head: Mapping[str, Any] = generation["head"]
@@ -149,7 +149,7 @@ class GenerationRows:
             for key, value in zip(prefixed_keys, values, strict=True)
         ]
 
-    def numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
+    def read_numbers(self, table: str, keys: Sequence[bytes], columns: int) -> tuple[list[int], npt.NDArray[np.int64]]:
         """Of rows of so many whole numbers: the places of the keys that have one, and these, -1 for nil."""
         prefixed_keys = [self._prefix + key for key in keys]
         values_by_key = self._source.get_many(table, prefixed_keys)
@@ -158,7 +158,7 @@ class GenerationRows:
             [values_by_key[position] for position in present],
             [prefixed_keys[position] for position in present],
         )
-        return present, number_records.unpack(values, table, prefixed_keys, columns)
+        return present, number_records.unpack_numbers(values, table, prefixed_keys, columns)
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
         """The keys with ``start <= key < stop`` and their values, in key order."""
@@ -166,27 +166,27 @@ class GenerationRows:
         for key, value in self._source.scan(table, self._prefix + start, end):
             yield bytes(key[4:]), records.unpack(value, table, key)
 
-    def memory(self, name: str, make: Callable[[GenerationRows], Made]) -> Made:
-        """What ``make`` makes of the rows, kept for all states that read this generation."""
-        if name not in self._memory:
-            self._memory[name] = make(self)
-        cached_value: Made = self._memory[name]
+    def get_cached(self, name: str, build: Callable[[GenerationRows], Made]) -> Made:
+        """What ``build`` makes of the rows, kept for all states that read this generation."""
+        if name not in self._cache:
+            self._cache[name] = build(self)
+        cached_value: Made = self._cache[name]
         return cached_value
 
 
 class GenerationIndex(Index, Generic[Bound]):
     """A kind of index in generations; ``Bound`` is what one state may use of it.
 
-    ``tables`` are its own; of these ``quoting`` hold words of documents, and are read only while nothing has changed
-    since they were made. Another ``version`` than that of the generation in use is as none. ``building`` is what SHOW
-    INDEXES adds while one is made. One that is ``outlined`` is drawn by EXPAND.
+    ``tables`` are its own; of these ``quoting_tables`` hold words of documents, and are read only while nothing has changed
+    since they were made. Another ``version`` than that of the generation in use is as none. ``building_detail`` is what SHOW
+    INDEXES adds while one is made. One that is ``has_outline`` is drawn by EXPAND.
     """
 
     version: int = 1
     tables: tuple[str, ...]
-    quoting: tuple[str, ...] = ()
-    outlined: bool = False
-    building: str = "the generation before is read meanwhile"
+    quoting_tables: tuple[str, ...] = ()
+    has_outline: bool = False
+    building_detail: str = "the generation before is read meanwhile"
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
@@ -197,7 +197,7 @@ class GenerationIndex(Index, Generic[Bound]):
         """
 
     @abstractmethod
-    def bound(self, rows: GenerationRows, state: State) -> Bound:
+    def bind(self, rows: GenerationRows, state: State) -> Bound:
         """What a state may use: nothing that the state does not have is named."""
 
     @abstractmethod
@@ -205,36 +205,38 @@ class GenerationIndex(Index, Generic[Bound]):
         """How much it holds, for SHOW INDEXES."""
 
     @abstractmethod
-    def dump(self, bound: Bound, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
+    def dump(self, bound: Bound, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
         """KeyedRows of each table with names in place of ids, where nothing has changed since it was made."""
 
     def check(self, bound: Bound) -> Iterator[str]:
         """What does not fit together, as sentences."""
         return iter(())
 
-    def writings(self, bound: Bound) -> Iterable[Writing]:
+    def list_writing_tasks(self, bound: Bound) -> Iterable[WritingTask]:
         """The texts that a model may write, written before or not, of which all sources are still there."""
         return ()
 
-    def prompt(self, bound: Bound, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
+    def build_prompt(self, bound: Bound, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
         """What a model is asked for such a text; None where a source is gone. What it makes of the answer is kept."""
         raise NotImplementedError
 
-    def outline(self, bound: Bound) -> Iterable[OutlineNode]:
+    def build_outline(self, bound: Bound) -> Iterable[OutlineNode]:
         """The coarsest groups, for EXPAND."""
         return ()
 
-    def carried_over(self, record: IndexRecord) -> IndexRecord | None:
+    def carry_over(self, record: IndexRecord) -> IndexRecord | None:
         return replace(record, state={}, epoch=record.epoch + 1)
 
-    def status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+    def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         change = state.counters.change
-        opened = state.open_indexes
-        is_usable = self.usable(record)
+        open_indexes = state.open_indexes
+        is_usable = self.is_usable(record)
         built_change = record.state["change"] if is_usable else 0
         lag = max(0, change - built_change)
-        if opened is not None and index_file.is_being_drafted(index_file.path_of(opened.environment.path, self.name)):
-            return IndexStatus(self.name, "building", built_change, lag, self.building)
+        if open_indexes is not None and index_file.is_being_drafted(
+            index_file.build_index_path(open_indexes.environment.path, self.name)
+        ):
+            return IndexStatus(self.name, "building", built_change, lag, self.building_detail)
         if not is_usable:
             reason = "made by another version; " if record.state else "not built yet; "
             return IndexStatus(self.name, "absent", 0, change, f"{reason}REFRESH INDEX builds it")
@@ -244,7 +246,7 @@ class GenerationIndex(Index, Generic[Bound]):
         except CorruptionError as error:
             return IndexStatus(self.name, "damaged", built_change, lag, str(error))
 
-    def usable(self, record: IndexRecord) -> bool:
+    def is_usable(self, record: IndexRecord) -> bool:
         """Whether a generation is there that this version reads."""
         return bool(record.state.get("version") == self.version)
 
@@ -258,18 +260,18 @@ class _GenerationPart(Generic[Bound]):
 
     def read(self, state: State) -> Bound | None:
         record = Indexes(state.lmdb).get(self._kind)
-        if record is None or not self._kind.usable(record):
+        if record is None or not self._kind.is_usable(record):
             return None
-        opened, token = state.open_indexes, record.state["token"]
-        memory = None if opened is None else opened.get_generation_memory(self._kind.name, token)
-        return self._kind.bound(GenerationRows(state.lmdb, record.state["generation"], record.state, memory), state)
+        open_indexes, token = state.open_indexes, record.state["token"]
+        memory = None if open_indexes is None else open_indexes.get_generation_memory(self._kind.name, token)
+        return self._kind.bind(GenerationRows(state.lmdb, record.state["generation"], record.state, memory), state)
 
 
 def bind_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None:
     """The index as a state may use it; None where there is none, or it is not built yet."""
     part = _GenerationPart(kind)
     # Under a write transaction a state changes: nothing that was read of it is kept.
-    return part.read(state) if state.lmdb.writable else state.part(part)
+    return part.read(state) if state.lmdb.writable else state.get_part(part)
 
 
 def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
@@ -280,17 +282,17 @@ def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
 def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
     """What is wrong with the generation in use, as sentences; every record of it is read."""
     record = Indexes(state.lmdb).get(kind)
-    if record is None or not kind.usable(record):
+    if record is None or not kind.is_usable(record):
         return
     rows = GenerationRows(state.lmdb, record.state["generation"], record.state)
     for table in kind.tables:
         for _ in rows.scan(table):
             pass
-    yield from kind.check(kind.bound(rows, state))
+    yield from kind.check(kind.bind(rows, state))
 
 
 def dump_generation(
-    state: State, kind: GenerationIndex[Any], names: Logical
+    state: State, kind: GenerationIndex[Any], names: LogicalNames
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
     """The rows of the generation in use for the dump: where it is as new as the state, and vectors are a function of
     the text, which those of a neural model are not to the last bit."""
@@ -298,7 +300,7 @@ def dump_generation(
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
     if (
         record is None
-        or not kind.usable(record)
+        or not kind.is_usable(record)
         or record.state["change"] != state.counters.change
         or not has_exact_vectors
     ):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError
 from ...storage import index_file
 from .generations import GenerationIndex, bind_generation
-from .index import Bound, Content, FileIndex, Index, IndexRecord, IndexStatus, Read
+from .index import Bound, FileIndex, Index, IndexContent, IndexRecord, IndexStatus, Read
 from .indexes import Indexes
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) ->
 
 
 def read_index(
-    environment: Environment, kind: FileIndex[Read, Any], path: Path, *, whole: bool = False
+    environment: Environment, kind: FileIndex[Read, Any], path: Path, *, verify_all: bool = False
 ) -> tuple[int, Read]:
-    """The epoch of an index file and what it holds; ``whole`` verifies what else is verified where it is met.
+    """The epoch of an index file and what it holds; ``verify_all`` verifies what else is verified where it is met.
 
     Raises FileNotFoundError and IndexUnavailableError.
     """
-    checked_in_place = () if whole else kind.checked_in_place
+    checked_in_place = () if verify_all else kind.checked_in_place
     for _ in range(_MAX_ATTEMPTS):
         head, arrays = index_file.read(path, kind.name, partial(trusts, environment, kind), checked_in_place)
         try:
@@ -50,7 +50,7 @@ def read_index(
             missing = Path(error.filename).name
             continue
         try:
-            return head["epoch"], kind.read(Content(head, arrays, parts))
+            return head["epoch"], kind.read(IndexContent(head, arrays, parts))
         except KeyError as error:
             raise IndexUnavailableError(
                 f"{path}: of another version, without {error}; REFRESH builds it anew"
@@ -60,61 +60,61 @@ def read_index(
     raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH builds it anew")
 
 
-def file_of(opened: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
+def get_file(open_indexes: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
     """The file of a kind, as an open store has it in memory."""
     # Of the environment alone: what is kept of the file must not refer to where it is kept.
-    return opened.file(kind.name, partial(read_index, opened.environment, kind))
+    return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
-def bound_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
+def bind_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
     """The index as a state may use it; None where there is no index, or nothing of it that can be used."""
     if isinstance(kind, GenerationIndex):
         return bind_generation(state, kind)
     record = Indexes(state.lmdb).get(kind)
     if record is None or state.open_indexes is None:
         return None
-    content = _read(state.open_indexes, kind, record)
-    return None if content is None else kind.bound(content, record, state)
+    content = _get_content(state.open_indexes, kind, record)
+    return None if content is None else kind.bind(content, record, state)
 
 
-def reject(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
+def reject_file(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
     """Do without the file of a kind, in which something was found damaged that was not read before."""
     assert state.open_indexes is not None
-    file = file_of(state.open_indexes, kind)
+    file = get_file(state.open_indexes, kind)
     file.reject(f"{file.path}: {problem}")
 
 
-def statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
+def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     """How each index of an open store stands, as the state sees it; those that are part of every commit too."""
-    opened, change = state.open_indexes, state.counters.change
-    if opened is None:
+    open_indexes, change = state.open_indexes, state.counters.change
+    if open_indexes is None:
         return []
     exact_statuses = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
-    return exact_statuses + [status for kind in kinds if (status := _get_status(opened, state, kind)) is not None]
+    return exact_statuses + [status for kind in kinds if (status := _get_status(open_indexes, state, kind)) is not None]
 
 
-def _read(opened: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
+def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
     """What the file holds, unless ids were handed out anew since."""
-    loaded_file = file_of(opened, kind).get()
+    loaded_file = get_file(open_indexes, kind).get()
     return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
 
 
-def _get_status(opened: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
+def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
     record, change = Indexes(state.lmdb).get(kind), state.counters.change
     if not isinstance(kind, FileIndex):
-        return None if record is None else kind.status(record, state)
+        return None if record is None else kind.get_status(record, state)
     exact_reason = kind.explain_no_file(record, state)
     if exact_reason is not None:
         return IndexStatus(kind.name, "exact", change, 0, exact_reason)
     if record is None:
         return None
-    content, file = _read(opened, kind, record), file_of(opened, kind)
-    built_change, stale = (0, change) if content is None else (content.change, kind.lag(content, state))
+    content, file = _get_content(open_indexes, kind, record), get_file(open_indexes, kind)
+    built_change, lag = (0, change) if content is None else (content.change, kind.compute_lag(content, state))
     if index_file.is_being_drafted(file.path):
-        return IndexStatus(kind.name, "building", built_change, stale, kind.building)
+        return IndexStatus(kind.name, "building", built_change, lag, kind.building_detail)
     if content is not None:
-        return IndexStatus(kind.name, "ready", built_change, stale, kind.describe(content))
-    if file.found:
+        return IndexStatus(kind.name, "ready", built_change, lag, kind.describe(content))
+    if file.exists:
         detail = file.problem or "made before the store was rebuilt; REFRESH builds it anew"
         return IndexStatus(kind.name, "damaged", 0, change, detail)
     return IndexStatus(kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")

@@ -19,7 +19,7 @@ from .. import tables
 from .index import Index, IndexRecord
 
 #: Tokens kept: of the file that is about to be renamed into place, and of the one that it replaces.
-_TOKENS = 2
+_MAX_TOKENS = 2
 
 
 class Indexes:
@@ -64,21 +64,21 @@ class IndexWriter(Indexes):
         stored_record = self.get(record.kind)
         if stored_record is None or replace(stored_record, tokens=record.tokens) != record:
             return False
-        self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_TOKENS]))
+        self.put(replace(stored_record, tokens=(token, *stored_record.tokens)[:_MAX_TOKENS]))
         return True
 
-    def carry_over_all(self, before: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
+    def carry_over_all(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
         """Take the indexes of the state before a rebuild over, each as its kind says.
 
         Yields a sentence for each whose record is damaged: it is as in a new store then.
         """
         for kind in kinds:
             try:
-                record = before.get(kind)
+                record = old_indexes.get(kind)
             except CorruptionError as error:
                 yield f"the options of the index {kind.name!r}: {error}; state them again with CREATE INDEX"
                 continue
-            new_record = None if record is None else kind.carried_over(record)
+            new_record = None if record is None else kind.carry_over(record)
             if new_record is None:
                 self.drop(kind)
             else:

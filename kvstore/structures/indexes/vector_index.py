@@ -21,26 +21,34 @@ from ...arguments import Option
 from ...errors import IndexUnavailableError
 from ...storage.index_file import FileHead, FilePart
 from ..state import State
-from ..vectors.hnsw import CHECKED_IN_PLACE, GRAPH_OPTIONS, MAX_DEAD_SHARE, CodedRows, HnswBuilder, HnswGraph, unlinked
-from ..vectors.vector_cache import CachedVectors, Coverage, VectorCache, extend_coverage, reach
-from .index import BuildTools, Content, FileIndex, IndexRecord, States
+from ..vectors.hnsw import (
+    CHECKED_IN_PLACE,
+    GRAPH_OPTIONS,
+    MAX_DEAD_SHARE,
+    CodedRows,
+    HnswBuilder,
+    HnswGraph,
+    make_unlinked_graph,
+)
+from ..vectors.vector_cache import CachedVectors, ChangeRanges, VectorCache, extend_coverage, find_covered_stop
+from .index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 
 #: Chunks that are read in one snapshot, and linked between two looks at whether to go on.
-_READ, _ADDED = 4096, 128
+_READ_BATCH, _ADDED = 4096, 128
 #: A segment takes in those after it that are more than this share of it.
 _GROWTH_FACTOR = 2
 
 
 @dataclass(frozen=True)
 class ChunkSegments:
-    """Segments of chunk codes as they were read from their file, in order of the chunks; ``newer`` are vectors that
+    """Segments of chunk codes as they were read from their file, in order of the chunks; ``newer_vectors`` are vectors that
     were read after it."""
 
     segments: Sequence[HnswGraph]
     parts: Sequence[FilePart]
-    coverage: Coverage
+    coverage: ChangeRanges
     options: Mapping[str, int]
-    newer: VectorCache = field(default_factory=VectorCache)
+    newer_vectors: VectorCache = field(default_factory=VectorCache)
 
     @property
     def change(self) -> int:
@@ -58,13 +66,13 @@ class ChunkSegments:
 
 class _MergePlan(NamedTuple):
     """What the next file is made of, beside new chunks: parts that stay, and codes that are taken in, the first of them
-    with the links of ``base``; what both cover. ``old`` are the parts there are, where they can be gone on with."""
+    with the links of ``base``; what both cover. ``old_parts`` are the parts there are, where they can be gone on with."""
 
-    kept: Sequence[FilePart] = ()
-    taken: Sequence[CodedRows] = ()
+    kept_parts: Sequence[FilePart] = ()
+    merged_rows: Sequence[CodedRows] = ()
     base: HnswGraph | None = None
-    coverage: Coverage = ()
-    old: Sequence[FilePart] = ()
+    coverage: ChangeRanges = ()
+    old_parts: Sequence[FilePart] = ()
 
 
 class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
@@ -73,7 +81,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     name = "vectors"
     description = "graphs of near neighbours (HNSW) for dense search in large stores"
     automatic = True
-    building = "chunks that the last file has not are compared exactly"
+    building_detail = "chunks that the last file has not are compared exactly"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = {
         "exact_below": Option(20_000, 0, 1e9, "with fewer chunks every one is compared, and there is no file"),
@@ -84,9 +92,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
     def build(
         self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
-    ) -> Content | None:
-        """The chunks of ``old``, unless too many of them are no more, and those after them."""
-        options = record.counts(("exact_below", *GRAPH_OPTIONS))
+    ) -> IndexContent | None:
+        """The chunks of ``old_parts``, unless too many of them are no more, and those after them."""
+        options = record.get_int_options(("exact_below", *GRAPH_OPTIONS))
         with states() as state:
             end = state.counters.next_chunk
             plan = _plan_merge(state, old, options)
@@ -97,29 +105,29 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         for change, stop, chunk_rows in _iter_new_rows(states, coverage[-1][1] if coverage else 0, end):
             coverage = extend_coverage(plan.coverage, change, stop)
             new_rows.append(chunk_rows)
-            if tools.cancelled():
+            if tools.is_cancelled():
                 break
-        parts = list(plan.kept)
-        num_merged = sum(len(rows.labels) for rows in plan.taken)
+        parts = list(plan.kept_parts)
+        num_merged = sum(len(rows.labels) for rows in plan.merged_rows)
         num_new = sum(len(rows.labels) for rows in new_rows)
         if num_merged + num_new:
-            rows = CodedRows.joined([*plan.taken, *new_rows])
+            rows = CodedRows.concatenate([*plan.merged_rows, *new_rows])
             del new_rows  # lest the codes be in memory twice
-            graph = _graph(rows, plan.base, options, tools)
+            graph = _build_graph(rows, plan.base, options, tools)
             if len(graph) < num_merged + num_new:  # cancelled
                 if len(graph) > num_merged:
                     coverage = extend_coverage(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
-                elif num_new and plan.old:
-                    parts, graph = list(plan.old), unlinked(rows.chosen(slice(num_merged, None)))
+                elif num_new and plan.old_parts:
+                    parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
                 else:
                     return None
             parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
         if not parts:
             return None
         head = {"options": options, "coverage": [list(pair) for pair in coverage]}
-        return Content(head, {"rows": np.array([part.head["rows"] for part in parts], np.uint64)}, parts)
+        return IndexContent(head, {"rows": np.array([part.head["rows"] for part in parts], np.uint64)}, parts)
 
-    def read(self, content: Content) -> ChunkSegments:
+    def read(self, content: IndexContent) -> ChunkSegments:
         coverage = tuple((int(change), int(stop)) for change, stop in content.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in content.parts]
         if list(map(len, segments)) != content.arrays["rows"].tolist():
@@ -127,7 +135,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         newer_vectors = VectorCache(CachedVectors(coverage))
         return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer_vectors)
 
-    def bound(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
+    def bind(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
         """The segments: what they propose is looked up in the state, see :mod:`.vector_search`."""
         return read
 
@@ -135,20 +143,20 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         segments = f"{len(read.segments)} segment" + ("s" if len(read.segments) > 1 else "")
         return f"{len(read):,} vectors in {segments}; newer chunks are compared exactly"
 
-    def lag(self, read: ChunkSegments, state: State) -> int:
+    def compute_lag(self, read: ChunkSegments, state: State) -> int:
         """Nothing while no chunk is new: what was deleted is no lag."""
-        covered_stop = reach(read.coverage, state.counters.change) or 0
-        return 0 if covered_stop >= state.counters.next_chunk else super().lag(read, state)
+        covered_stop = find_covered_stop(read.coverage, state.counters.change) or 0
+        return 0 if covered_stop >= state.counters.next_chunk else super().compute_lag(read, state)
 
     def explain_no_file(self, record: IndexRecord | None, state: State) -> str | None:
         if record is None:
             return "dropped; every chunk is compared"
-        min_chunks = record.count("exact_below")
+        min_chunks = record.get_int_option("exact_below")
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
-        return state.counters.next_chunk + record.count("extend_after") - num_missing
+        return state.counters.next_chunk + record.get_int_option("extend_after") - num_missing
 
 
 def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _MergePlan | None:
@@ -175,11 +183,11 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: Mapping[str, i
         return _MergePlan()
     rows = [segment.rows for segment in merged_segments]
     if not must_rebuild:
-        base = merged_segments[0] if merged_segments and merged_segments[0].linked else None
+        base = merged_segments[0] if merged_segments and merged_segments[0].is_linked else None
         return _MergePlan(old.parts[:num_kept], rows, base, old.coverage, old.parts)
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
-    live_rows = [segment.chosen(np.isin(segment.labels, stored_ids)) for segment in rows]
-    return _MergePlan(taken=live_rows, coverage=((state.counters.change, old.stop),))
+    live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
+    return _MergePlan(merged_rows=live_rows, coverage=((state.counters.change, old.stop),))
 
 
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
@@ -187,28 +195,28 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
     while start < end:
         with states() as state:
             change = state.counters.change
-            stored_chunks = list(itertools.islice(state.chunks.scan(start, end), _READ))
+            stored_chunks = list(itertools.islice(state.chunks.scan(start, end), _READ_BATCH))
             matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored_chunks])
         labels = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
         # Each batch is as of its own state, and all of them hold what is there at the last.
-        start = int(labels[-1]) + 1 if len(stored_chunks) == _READ else end
+        start = int(labels[-1]) + 1 if len(stored_chunks) == _READ_BATCH else end
         yield change, start, CodedRows.from_vectors(labels, matrix)
 
 
-def _graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, int], tools: BuildTools) -> HnswGraph:
+def _build_graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, int], tools: BuildTools) -> HnswGraph:
     """The graph of some rows, or of as many of the first as were linked when it was cancelled."""
     total = len(rows.labels)
     if total < options["exact_below"]:
         tools.progress(total, total)
-        return unlinked(rows)
+        return make_unlinked_graph(rows)
     builder = HnswBuilder(rows, base, **{name: options[name] for name in GRAPH_OPTIONS})
     while builder.advance(_ADDED):
-        tools.progress(builder.linked, total)
-        if tools.cancelled():
+        tools.progress(builder.num_linked, total)
+        if tools.is_cancelled():
             break
-    tools.progress(builder.linked, total)
-    return builder.graph()
+    tools.progress(builder.num_linked, total)
+    return builder.build_graph()
 
 
 #: The one that dense search asks for.
-VECTORS = VectorIndex()
+VECTOR_INDEX = VectorIndex()

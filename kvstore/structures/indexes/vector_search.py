@@ -18,16 +18,16 @@ from ...errors import IndexUnavailableError
 from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
-from ..vectors.hnsw import INEXACT, NearCodes
-from ..vectors.vector_cache import CachedVectors, VectorCache, VectorPart, joined, reach
-from ..vectors.vectors import Ids, Matrix, nearest
+from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
+from ..vectors.vector_cache import CachedVectors, VectorCache, VectorPart, find_covered_stop, join_parts
+from ..vectors.vectors import Ids, Matrix, find_nearest
 from .index import IndexRecord
-from .index_reading import bound_index, reject
+from .index_reading import bind_index, reject_file
 from .indexes import Indexes
-from .vector_index import VECTORS, ChunkSegments
+from .vector_index import VECTOR_INDEX, ChunkSegments
 
 #: How a search was done that compared every chunk.
-EXACTLY = "exact cosine over all chunks"
+EXACT_METHOD = "exact cosine over all chunks"
 
 
 def find_nearest_chunks(
@@ -37,51 +37,51 @@ def find_nearest_chunks(
 
     ``allowed`` restricts the chunks; ``exact`` compares all, whether or not there is an index.
     """
-    state = state.whole  # vectors that are read are kept for every state
+    state = state.unrestricted  # vectors that are read are kept for every state
     if state.open_indexes is None:
-        return ranked(state, list(state.vectors.scan()), query, top, allowed), EXACTLY
-    record = Indexes(state.lmdb).get(VECTORS)
-    if not exact and record is not None and VECTORS.explain_no_file(record, state) is None:
-        index = bound_index(state, VECTORS)
+        return rank_parts(state, list(state.vectors.scan()), query, top, allowed), EXACT_METHOD
+    record = Indexes(state.lmdb).get(VECTOR_INDEX)
+    if not exact and record is not None and VECTOR_INDEX.explain_no_file(record, state) is None:
+        index = bind_index(state, VECTOR_INDEX)
         ranking = None if index is None else _search_index(state, index, query, top, allowed, record)
         if index is not None and ranking is not None:
             return ranking, f"HNSW graphs of change {index.change}, what is newer exactly"
-    return ranked(state, _get_all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACTLY
+    return rank_parts(state, _get_all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACT_METHOD
 
 
 def _search_index(
     state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
-    with index.newer.lock:
-        newer_parts = _update_parts(state, index.newer)
+    with index.newer_vectors.lock:
+        newer_parts = _update_parts(state, index.newer_vectors)
     if newer_parts is None:
         return None
-    ef = max(record.count("ef_search"), 2 * top)
+    ef = max(record.get_int_option("ef_search"), 2 * top)
     while True:
         try:
-            candidates = [segment.nearest(query, ef, allowed) for segment in index.segments]
+            candidates = [segment.find_nearest(query, ef, allowed) for segment in index.segments]
         except IndexUnavailableError as error:
-            reject(state, VECTORS, error)
+            reject_file(state, VECTOR_INDEX, error)
             return None
         part = _compare_exactly(state, candidates, top)
-        ranking = ranked(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
+        ranking = rank_parts(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
         # What a search has not met in a segment is no nearer than the last that it has.
         unseen_bounds = [
-            segment_candidates.cosines[-1] + INEXACT * segment_candidates.scales[-1]
+            segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
             for segment_candidates in candidates
-            if not segment_candidates.all_met
+            if not segment_candidates.is_exhaustive
         ]
         if not unseen_bounds or (len(ranking) == top and ranking[-1][1] >= max(unseen_bounds)):
             return ranking
         ef *= 4
 
 
-def _compare_exactly(state: State, met: Sequence[NearCodes], top: int) -> VectorPart:
+def _compare_exactly(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
     """Of what was met, the chunks that the state has and that may be among the ``top`` nearest, with the vectors that
     the store holds."""
-    labels, cosines, scales = (np.concatenate(column) for column in list(zip(*met, strict=True))[:3])
+    labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
-    max_error = 2 * INEXACT * float(scales.max(initial=0))
+    max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
     locations: dict[int, tuple[int, int]] = {}
     min_cosine = -np.inf
     for portion in _iter_portions(order, top):
@@ -102,21 +102,21 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
     """All vectors of a state, and perhaps more; what was read is kept for the next."""
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
-        parts = _update_parts(state, cache, most=1.5 * chunks + 1000)
+        parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
         if parts is None:
             parts = list(state.vectors.scan())
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
-            if parts and can_cache and (cache.held is None or cache.held.coverage[-1][0] <= change):
-                parts = [joined(parts)]
-                cache.held = CachedVectors(((change, state.counters.next_chunk),), tuple(parts))
+            if parts and can_cache and (cache.vectors is None or cache.vectors.coverage[-1][0] <= change):
+                parts = [join_parts(parts)]
+                cache.vectors = CachedVectors(((change, state.counters.next_chunk),), tuple(parts))
     return parts
 
 
-def _update_parts(state: State, cache: VectorCache, most: float = np.inf) -> list[VectorPart] | None:
+def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
     """The vectors held, with those of the chunks after them; None where they cannot be had, or would be more than
-    ``most``."""
-    cached, change, stop = cache.held, state.counters.change, state.counters.next_chunk
-    start = None if cached is None else reach(cached.coverage, change)
+    ``max_vectors``."""
+    cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
+    start = None if cached is None else find_covered_stop(cached.coverage, change)
     if cached is None or start is None:
         return None
     own_parts: list[VectorPart] = []
@@ -129,35 +129,35 @@ def _update_parts(state: State, cache: VectorCache, most: float = np.inf) -> lis
             own_parts = [part]
         else:
             cached = cached.extend(part, change, stop)
-    if sum(len(ids) for ids, _ in cached.parts) > most:
+    if sum(len(ids) for ids, _ in cached.parts) > max_vectors:
         return None
-    cache.held = cached
+    cache.vectors = cached
     return [*cached.parts, *own_parts]
 
 
-def ranked(
+def rank_parts(
     state: State,
     parts: Sequence[VectorPart],
     query: Matrix,
     top: int,
     allowed: ChunkSet | None,
-    known: Collection[int] = (),
+    known_chunks: Collection[int] = (),
 ) -> Ranking:
     """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared.
 
-    Of ``known`` chunks it is known that the state has them.
+    Of ``known_chunks`` chunks it is known that the state has them.
     """
     num_wanted = top + 16
     while True:
-        chunks, scores = nearest(parts, query, num_wanted, allowed)
+        chunks, scores = find_nearest(parts, query, num_wanted, allowed)
         is_exhaustive = len(chunks) < num_wanted
-        present = _present(state, chunks, scores, top, known)
+        present = _find_present(state, chunks, scores, top, known_chunks)
         if len(present) >= top or is_exhaustive:
             return best(state, chunks[present], scores[present], top)
         num_wanted *= 4
 
 
-def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collection[int]) -> list[int]:
+def _find_present(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:
     """Of chunks, best first, the places of the first ``top`` that the state has, and of those that tie with the last of
     them; each chunk once: what an older state reads for itself may have been read for a newer one."""
     positions: dict[int, int] = {}
@@ -166,19 +166,19 @@ def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collect
         if scores[portion[0]] < min_score:
             break
         ids = chunks[portion].tolist()
-        unknown_chunks = [chunk for chunk in ids if chunk not in known]
+        unknown_chunks = [chunk for chunk in ids if chunk not in known_chunks]
         stored_chunks = (
             set(itertools.compress(unknown_chunks, state.chunks.has_many(unknown_chunks))) if unknown_chunks else ()
         )
         for position, chunk, score in zip(portion.tolist(), ids, scores[portion].tolist(), strict=True):
-            if (chunk in known or chunk in stored_chunks) and chunk not in positions and score >= min_score:
+            if (chunk in known_chunks or chunk in stored_chunks) and chunk not in positions and score >= min_score:
                 positions[chunk] = position
                 if len(positions) == top:
                     min_score = score
     return list(positions.values())
 
 
-def _iter_portions(places: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
+def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
     """Places, best first, as many at once as are looked up together: mostly one portion is enough."""
     size = top + 16
-    return (places[start : start + size] for start in range(0, len(places), size))
+    return (positions[start : start + size] for start in range(0, len(positions), size))

@@ -1,6 +1,6 @@
 """What a language model has written, kept by what it was written from.
 
-In: the digest of some sources, and what was written from them. On disk: ``written`` (digest → kind of index, model,
+In: the digest of some sources, and what was written from them. On disk: ``text`` (digest → kind of index, model,
 time, plain data). Out: the same again. Such a text costs money and cannot be made again, so it outlasts the generation
 of an index that first named it, and a repair; as its key is the digest of its sources, it is never wrong, only absent.
 Whoever shows one holds it against the documents that it was written from.
@@ -18,16 +18,16 @@ from ...storage.view import View, WriteView
 from .. import tables
 
 #: Bytes of the digest of what a text is written from.
-DIGEST = 16
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """What a model wrote, for a kind of index: plain data; ``at`` is the second since 1970."""
+    """What a model wrote, for a kind of index: plain data; ``written_at`` is the second since 1970."""
 
     kind: str
     model: str
-    at: int
+    written_at: int
     value: Mapping[str, Any]
 
 
@@ -42,7 +42,7 @@ class WrittenTexts:
         value = self._view.get(tables.WRITTEN, content)
         return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, content))
 
-    def contents(self) -> Iterator[bytes]:
+    def iter_contents(self) -> Iterator[bytes]:
         """The digests of all, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
@@ -65,9 +65,9 @@ class WrittenTextWriter(WrittenTexts):
         """Keep what was written just now."""
         self._write.put(tables.WRITTEN, content, records.pack([kind, model, int(time.time()), dict(value)]))
 
-    def carry(self, content: bytes, written: WrittenText) -> None:
+    def copy(self, content: bytes, text: WrittenText) -> None:
         """Keep what was kept before."""
-        row = [written.kind, written.model, written.at, dict(written.value)]
+        row = [text.kind, text.model, text.written_at, dict(text.value)]
         self._write.put(tables.WRITTEN, content, records.pack(row))
 
     def remove(self, contents: Iterable[bytes]) -> None:

@@ -91,12 +91,12 @@ class Aliases:
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
         return names
 
-    def members(self) -> Iterator[tuple[str, list[str]]]:
+    def scan_members(self) -> Iterator[tuple[str, list[str]]]:
         """All entities that names were stated for, with those names."""
         for key, value in self._view.scan(tables.ALIAS_MEMBERS):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
-    def path(self, key: str) -> Iterator[str]:
+    def follow_aliases(self, key: str) -> Iterator[str]:
         """The names that a name stands for, one statement after the other; none where nothing was stated of it."""
         seen = {key}
         while (alias := self.get(key)) is not None:
@@ -106,12 +106,12 @@ class Aliases:
             seen.add(key)
             yield key
 
-    def below(self, key: str) -> list[str]:
+    def list_all_aliases(self, key: str) -> list[str]:
         """The names whose way leads to a name, nearest first."""
-        found = [key]
-        for name in found:
-            found += self.list_direct_aliases(name)
-        return found[1:]
+        names = [key]
+        for name in names:
+            names += self.list_direct_aliases(name)
+        return names[1:]
 
     def resolve(self, key: str, entity_filter: EntityFilter) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""
@@ -119,11 +119,11 @@ class Aliases:
         if entry is None:
             return None
         display_key = key
-        for next_key in self.path(key):
+        for next_key in self.follow_aliases(key):
             next_entry = entity_filter.find(next_key)
             if next_entry is not None:
                 display_key, entry = next_key, next_entry
-        alias_entries = ((name, entity_filter.find(name)) for name in self.below(display_key))
+        alias_entries = ((name, entity_filter.find(name)) for name in self.list_all_aliases(display_key))
         return Identity(
             (
                 (display_key, entry),

@@ -11,23 +11,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
-from ..documents.chunks import GROUP
+from ..documents.chunks import GROUP_SIZE
 from ..filter.addresses import compute_body_rank
 from .mentions import HeadingOccurrence, Occurrence
 
 #: (place, rank) pairs of one entity.
 RankedTargets = list[tuple[int, int]]
 
-_ENTITY = itemgetter(0)
+_GET_ENTITY = itemgetter(0)
 
 
-def mention_addresses(
+def collect_mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
     counts_by_group: dict[int, Counter[int]] = {}
     for chunk, mentions in rows.items():
-        counts_by_group.setdefault(chunk // GROUP, Counter()).update(map(_ENTITY, mentions))
+        counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, mentions))
     targets_by_entity: dict[int, RankedTargets] = {}
     for group, counts in counts_by_group.items():
         for entity, count in counts.items():

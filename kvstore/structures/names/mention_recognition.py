@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...text.blocks import plain
-from ...text.normalize import Folded, to_entity_key
+from ...text.blocks import to_plain_text
+from ...text.normalize import FoldedText, to_entity_key
 from ..documents.documents import DocumentRecord, Section
-from ..filter.addresses import HEADING_PART, HEADING_WHOLE, TITLE_PART, TITLE_WHOLE
+from ..filter.addresses import HEADING_PART_RANK, HEADING_WHOLE_RANK, TITLE_PART_RANK, TITLE_WHOLE_RANK
 from ..filter.entity_filter import EntityFilter
 from .mentions import HeadingOccurrence
 
-_WORD = re.compile(r"\w")
+_WORD_PATTERN = re.compile(r"\w")
 
 
 class Mention(NamedTuple):
@@ -29,31 +29,33 @@ class Mention(NamedTuple):
     key: str
 
 
-def mentions_in(entity_filter: EntityFilter, folded: Folded, most_words: int) -> Iterator[Mention]:
+def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> Iterator[Mention]:
     """Every mention in a text, overlapping ones too."""
-    matches = entity_filter.recognise(folded, most_words)
+    matches = entity_filter.recognise(folded, max_words)
     for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
-        if _WORD.search(key):
-            yield Mention(entity, folded.original(start), folded.original(end), key)
+        if _WORD_PATTERN.search(key):
+            yield Mention(entity, folded.to_original_offset(start), folded.to_original_offset(end), key)
 
 
 class HeadedAbstract(NamedTuple):
     """A title or heading: its text, the ranks of a name that is all or part of it, and the abstract it stands for."""
 
     text: str
-    whole: int
-    part: int
+    whole_rank: int
+    part_rank: int
     abstract: int
 
-    def occurrence(self, entity: int, key: str) -> HeadingOccurrence:
+    def make_occurrence(self, entity: int, key: str) -> HeadingOccurrence:
         """That an entity, by its normal form, is named here."""
-        return HeadingOccurrence(entity, self.whole if key == to_entity_key(self.text) else self.part, self.abstract)
+        return HeadingOccurrence(
+            entity, self.whole_rank if key == to_entity_key(self.text) else self.part_rank, self.abstract
+        )
 
 
 def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
     """The title and the headings of a document, those that an abstract stands for."""
     if record.title and record.root is not None:
-        yield HeadedAbstract(plain(record.title), TITLE_WHOLE, TITLE_PART, record.root)
+        yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
     for section in outline:
-        yield HeadedAbstract(section.title, HEADING_WHOLE, HEADING_PART, section.abstract)
+        yield HeadedAbstract(section.title, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)

@@ -55,26 +55,26 @@ class Mentions:
 
     def get_in_chunk(self, chunk: int) -> list[Occurrence]:
         """Occurrences in a chunk's text, in order of start, length and entity."""
-        return self.in_chunks([chunk])[0]
+        return self.get_in_chunks([chunk])[0]
 
-    def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+    def get_in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         """Occurrences in each of some chunks; see :meth:`get_in_chunk`."""
-        keys = list(map(records.u64, chunks))
+        keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         return [
             [] if value is None else _decode_occurrences(value, key) for key, value in zip(keys, values, strict=True)
         ]
 
-    def count(self, entity: int, chunks: Iterable[int]) -> int:
+    def count_occurrences(self, entity: int, chunks: Iterable[int]) -> int:
         """How often an entity occurs in the texts of some chunks."""
-        keys = list(map(records.u64, chunks))
+        keys = list(map(records.encode_u64, chunks))
         values = zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
     def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
         """Of each of some chunks the occurrences that lie in no longer one, in order of the text: entity, start and
         end, shape (n, 3)."""
-        keys = list(map(records.u64, chunks))
+        keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         try:
             packed_rows = outermost_mentions(values)
@@ -85,13 +85,13 @@ class Mentions:
             raise CorruptionError(f"table {tables.MENTIONS}: {error}; run CHECK REPAIR") from error
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
-    def in_headings(self, document: int) -> list[HeadingOccurrence]:
+    def get_in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
         return self.get_in_headings_many([document])[0]
 
     def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Occurrences in the title and headings of each of some documents; see :meth:`in_headings`."""
-        keys = list(map(records.u64, documents))
+        """Occurrences in the title and headings of each of some documents; see :meth:`get_in_headings`."""
+        keys = list(map(records.encode_u64, documents))
         occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
             row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
@@ -112,23 +112,23 @@ class MentionWriter(Mentions):
         super().__init__(view)
         self._write = view
         self._pending_rows: dict[int, list[Occurrence]] = {}
-        self._headings: dict[int, list[HeadingOccurrence]] = {}
+        self._pending_headings: dict[int, list[HeadingOccurrence]] = {}
 
-    def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+    def get_in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
         chunks = list(chunks)
         stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
-        rows = dict(zip(stored_chunks, super().in_chunks(stored_chunks), strict=True)) if stored_chunks else {}
+        rows = dict(zip(stored_chunks, super().get_in_chunks(stored_chunks), strict=True)) if stored_chunks else {}
         return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
 
     def get_in_headings_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
         documents = list(documents)
-        stored_documents = [document for document in documents if document not in self._headings]
+        stored_documents = [document for document in documents if document not in self._pending_headings]
         rows = (
             dict(zip(stored_documents, super().get_in_headings_many(stored_documents), strict=True))
             if stored_documents
             else {}
         )
-        return [self._headings[one] if one in self._headings else rows[one] for one in documents]
+        return [self._pending_headings[one] if one in self._pending_headings else rows[one] for one in documents]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Store what a chunk mentions; returns it in order."""
@@ -137,12 +137,12 @@ class MentionWriter(Mentions):
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
         """Store what the title and headings of a document mention."""
-        self._headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
+        self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
         """Forget what documents mention that are about to go: their chunks, their titles and headings."""
         self._pending_rows.update((chunk, []) for chunk in chunks)
-        self._headings.update((document, []) for document in documents)
+        self._pending_headings.update((document, []) for document in documents)
 
     def flush(self) -> None:
         """Write what has been put, each row once."""
@@ -153,22 +153,22 @@ class MentionWriter(Mentions):
             for entity, start, length in rows:
                 row += entity, start - previous_start, length
                 previous_start = start
-            changes[records.u64(chunk)] = records.pack(row) if row else None
+            changes[records.encode_u64(chunk)] = records.pack(row) if row else None
         self._write.change_many(tables.MENTIONS, changes)
         headings: dict[bytes, bytes | None] = {}
-        for document, occurrences in self._headings.items():
+        for document, occurrences in self._pending_headings.items():
             row = [number for entity, rank, abstract in occurrences for number in (entity, rank, abstract)]
-            headings[records.u64(document)] = records.pack(row) if row else None
+            headings[records.encode_u64(document)] = records.pack(row) if row else None
         self._write.change_many(tables.PLACE_MENTIONS, headings)
         self._pending_rows.clear()
-        self._headings.clear()
+        self._pending_headings.clear()
 
 
 def _decode_occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    return list(map(_make_occurrence, _numbers(value, key)))
+    return list(map(_make_occurrence, _iter_numbers(value, key)))
 
 
-def _numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:
+def _iter_numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:
     """Of each occurrence the entity, the start (stored is its distance from the one before), and the length."""
     row = records.unpack(value, tables.MENTIONS, key)
     return zip(row[::3], accumulate(row[1::3]), row[2::3], strict=True)

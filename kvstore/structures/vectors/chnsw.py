@@ -30,7 +30,7 @@ CHECKED_IN_PLACE = ("vectors", "links0", "links", "down")
 #: Candidates looked at for the links of a node.
 _EF_CONSTRUCTION = 100
 #: Nodes inserted between two looks at whether to go on.
-_STEP = 500
+_INSERT_BATCH = 500
 
 
 def build_layered_arrays(
@@ -41,7 +41,7 @@ def build_layered_arrays(
     m: int,
     exact_below: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, npt.NDArray[Any]] | None:
     """The arrays of a graph over unit vectors, shape (nodes, dimension) a layer, layer 0 first; None once cancelled.
 
@@ -52,7 +52,7 @@ def build_layered_arrays(
     """
     layer_starts = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
     vectors = np.ascontiguousarray(np.concatenate(layers), np.float32)
-    bounds, members = _members(layer_starts.astype(np.int64), parents)
+    bounds, members = _group_members(layer_starts.astype(np.int64), parents)
     arrays: dict[str, npt.NDArray[Any]] = {
         "layers": layer_starts,
         "vectors": vectors,
@@ -70,26 +70,26 @@ def build_layered_arrays(
     builder = LayeredGraphBuilder(layer_starts, vectors, order.astype(np.uint32), m, _EF_CONSTRUCTION)
     remaining = builder.advance(0)
     while remaining:
-        if cancelled():
+        if is_cancelled():
             return None
-        remaining = builder.advance(_STEP)
+        remaining = builder.advance(_INSERT_BATCH)
         progress(len(vectors) - remaining, len(vectors))
     graph_arrays = zip(("links0", "links", "down", "entry", "checks"), builder.arrays(), strict=True)
     return arrays | dict(graph_arrays)
 
 
-def _members(
-    first: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
+def _group_members(
+    layer_starts: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Where the members of each node above layer 0 begin and end, and all of them."""
     owner_arrays = [
         np.where(layer_parents < 0, -1, layer_parents + start)
-        for layer_parents, start in zip(parents, first[1:], strict=False)
+        for layer_parents, start in zip(parents, layer_starts[1:], strict=False)
     ]
     owners = np.concatenate((*owner_arrays, np.empty(0, np.int64)))
     members = np.argsort(owners, kind="stable")
     sorted_owners = owners[members]
-    bounds = np.searchsorted(sorted_owners, np.arange(first[1], first[-1] + 1))
+    bounds = np.searchsorted(sorted_owners, np.arange(layer_starts[1], layer_starts[-1] + 1))
     return bounds.astype(np.uint32), members.astype(np.uint32)
 
 
@@ -105,16 +105,16 @@ class LayeredVectors:
             self._graph = LayeredGraph(*(arrays[name] for name in names))
         except (TypeError, ValueError) as error:
             raise IndexUnavailableError(f"the layers of the graph contradict each other: {error}") from error
-        self._first = arrays["layers"].tolist()
+        self._layer_starts = arrays["layers"].tolist()
         #: Whether a search walks links; else all nodes are compared.
-        self.linked = arrays["links0"].shape[1] > 0
+        self.is_linked = arrays["links0"].shape[1] > 0
 
     @property
     def sizes(self) -> list[int]:
         """Nodes of each layer, layer 0 first."""
-        return [layer_stop - layer_start for layer_start, layer_stop in pairwise(self._first)]
+        return [layer_stop - layer_start for layer_start, layer_stop in pairwise(self._layer_starts)]
 
-    def nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
+    def find_nearest(self, query: Matrix, counts: Sequence[int], ef: int) -> list[list[tuple[int, float]]]:
         """About the ``counts[l]`` nodes of largest cosine of each layer l and their cosines, best first.
 
         Nodes are numbered within their layer. ``query`` is a unit vector; ``ef`` candidates are kept while a layer is
@@ -126,5 +126,5 @@ class LayeredVectors:
             raise IndexUnavailableError(str(error)) from error
         return [
             list(zip((nodes[low:high] - first).tolist(), cosines[low:high].tolist(), strict=True))
-            for first, (low, high) in zip(self._first, pairwise(bounds.tolist()), strict=False)
+            for first, (low, high) in zip(self._layer_starts, pairwise(bounds.tolist()), strict=False)
         ]

@@ -19,8 +19,8 @@ from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, chec
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
-from ..documents.allowed import Allowed, ChunkSet
-from ..documents.chunks import GROUP
+from ..documents.allowed import AllowedDocuments, ChunkSet
+from ..documents.chunks import GROUP_SIZE
 from .vectors import Ids, Matrix
 
 #: Decides the layers that nodes are drawn into, so that a graph is the same whenever it is built of the same.
@@ -38,7 +38,7 @@ CHECKED_IN_PLACE = ("labels", "codes", "scales", "starts", "links")
 CODES_A_CANDIDATE = 50
 #: How far the cosine of a code may be from the vector's, in units of its scale: the errors of its numbers lie evenly
 #: within half a scale, so that of the cosine has a standard deviation of a scale / √12, and this is four of them.
-INEXACT = 1.2
+MAX_COSINE_ERROR = 1.2
 #: Runs of ids are looked up one by one where the labels are at least this many times as many.
 _SPARSE_FACTOR = 4
 
@@ -63,22 +63,22 @@ class CodedRows(NamedTuple):
         return cls(labels, codes, (1 / np.sqrt(np.maximum(squares, 1))).astype(np.float32))
 
     @classmethod
-    def joined(cls, parts: Sequence[CodedRows]) -> CodedRows:
+    def concatenate(cls, parts: Sequence[CodedRows]) -> CodedRows:
         """Rows one after the other."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def chosen(self, rows: Any) -> CodedRows:
+    def select(self, rows: Any) -> CodedRows:
         """Some of them."""
         return CodedRows(*(column[rows] for column in self))
 
 
 class NearCodes(NamedTuple):
-    """Labels with the cosines of their codes, best first; ``all_met`` where no other may answer."""
+    """Labels with the cosines of their codes, best first; ``is_exhaustive`` where no other may answer."""
 
     labels: Ids
     cosines: Matrix
     scales: Matrix
-    all_met: bool
+    is_exhaustive: bool
 
 
 class HnswGraph:
@@ -98,42 +98,44 @@ class HnswGraph:
         self.entry = entry
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
         #: Whether a search may walk links; else all codes are compared.
-        self.linked = len(arrays["starts"]) > 1
+        self.is_linked = len(arrays["starts"]) > 1
         #: Where the chunks of documents stand that were asked for: who restricts a search restricts many.
-        self._ranges: WeakKeyDictionary[Allowed, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+        self._ranges: WeakKeyDictionary[AllowedDocuments, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
         self._ranges = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self.rows.labels)
 
-    def nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
+    def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
         """About the ``ef`` labels of largest cosine with a unit vector, of those ``allowed``.
 
         They are found by walking where that is quicker than comparing all that may answer.
         """
         labels = self.rows.labels
-        groups = allowed.groups if isinstance(allowed, Allowed) else None
+        groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
         count = len(labels) if allowed is None else min(allowed.count, len(labels))
         try:
-            can_walk = self.linked and (allowed is None or groups is not None)
+            can_walk = self.is_linked and (allowed is None or groups is not None)
             # A walk meets len / count times as many as may answer.
             if can_walk and count * count > CODES_A_CANDIDATE * ef * len(labels):
-                near_codes = self._graph.search(query, ef, groups, GROUP)
+                near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_codes[0]) == ef:  # else a part of the graph cannot be reached from the rest
                     return NearCodes(*near_codes, False)
-            if allowed is None or (isinstance(allowed, Allowed) and _SPARSE_FACTOR * len(allowed) > len(labels)):
+            if allowed is None or (
+                isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) > len(labels)
+            ):
                 starts, stops = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
-            elif isinstance(allowed, Allowed):
+            elif isinstance(allowed, AllowedDocuments):
                 (starts, stops), groups = self._get_ranges(allowed), None
             else:
-                starts = allowed.places(labels)
+                starts = allowed.find_positions(labels)
                 stops = starts + 1
-            compared_codes = self._graph.compare(query, ef, starts, stops, groups, GROUP)
+            compared_codes = self._graph.compare(query, ef, starts, stops, groups, GROUP_SIZE)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
         return NearCodes(*compared_codes, len(compared_codes[0]) < ef)
 
-    def _get_ranges(self, allowed: Allowed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Of each document that may answer the first row of its chunks, and the one behind the last."""
         ranges = self._ranges.get(allowed)
         if ranges is None:
@@ -149,7 +151,7 @@ class HnswGraph:
             raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
 
 
-def unlinked(rows: CodedRows) -> HnswGraph:
+def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
     """A graph without links, of which every code is compared."""
     return _make_graph(rows, np.zeros(1, np.uint32), np.empty(0, np.uint8), 0)
 
@@ -168,17 +170,17 @@ class HnswBuilder:
         )
         self._links = np.full((count, 2 * m), NONE, np.uint32)
         self._upper = np.full((int(self._bounds[-1]), m), NONE, np.uint32)
-        self.linked = 0
+        self.num_linked = 0
         entry = 0
         if base is not None:
-            self.linked, entry = len(base), base.entry
+            self.num_linked, entry = len(base), base.entry
             unpack(base.arrays["starts"], base.arrays["links"], self._links, self._bounds, self._upper)
         self._builder = CodeGraphBuilder(
             *rows,
             self._links,
             self._bounds,
             self._upper,
-            linked=self.linked,
+            linked=self.num_linked,
             entry=entry,
             ef_construction=ef_construction,
         )
@@ -186,12 +188,12 @@ class HnswBuilder:
     def advance(self, count: int) -> int:
         """Link up to so many rows, without the interpreter's lock; how many are left."""
         remaining = self._builder.advance(count)
-        self.linked = len(self._rows.labels) - remaining
+        self.num_linked = len(self._rows.labels) - remaining
         return remaining
 
-    def graph(self) -> HnswGraph:
+    def build_graph(self) -> HnswGraph:
         """The graph of those rows that are linked; to be asked for once."""
-        stop, rows = self.linked, self._rows.chosen(slice(0, self.linked))
+        stop, rows = self.num_linked, self._rows.select(slice(0, self.num_linked))
         starts, links = packed(self._links[:stop], self._bounds[: stop + 1], self._upper)
         return _make_graph(rows, starts, links, self._builder.entry)
 

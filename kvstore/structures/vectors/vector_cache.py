@@ -21,18 +21,18 @@ from .vectors import Ids, Matrix
 #: Ids of chunks and their vectors.
 VectorPart = tuple[Ids, Matrix]
 #: (change, stop) pairs, both ascending.
-Coverage = tuple[tuple[int, int], ...]
+ChangeRanges = tuple[tuple[int, int], ...]
 
 #: Pairs kept; a state older than all of them is searched exactly.
 _MAX_COVERAGE_PAIRS = 32
 
 
-def reach(coverage: Coverage, change: int) -> int | None:
+def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
     """The id up to which a coverage holds what the store had at ``change``; None where it begins later."""
     return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
 
 
-def extend_coverage(coverage: Coverage, change: int, stop: int) -> Coverage:
+def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRanges:
     """A coverage to which the chunks below ``stop`` were added, as they were at ``change``."""
     return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
 
@@ -41,10 +41,10 @@ def extend_coverage(coverage: Coverage, change: int, stop: int) -> Coverage:
 class CachedVectors:
     """Vectors in memory, and how far they go."""
 
-    coverage: Coverage
+    coverage: ChangeRanges
     parts: tuple[VectorPart, ...] = ()
 
-    def of(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+    def get_many(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
         """The vectors of those of some chunks that are held, in their order, and which those are. A chunk has the same
         vector as long as there is one, so it does not matter how far a state is."""
         is_cached = np.zeros(len(chunks), np.bool_)
@@ -66,21 +66,21 @@ class CachedVectors:
         """These and those that were new at ``change``."""
         parts = [*self.parts, part]
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
-            parts[-2:] = [joined(parts[-2:])]
+            parts[-2:] = [join_parts(parts[-2:])]
         return CachedVectors(extend_coverage(self.coverage, change, stop), tuple(parts))
 
 
 @dataclass
 class VectorCache:
-    """The vectors that the states of one open store share; whoever changes ``held`` has the lock.
+    """The vectors that the states of one open store share; whoever changes ``vectors`` has the lock.
 
     ``limit`` is the most bytes that are held; beyond it they are read every time.
     """
 
-    held: CachedVectors | None = None
+    vectors: CachedVectors | None = None
     limit: int = 1 << 30
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-def joined(parts: Sequence[VectorPart]) -> VectorPart:
+def join_parts(parts: Sequence[VectorPart]) -> VectorPart:
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])

@@ -1,6 +1,6 @@
 """Vectors of one space, in page-like blocks of rows: of chunks, or of what a system derives from documents.
 
-In: unit vectors of the store's dimension, float32. On disk: two tables a space, for chunks ``vectors`` (block number →
+In: unit vectors of the store's dimension, float32. On disk: two tables a space, for chunks ``get_vectors`` (block number →
 header, ids, matrix) and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and
 no other row moves. Whose a vector is says where it stands. A row of a quantised space is whole numbers of a byte, 127
 the greatest, and what makes them of unit length: stored again, it is the same again. Out: dense search over all rows or
@@ -33,13 +33,13 @@ Ids = npt.NDArray[np.uint64]
 VectorLocations = Sequence[tuple[int, int]] | npt.NDArray[np.int64]
 
 #: Encoding names, of float32 and of quantised rows: each changes whenever its layout does.
-ENCODING, QUANTISED = b"vec1", b"vecq"
+ENCODING, QUANTISED_ENCODING = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
-_SPACE = struct.Struct("<H")
+_FREE_COUNT_STRUCT = struct.Struct("<H")
 _BODY_START = 8  # where the checksummed part begins
-FREE = 2**64 - 1
+FREE_ID = 2**64 - 1
 #: Tells a checksum that was noted from none.
-_NOTED = 1 << 32
+_VERIFIED_FLAG = 1 << 32
 
 
 class VectorSpace(NamedTuple):
@@ -61,7 +61,7 @@ def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, i
     for pages in range(1, 65):
         size = records.compute_page_value_size(pages)
         rows = min((size - _HEADER.size) // row_size, 65535)
-        fill = rows * row_size / (pages * records.PAGE)
+        fill = rows * row_size / (pages * records.PAGE_SIZE)
         if fill >= 0.97:
             return size, rows
         best = max(best, (fill, size, rows))
@@ -82,7 +82,7 @@ class _VectorBlock:
             rows, dimension
         )
 
-    def vectors(self, rows: Any) -> Matrix:
+    def get_vectors(self, rows: Any) -> Matrix:
         """The vectors of some rows."""
         found: Matrix = self._matrix[rows]
         return found
@@ -93,7 +93,7 @@ class _VectorBlock:
 
     def clear(self, row: int) -> None:
         """Free a row."""
-        self.ids[row] = FREE
+        self.ids[row] = FREE_ID
         self._matrix[row] = 0
 
 
@@ -107,7 +107,7 @@ class _QuantisedBlock(_VectorBlock):
         codes = np.frombuffer(buffer, "i1", rows * dimension, _HEADER.size + 12 * rows)
         self._codes: npt.NDArray[np.int8] = codes.reshape(rows, dimension)
 
-    def vectors(self, rows: Any) -> Matrix:
+    def get_vectors(self, rows: Any) -> Matrix:
         found: Matrix = self._codes[rows] * self._scales[rows, None]
         return found
 
@@ -119,7 +119,7 @@ class _QuantisedBlock(_VectorBlock):
         self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
 
     def clear(self, row: int) -> None:
-        self.ids[row] = FREE
+        self.ids[row] = FREE_ID
         self._scales[row] = 0
         self._codes[row] = 0
 
@@ -136,31 +136,31 @@ class VerifiedBlocks:
     def __contains__(self, block: tuple[int, int]) -> bool:
         number, checksum = block
         checksums = self._checksums
-        return number < len(checksums) and int(checksums[number]) == checksum | _NOTED
+        return number < len(checksums) and int(checksums[number]) == checksum | _VERIFIED_FLAG
 
     def note(self, number: int, checksum: int) -> None:
         """Note that a block was verified."""
-        self.put(np.array([number]), np.array([checksum | _NOTED], np.uint64))
+        self.put_many(np.array([number]), np.array([checksum | _VERIFIED_FLAG], np.uint64))
 
-    def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def get_many(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """The checksums of some blocks, ascending, plus 2^32; 0 of one that was not verified."""
-        noted = self._checksums
+        checksums = self._checksums
         block_checksums = np.zeros(len(numbers), np.uint64)
-        num_known = int(np.searchsorted(numbers, len(noted)))
-        block_checksums[:num_known] = noted[numbers[:num_known]]
+        num_known = int(np.searchsorted(numbers, len(checksums)))
+        block_checksums[:num_known] = checksums[numbers[:num_known]]
         return block_checksums
 
-    def put(self, numbers: npt.NDArray[np.int64], noted: npt.NDArray[np.uint64]) -> None:
-        """Note what some blocks have, ascending, as :meth:`of` gives it."""
+    def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
+        """Note what some blocks have, ascending, as :meth:`get_many` gives it."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             checksums = np.concatenate((checksums, np.zeros(int(numbers[-1]) + 1024, np.uint64)))
-        checksums[numbers] = noted
+        checksums[numbers] = block_checksums
         self._checksums = checksums
 
 
 class Vectors:
-    """The vectors of one space in one view; ``dimension`` is the store's, ``verified`` the blocks that need not be
+    """The vectors of one space in one view; ``dimension`` is the store's, ``verified_blocks`` the blocks that need not be
     verified again."""
 
     def __init__(
@@ -168,87 +168,91 @@ class Vectors:
         view: View,
         dimension: int,
         space: VectorSpace = CHUNK_VECTORS,
-        verified: VerifiedBlocks | None = None,
+        verified_blocks: VerifiedBlocks | None = None,
     ) -> None:
         self._view = view
-        self._verified_blocks = verified
+        self._verified_blocks = verified_blocks
         self.space = space
         self.dimension = dimension
-        self._size, self._rows = compute_block_shape(dimension, space.quantised)
-        self._encoding = QUANTISED if space.quantised else ENCODING
-        self._kind = _QuantisedBlock if space.quantised else _VectorBlock
+        self._block_size, self._rows_per_block = compute_block_shape(dimension, space.quantised)
+        self._encoding = QUANTISED_ENCODING if space.quantised else ENCODING
+        self._block_type = _QuantisedBlock if space.quantised else _VectorBlock
 
-    def gather(self, places: VectorLocations) -> Matrix:
+    def gather(self, locations: VectorLocations) -> Matrix:
         """The vectors at (block, row) places, in that order; shape (n, dimension). Each block is read once."""
-        location_array = np.array(places, np.int64).reshape(len(places), 2)
+        location_array = np.array(locations, np.int64).reshape(len(locations), 2)
         order = np.lexsort((location_array[:, 1], location_array[:, 0]))
         blocks, rows = location_array[order].T
         numbers, block_indexes = np.unique(blocks, return_inverse=True)
-        values = self._view.get_many(self.space.blocks, list(map(records.u32, numbers.tolist())))
+        values = self._view.get_many(self.space.blocks, list(map(records.encode_u32, numbers.tolist())))
         checksums = (
-            np.zeros(len(numbers), np.uint64) if self._verified_blocks is None else self._verified_blocks.of(numbers)
+            np.zeros(len(numbers), np.uint64)
+            if self._verified_blocks is None
+            else self._verified_blocks.get_many(numbers)
         )
-        found = np.empty((len(places), self.dimension), np.float32)
-        shape = self._size, self._encoding, self._rows, self.space.quantised
-        unsound_index = gather_rows(values, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, found)
+        vectors = np.empty((len(locations), self.dimension), np.float32)
+        shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantised
+        unsound_index = gather_rows(
+            values, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
+        )
         if unsound_index >= 0:
             number = int(numbers[unsound_index])
-            raise self._make_missing_error(number) if values[unsound_index] is None else self._damaged(number)
+            raise self._make_missing_error(number) if values[unsound_index] is None else self._make_damage_error(number)
         if self._verified_blocks is not None:
-            self._verified_blocks.put(numbers, checksums)
-        return found
+            self._verified_blocks.put_many(numbers, checksums)
+        return vectors
 
-    def get_ids(self, places: Sequence[tuple[int, int]]) -> list[int]:
+    def get_ids(self, locations: Sequence[tuple[int, int]]) -> list[int]:
         """The ids of the vectors at (block, row) places."""
-        blocks = {number: self._block(number).ids for number, _ in places}
-        return [int(blocks[number][row]) for number, row in places]
+        blocks = {number: self._get_block(number).ids for number, _ in locations}
+        return [int(blocks[number][row]) for number, row in locations]
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
         """Blocks in order of their numbers: ids (n) and vectors (n, dimension); free rows left out."""
         for key, value in self._view.scan(self.space.blocks):
-            block = self._open(value, int(records.U32.unpack(key)[0]))
-            is_used = block.ids != FREE
-            yield block.ids[is_used], block.vectors(is_used)
+            block = self._open_block(value, int(records.U32.unpack(key)[0]))
+            is_used = block.ids != FREE_ID
+            yield block.ids[is_used], block.get_vectors(is_used)
 
-    def rows(self) -> Iterator[tuple[int, Ids]]:
+    def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
         """Block numbers, each with the ids of all its rows; FREE where a row is free."""
         for key, value in self._view.scan(self.space.blocks):
             number = int(records.U32.unpack(key)[0])
-            yield number, self._open(value, number).ids
+            yield number, self._open_block(value, number).ids
 
-    def count(self) -> int:
+    def count_vectors(self) -> int:
         """How many vectors there are."""
-        free = (int(_SPACE.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
-        return self._rows * self._view.count(self.space.blocks) - sum(free)
+        free = (int(_FREE_COUNT_STRUCT.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
+        return self._rows_per_block * self._view.count(self.space.blocks) - sum(free)
 
-    def free_rows(self, number: int) -> int:
+    def count_free_rows(self, number: int) -> int:
         """How many rows of a block are recorded as free."""
-        value = self._view.get(self.space.free_rows, records.u32(number))
-        return 0 if value is None else int(_SPACE.unpack(value)[0])
+        value = self._view.get(self.space.free_rows, records.encode_u32(number))
+        return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
-    def _block(self, number: int) -> _VectorBlock:
-        value = self._view.get(self.space.blocks, records.u32(number))
+    def _get_block(self, number: int) -> _VectorBlock:
+        value = self._view.get(self.space.blocks, records.encode_u32(number))
         if value is None:
             raise self._make_missing_error(number)
-        return self._open(value, number)
+        return self._open_block(value, number)
 
-    def _open(self, value: memoryview | bytes, number: int) -> _VectorBlock:
-        if len(value) == self._size:
+    def _open_block(self, value: memoryview | bytes, number: int) -> _VectorBlock:
+        if len(value) == self._block_size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
-            if encoding == self._encoding and (rows, dimension) == (self._rows, self.dimension):
+            if encoding == self._encoding and (rows, dimension) == (self._rows_per_block, self.dimension):
                 is_verified = self._verified_blocks is not None and (number, checksum) in self._verified_blocks
                 if is_verified or checksum == zlib.crc32(memoryview(value)[_BODY_START:]):
                     if not is_verified and self._verified_blocks is not None:
                         self._verified_blocks.note(number, checksum)
-                    return self._kind(value, self.dimension, self._rows)
-        raise self._damaged(number)
+                    return self._block_type(value, self.dimension, self._rows_per_block)
+        raise self._make_damage_error(number)
 
     def _make_missing_error(self, number: int) -> CorruptionError:
         return CorruptionError(
             f"table {self.space.blocks}: vector block {number} is referred to but not stored; run CHECK"
         )
 
-    def _damaged(self, number: int) -> CorruptionError:
+    def _make_damage_error(self, number: int) -> CorruptionError:
         return CorruptionError(
             f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
         )
@@ -261,41 +265,41 @@ class VectorWriter(Vectors):
         super().__init__(view, dimension, space)
         self._write = view
         self._dirty: dict[int, _VectorBlock] = {}
-        self._space: list[int] | None = None
+        self._open_blocks: list[int] | None = None
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
         """Store the vector of an id; returns its block and row. ``next_block`` numbers the block made when all are
         full."""
-        if self._space is None:
-            self._space = self._list_blocks_with_room()
-        if not self._space:
-            buffer = bytearray(self._size)
-            block = self._kind(buffer, self.dimension, self._rows)
-            block.ids[:] = FREE
+        if self._open_blocks is None:
+            self._open_blocks = self._list_blocks_with_room()
+        if not self._open_blocks:
+            buffer = bytearray(self._block_size)
+            block = self._block_type(buffer, self.dimension, self._rows_per_block)
+            block.ids[:] = FREE_ID
             self._dirty[next_block] = block
-            self._space.append(next_block)
-        number = self._space[-1]
+            self._open_blocks.append(next_block)
+        number = self._open_blocks[-1]
         block = self._get_private_block(number)
-        free_rows = (block.ids == FREE).nonzero()[0]
+        free_rows = (block.ids == FREE_ID).nonzero()[0]
         row = int(free_rows[0])
         block.ids[row] = id
         block.put(row, vector)
         if len(free_rows) == 1:
-            self._space.pop()
+            self._open_blocks.pop()
         return number, row
 
     def _list_blocks_with_room(self) -> list[int]:
         """The blocks with free rows, those to be filled first at the end: blocks that are changed in any case, then
         those of the lowest numbers."""
-        changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE).any()]
+        changed_blocks = [number for number, block in self._dirty.items() if (block.ids == FREE_ID).any()]
         listed_blocks = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
         return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
 
     def remove(self, number: int, row: int) -> None:
         """Free one row."""
         block = self._get_private_block(number)
-        if self._space is not None and not (block.ids == FREE).any():
-            self._space.append(number)
+        if self._open_blocks is not None and not (block.ids == FREE_ID).any():
+            self._open_blocks.append(number)
         block.clear(row)
 
     def pack(self, limit: int) -> list[tuple[int, int, int]]:
@@ -304,65 +308,69 @@ class VectorWriter(Vectors):
         Returns the vectors that were moved: id, block, row. To be called when nothing else waits for a flush.
         """
         free_records = self._view.scan(self.space.free_rows)
-        free_counts = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in free_records}
+        free_counts = {
+            int(records.U32.unpack(key)[0]): int(_FREE_COUNT_STRUCT.unpack(value)[0]) for key, value in free_records
+        }
         room = sum(free_counts.values())
-        self._space = self._list_blocks_with_room()
+        self._open_blocks = self._list_blocks_with_room()
         moves: list[tuple[int, int, int]] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
         for number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
-            room -= self._rows  # its own free rows, and those that its vectors take elsewhere
+            room -= self._rows_per_block  # its own free rows, and those that its vectors take elsewhere
             if room < 0:
                 break
             block = self._get_private_block(number)
-            for row in np.flatnonzero(block.ids != FREE):
+            for row in np.flatnonzero(block.ids != FREE_ID):
                 chunk = int(block.ids[row])
                 moves.append(
-                    (chunk, *self.add(chunk, block.vectors(slice(row, row + 1))[0], number))
+                    (chunk, *self.add(chunk, block.get_vectors(slice(row, row + 1))[0], number))
                 )  # the first free row, never here
-            block.ids[:] = FREE
+            block.ids[:] = FREE_ID
         return moves
 
     def flush(self) -> None:
         """Put changed blocks into the transaction; a block left empty is removed."""
         for number, block in self._dirty.items():
-            key = records.u32(number)
-            num_free = int((block.ids == FREE).sum())
-            if num_free == self._rows:
+            key = records.encode_u32(number)
+            num_free = int((block.ids == FREE_ID).sum())
+            if num_free == self._rows_per_block:
                 self._write.delete(self.space.blocks, key)
                 self._write.delete(self.space.free_rows, key)
                 continue
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
-            _HEADER.pack_into(buffer, 0, self._encoding, 0, self._rows, self._rows - num_free, self.dimension)
+            _HEADER.pack_into(
+                buffer, 0, self._encoding, 0, self._rows_per_block, self._rows_per_block - num_free, self.dimension
+            )
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
             self._write.put(self.space.blocks, key, buffer)
             if num_free:
-                self._write.put(self.space.free_rows, key, _SPACE.pack(num_free))
+                self._write.put(self.space.free_rows, key, _FREE_COUNT_STRUCT.pack(num_free))
             else:
                 self._write.delete(self.space.free_rows, key)
         self._dirty.clear()
-        self._space = None
+        self._open_blocks = None
 
-    def gather(self, places: VectorLocations) -> Matrix:
+    def gather(self, locations: VectorLocations) -> Matrix:
         if not self._dirty:
-            return super().gather(places)
-        blocks = [(self._dirty.get(int(number)), int(row)) for number, row in places]
-        found = np.empty((len(places), self.dimension), np.float32)
+            return super().gather(locations)
+        blocks = [(self._dirty.get(int(number)), int(row)) for number, row in locations]
+        vectors = np.empty((len(locations), self.dimension), np.float32)
         stored_indexes = [index for index, (block, _) in enumerate(blocks) if block is None]
-        found[stored_indexes] = super().gather([places[index] for index in stored_indexes])
+        vectors[stored_indexes] = super().gather([locations[index] for index in stored_indexes])
         for index, (block, row) in enumerate(blocks):
             if block is not None:
-                found[index] = block.vectors(slice(row, row + 1))[0]
-        return found
+                vectors[index] = block.get_vectors(slice(row, row + 1))[0]
+        return vectors
 
-    def _block(self, number: int) -> _VectorBlock:
-        return self._dirty.get(number) or super()._block(number)
+    def _get_block(self, number: int) -> _VectorBlock:
+        return self._dirty.get(number) or super()._get_block(number)
 
     def _get_private_block(self, number: int) -> _VectorBlock:
         block = self._dirty.get(number)
         if block is None:
-            stored_block = super()._block(number)
-            block = self._kind(bytearray(stored_block.buffer), self.dimension, self._rows)
+            stored_block = super()._get_block(number)
+            block = self._block_type(bytearray(stored_block.buffer), self.dimension, self._rows_per_block)
             self._dirty[number] = block
         return block
 
@@ -383,7 +391,7 @@ def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = N
     return row_cosines
 
 
-def nearest(
+def find_nearest(
     parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
 ) -> tuple[Ids, Matrix]:
     """The ``top`` rows of largest cosine with ``query`` (unit vectors) and all that tie with the last of them, best

@@ -31,24 +31,24 @@ from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, is_written_as_name, recognise
-from ...structures.id_sets import distinct
+from ...retrieval.recognition import Seed, is_written_as_name, recognize_entities
+from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, best
-from ...text.words import get_informative_terms, stemmer
-from ..graph.strategy import NEAREST, WALK_OPTIONS, Walk, decompose_question, walk
-from ..hybrid.direct import DIRECT_OPTIONS, Direct, get_weights, search_directly
-from ..passage_graph.walk import Spread, compute_spreads, make_all_words_request, make_degree_request, paths
+from ...text.words import get_informative_terms, get_stemmer
+from ..graph.strategy import NUM_NEAREST, WALK_OPTIONS, WalkResult, decompose_question, walk_graph
+from ..hybrid.direct import DIRECT_OPTIONS, DirectResult, get_weights, search_directly
+from ..passage_graph.walk import Spread, compute_spreads, describe_paths, make_all_words_request, make_degree_request
 
 #: A name in one of n chunks says log n. The share of it that the rarest name has to say, lest the walk weighs less;
 #: and how fast it does so.
-_INFORMATIVE = 0.75
+_MIN_INFORMATION = 0.75
 _SPECIFICITY_EXPONENT = 8
 #: The share that a name has to say, lest it is no name to start at but a word of the question.
 _MIN_NAME_INFORMATION = 0.5
 #: Of all that a question says, the share beside its names below which the walk weighs less.
-_ASKED = 0.15
+_MIN_ASKED_SHARE = 0.15
 #: The share that the names have, below which the walk weighs less; by its square.
-_NAMED = 0.3
+_MIN_NAMED_SHARE = 0.3
 #: How many words beside the names a chain takes: one to leave a name by, and one to end at.
 _MIN_CHAIN_WORDS = 2
 #: The share that the best chunk may lack of a question, below which the walk weighs less.
@@ -56,10 +56,10 @@ _MIN_MISSING_SHARE = 0.3
 #: How flat the shares of a walk are laid: those of chunks at its end are small.
 _SHARE_EXPONENT = 0.25
 #: What the best of direct search keeps of the walk's weight, and how soon the share falls below the best.
-_KEPT = 0.3
-_SURE = 16
+_DIRECT_RESERVE = 0.3
+_TOP_EXPONENT = 16
 #: The least weight that is worth a walk.
-_LEAST = 0.05
+_MIN_WALK_WEIGHT = 0.05
 
 
 class AdaptiveStrategy:
@@ -75,9 +75,9 @@ class AdaptiveStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, get_weights(query, self))
-        seeds = recognise(query, capitalized_only=True)
+        seeds = recognize_entities(query, capitalized_only=True)
         degrees, all_words_counts = query.reading.fetch(
-            make_degree_request(seeds), make_all_words_request(seeds, _stem(query))
+            make_degree_request(seeds), make_all_words_request(seeds, _get_stemmer(query))
         )
         spreads = compute_spreads(seeds, degrees, all_words_counts)
         names = _select_start_names(query, seeds, spreads)
@@ -87,27 +87,27 @@ class AdaptiveStrategy:
             weight = option(query, self, "walk") * walk_weight.share
             step.detail = f"{weight:.3g}: {walk_weight}"
         walk_result = None
-        if weight >= _LEAST:
-            num_chunks = max(NEAREST, query.wanted)
+        if weight >= _MIN_WALK_WEIGHT:
+            num_chunks = max(NUM_NEAREST, query.candidate_count)
             name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
-            walk_result = walk(
+            walk_result = walk_graph(
                 query, self, names, name_degrees, parts, [direct.vectors[:num_chunks], direct.words[:num_chunks]]
             )
         if walk_result is None or not len(walk_result.chunks):  # nothing to start at, or nothing on the way may answer
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
-            return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
-        ranking, pool = _joined(query, direct, walk_result, weight)
-        chunk_paths = paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
+            return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks))
+        ranking, pool = _merge_rankings(query, direct, walk_result, weight)
+        chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, chunk_paths, pool)
 
 
-def _stem(query: Query) -> Callable[[str], str]:
-    return stemmer(query.reading.settings.stemmer)
+def _get_stemmer(query: Query) -> Callable[[str], str]:
+    return get_stemmer(query.reading.settings.stemmer)
 
 
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """The names that some chunk has, but not very many, and those that the question compares."""
-    compared = decompose(query.question, names).compared
+    compared = decompose(query.question, names).compared_keys
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
         seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
@@ -116,7 +116,7 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
 
 def _compute_specificity(spread: float, chunks: int) -> float:
     """How much a name in some of all chunks is worth as a start, from 0 to 1."""
-    return min(1.0, math.pow(math.pow(chunks, 1 - _INFORMATIVE) / spread, _SPECIFICITY_EXPONENT))
+    return min(1.0, math.pow(math.pow(chunks, 1 - _MIN_INFORMATION) / spread, _SPECIFICITY_EXPONENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +128,23 @@ class _WalkWeight:
     name: str | None
     spread: float
     chunks: int
-    asked: float
-    words: int
-    compares: bool
-    covered: float
+    asked_share: float
+    num_words: int
+    is_comparison: bool
+    coverage: float
 
     @property
     def share(self) -> float:
         """The weight as a share of the greatest."""
-        if self.name is None or (self.words < _MIN_CHAIN_WORDS and not self.compares):
+        if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):
             return 0.0
-        asked_factor = min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.asked) / _NAMED) ** 2
+        asked_factor = (
+            min(1.0, self.asked_share / _MIN_ASKED_SHARE) * min(1.0, (1 - self.asked_share) / _MIN_NAMED_SHARE) ** 2
+        )
         return (
             _compute_specificity(self.spread, self.chunks)
             * asked_factor
-            * min(1.0, (1 - self.covered) / _MIN_MISSING_SHARE)
+            * min(1.0, (1 - self.coverage) / _MIN_MISSING_SHARE)
         )
 
     def __str__(self) -> str:
@@ -152,35 +154,37 @@ class _WalkWeight:
             if self.name is None
             else f"{self.name} is in about {self.spread:.3g} of {self.chunks} passages"
         )
-        words = f"{self.words} word{'' if self.words == 1 else 's'}"
-        asked_text = f"{self.asked:.0%} is asked beside names, in {words}"
-        if self.compares:
+        words = f"{self.num_words} word{'' if self.num_words == 1 else 's'}"
+        asked_text = f"{self.asked_share:.0%} is asked beside names, in {words}"
+        if self.is_comparison:
             asked_text += " of what is compared"
-        return f"{name_text}; {asked_text}; the best passage has {self.covered:.0%} of the question"
+        return f"{name_text}; {asked_text}; the best passage has {self.coverage:.0%} of the question"
 
 
 def _weigh_walk(
-    query: Query, direct: Direct, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
+    query: Query, direct: DirectResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _WalkWeight:
     """How much the walk is worth for a question."""
-    stem = stemmer(query.reading.settings.stemmer)
+    stem = get_stemmer(query.reading.settings.stemmer)
     informative = get_informative_terms(query.question, stem)
-    rest_terms = get_informative_terms(parts.rest, stem) if parts.rest != query.question else informative
+    rest_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
     total_rarity = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
     rest_rarities = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest_terms]
     asked_share = sum(rest_rarities) / total_rarity if total_rarity else 0.0
-    name, spread = _rarest(query, names, spreads)
+    name, spread = _find_rarest_name(query, names, spreads)
     chunks = query.chunk_count
-    return _WalkWeight(name, spread, chunks, asked_share, len(rest_rarities), bool(parts.compared), direct.coverage)
+    return _WalkWeight(
+        name, spread, chunks, asked_share, len(rest_rarities), bool(parts.compared_keys), direct.coverage
+    )
 
 
-def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
+def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
     """Of the names that some chunk has and that the question writes as names, the one in fewest chunks, and in how
     many it is; None where there is none."""
     candidates = [
         (spreads[seed.key].chunks, seed.key)
         for seed in names
-        if spreads[seed.key].chunks and is_written_as_name(query.question, seed, spreads[seed.key].proper)
+        if spreads[seed.key].chunks and is_written_as_name(query.question, seed, spreads[seed.key].is_proper)
     ]
     if not candidates:
         return None, 0.0
@@ -188,12 +192,12 @@ def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) 
     return name, num_chunks
 
 
-def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[Ranking, int]:
+def _merge_rankings(query: Query, direct: DirectResult, walk_result: WalkResult, weight: float) -> tuple[Ranking, int]:
     """The ranking of all candidates by both scores, and how many they are."""
-    chunks = distinct(direct.chunks, found.chunks)
+    chunks = merge_distinct(direct.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
-    top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _SURE
-    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * top_scores
-    shares = (found.scores / found.scores.max()) ** _SHARE_EXPONENT
-    scores[np.searchsorted(chunks, found.chunks)] += weight * shares
-    return best(query.reading, chunks, scores / (1 + weight * (1 + _KEPT)), query.reach), len(chunks)
+    top_scores = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT
+    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _DIRECT_RESERVE * top_scores
+    shares = (walk_result.scores / walk_result.scores.max()) ** _SHARE_EXPONENT
+    scores[np.searchsorted(chunks, walk_result.chunks)] += weight * shares
+    return best(query.reading, chunks, scores / (1 + weight * (1 + _DIRECT_RESERVE)), query.reach), len(chunks)

@@ -21,17 +21,17 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
-from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
-from ...structures.indexes.index_reading import bound_index
+from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
+from ...structures.indexes.index_reading import bind_index
 from ...structures.indexes.indexes import Indexes
 from ...structures.state import State
 from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LAYERED_OPTIONS, LayeredVectors, build_layered_arrays
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from ..graphrag.communities import Communities
-from ..graphrag.community_building import NOWHERE
+from ..graphrag.community_building import NO_COMMUNITY
 from ..graphrag.community_index import COMMUNITIES
-from ..graphrag.entity_graph import entity_graph
+from ..graphrag.entity_graph import build_entity_graph
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class CommunityGraph:
     nodes: list[npt.NDArray[np.uint32]]
     vectors: LayeredVectors
 
-    def nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
-        """Entities and communities of largest cosine by layer, as :meth:`LayeredVectors.nearest` gives them."""
-        layers = self.vectors.nearest(vector, counts, ef)
+    def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
+        """Entities and communities of largest cosine by layer, as :meth:`LayeredVectors.find_nearest` gives them."""
+        layers = self.vectors.find_nearest(vector, counts, ef)
         return [
             [(int(nodes[number]), cosine) for number, cosine in layer]
             for nodes, layer in zip(self.nodes, layers, strict=True)
@@ -58,33 +58,33 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     name = "community_graph"
     description = "entities and communities as one graph of near neighbours, for USING archrag"
     beside = COMMUNITIES.name
-    building = "where there are few it is made in memory meanwhile"
+    building_detail = "where there are few it is made in memory meanwhile"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = LAYERED_OPTIONS
 
     def build(
         self, states: States, old: CommunityGraph | None, record: IndexRecord, tools: BuildTools
-    ) -> Content | None:
+    ) -> IndexContent | None:
         with states() as state:
-            communities = bound_index(state, COMMUNITIES)
+            communities = bind_index(state, COMMUNITIES)
             if communities is None or (old is not None and old.change == communities.change):
                 return None
-            layers = _layers(state, communities)
-        arrays = layers.arrays(record, tools.progress, tools.cancelled)
-        return None if arrays is None else Content({"change": communities.change}, arrays)
+            layers = _build_layers(state, communities)
+        arrays = layers.build_arrays(record, tools.progress, tools.is_cancelled)
+        return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
-    def read(self, content: Content) -> CommunityGraph:
+    def read(self, content: IndexContent) -> CommunityGraph:
         vectors = LayeredVectors(content.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
         return CommunityGraph(content.head["change"], np.split(content.arrays["nodes"], ends), vectors)
 
-    def bound(self, read: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
-        communities = bound_index(state, COMMUNITIES)
+    def bind(self, read: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
+        communities = bind_index(state, COMMUNITIES)
         return read if communities is not None and communities.change == read.change else None
 
     def describe(self, read: CommunityGraph) -> str:
         entities, *communities = read.vectors.sizes
-        search_method = "by links" if read.vectors.linked else "all compared"
+        search_method = "by links" if read.vectors.is_linked else "all compared"
         return (
             f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {search_method}"
         )
@@ -94,19 +94,19 @@ def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
     """What the file would hold. Raises IndexUnavailableError where that takes long, for there are many nodes, or cannot
     be told, for the state has changed since the communities were made."""
 
-    def made() -> CommunityGraph:
+    def build() -> CommunityGraph:
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were made")
         record = Indexes(state.lmdb).get(COMMUNITY_GRAPH) or IndexRecord(COMMUNITY_GRAPH)
-        if communities.nodes + len(communities) >= record.count("exact_below"):
+        if communities.entity_count + len(communities) >= record.get_int_option("exact_below"):
             raise IndexUnavailableError("there are too many entities and communities to do without")
-        all_communities = bound_index(state.whole, COMMUNITIES)  # the graph is kept for every state
+        all_communities = bind_index(state.unrestricted, COMMUNITIES)  # the graph is kept for every state
         assert all_communities is not None
-        arrays = _layers(state.whole, all_communities).arrays(record)
+        arrays = _build_layers(state.unrestricted, all_communities).build_arrays(record)
         assert arrays is not None  # nobody cancels
-        return COMMUNITY_GRAPH.read(Content({"change": communities.change}, arrays))
+        return COMMUNITY_GRAPH.read(IndexContent({"change": communities.change}, arrays))
 
-    return communities.memory(COMMUNITY_GRAPH.name, made)
+    return communities.get_cached(COMMUNITY_GRAPH.name, build)
 
 
 @dataclass(frozen=True)
@@ -118,47 +118,47 @@ class _NodeLayers:
     nodes: list[npt.NDArray[np.uint32]]
     names: list[list[str]]
 
-    def arrays(
+    def build_arrays(
         self,
         record: IndexRecord,
         progress: Callable[[int, int], None] = lambda done, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of the file; None once cancelled."""
-        digests, options = list(map(_digests, self.names)), record.counts(LAYERED_OPTIONS)
+        digests, options = list(map(_compute_digests, self.names)), record.get_int_options(LAYERED_OPTIONS)
         built = build_layered_arrays(
-            self.vectors, self.parents, digests, progress=progress, cancelled=cancelled, **options
+            self.vectors, self.parents, digests, progress=progress, is_cancelled=cancelled, **options
         )
         return None if built is None else {**built, "nodes": np.concatenate(self.nodes)}
 
 
-def _layers(state: State, communities: Communities) -> _NodeLayers:
+def _build_layers(state: State, communities: Communities) -> _NodeLayers:
     """The layers of a state."""
-    graph = entity_graph(state)
-    found = _NodeLayers(
+    graph = build_entity_graph(state)
+    layers = _NodeLayers(
         [compute_entity_vectors(graph, load_chunk_vectors(state, graph))], [], [graph.entities], [graph.keys]
     )
-    parent_ids = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
+    parent_ids = [(communities.find_by_entity(entity) or [NO_COMMUNITY])[-1] for entity in graph.entities.tolist()]
     for numbers in _group_by_level(communities):
         positions = {number: position for position, number in enumerate(numbers)}
-        found.parents.append(np.array([positions.get(parent, NOWHERE) for parent in parent_ids], np.int64))
-        above = (communities.get(number).parent for number in numbers)
-        parent_ids = [NOWHERE if parent is None else parent for parent in above]
-        found.vectors.append(communities.vectors(numbers))
-        found.nodes.append(np.array(numbers, np.uint32))
-        found.names.append([communities.key(number) for number in numbers])
-    return found
+        layers.parents.append(np.array([positions.get(parent, NO_COMMUNITY) for parent in parent_ids], np.int64))
+        parents = (communities.get(number).parent for number in numbers)
+        parent_ids = [NO_COMMUNITY if parent is None else parent for parent in parents]
+        layers.vectors.append(communities.get_vectors(numbers))
+        layers.nodes.append(np.array(numbers, np.uint32))
+        layers.names.append([communities.get_key(number) for number in numbers])
+    return layers
 
 
 def _group_by_level(communities: Communities) -> list[list[int]]:
     """The communities of each level, from the finest to the coarsest."""
-    found: list[list[int]] = [[] for _ in range(communities.levels)]
+    levels: list[list[int]] = [[] for _ in range(communities.levels)]
     for number in range(len(communities)):
-        found[communities.get(number).level].append(number)
-    return found[::-1]
+        levels[communities.get(number).level].append(number)
+    return levels[::-1]
 
 
-def _digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
+def _compute_digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
     """An order of names that follows nothing they say, and is that of each whatever others there are."""
     numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
     return np.array(numbers, np.uint64)

@@ -26,17 +26,17 @@ import numpy as np
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
-from ...retrieval.distillation import Distiller, Point, distilled
+from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
-from ...structures.indexes.index_reading import bound_index
+from ...structures.indexes.index_reading import bind_index
 from ...structures.ranking import best
 from ...structures.vectors.vectors import Matrix
 from ...text.words import count_text_tokens
 from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
-from ..graphrag.local_search import narrowed
-from ..graphrag.report_hits import build_community_report, ranked, require_communities
+from ..graphrag.local_search import narrow_query
+from ..graphrag.report_hits import build_community_report, renumber_hits, require_communities
 from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
 from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
@@ -47,7 +47,7 @@ _MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
 #: How often more nodes are asked for in place of such as are gone.
 _MAX_RETRIES = 3
 #: Cosines are rounded to a multiple of this before they decide.
-_STEP = 1 / (1 << 16)
+_COSINE_STEP = 1 / (1 << 16)
 
 #: Entities or communities with their cosines, best first.
 _RankedNodes = list[tuple[int, float]]
@@ -67,10 +67,10 @@ class _NearestLayers:
     """The nearest of every layer: ``near[0]`` entities, above them communities from the finest level."""
 
     communities: Communities
-    near: list[_RankedNodes]
-    reached: dict[int, _ChunkSource] = field(default_factory=dict)
+    nearest: list[_RankedNodes]
+    chunk_sources: dict[int, _ChunkSource] = field(default_factory=dict)
 
-    def name(self, layer: int) -> str:
+    def format_layer(self, layer: int) -> str:
         """What a layer is called."""
         return f"communities of level {self.communities.levels - layer}" if layer else "entities"
 
@@ -91,19 +91,20 @@ class ArchragStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        layers = self._nearest(query)
-        reports = self._reports(query, layers)
-        passages = self._passages(query, layers, [report for _, report in reports])
+        layers = self._find_nearest(query)
+        reports = self._select_reports(query, layers)
+        passages = self._rank_chunks(query, layers, [report for _, report in reports])
         last_score = passages.hits[-1].score if passages.hits else 1.0
         ranked_reports = [
             (layer, replace(report, score=max(0.0, last_score * report.score))) for layer, report in reports
         ]
         ranked_reports.sort(key=lambda one: (-one[1].score, one[1].document, one[1].start))
-        hits = ranked([*passages.hits, *(report for _, report in ranked_reports)])
+        hits = renumber_hits([*passages.hits, *(report for _, report in ranked_reports)])
         hit_layers = [*(0 for _ in passages.hits), *(layer for layer, _ in ranked_reports)]
         groups = [
             HitGroup(
-                layers.name(layer), tuple(index for index, hit_layer in enumerate(hit_layers) if hit_layer == layer)
+                layers.format_layer(layer),
+                tuple(index for index, hit_layer in enumerate(hit_layers) if hit_layer == layer),
             )
             for layer in sorted(set(hit_layers))
         ]
@@ -111,19 +112,19 @@ class ArchragStrategy:
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Have the model take points from what each layer gave, a call a layer."""
-        with distiller.asked(evidence.question) as query:
-            layers = self._nearest(query)
+        with distiller.open_query(evidence.question) as query:
+            layers = self._find_nearest(query)
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"]]
             layer_hits += [
-                [report for node, _ in nearest if (report := _report(query, layers, layer, node))]
-                for layer, nearest in enumerate(layers.near[1:], 1)
+                [report for node, _ in nearest if (report := _build_report(query, layers, layer, node))]
+                for layer, nearest in enumerate(layers.nearest[1:], 1)
             ]
         points: list[Point] = []
         for hits in filter(None, layer_hits):
             points += distiller.read(evidence.question, hits).points
-        return distilled(evidence, points, distiller.trace)
+        return build_distilled_evidence(evidence, points, distiller.trace)
 
-    def _nearest(self, query: Query) -> _NearestLayers:
+    def _find_nearest(self, query: Query) -> _NearestLayers:
         """The nearest that are still there of every layer."""
         communities = require_communities(query)
         num_nearest, ef = (int(option(query, self, name)) for name in ("k", "ef"))
@@ -132,10 +133,10 @@ class ArchragStrategy:
         with query.trace.step("descend layers") as step:
             step.detail = f"the {num_nearest} nearest of each of {num_layers} layers, C-HNSW"
             try:
-                graph = bound_index(query.view, COMMUNITY_GRAPH)
+                graph = bind_index(query.view, COMMUNITY_GRAPH)
                 if graph is None:
                     raise IndexUnavailableError("its file is missing, damaged or of other communities")
-                found = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
+                layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
             except IndexUnavailableError as problem:
                 remedy = f"REFRESH INDEX {COMMUNITIES.name} makes it anew"
                 try:
@@ -144,126 +145,127 @@ class ArchragStrategy:
                     message = f"index {COMMUNITY_GRAPH.name}: {problem}, and {error}; {remedy}"
                     raise IndexUnavailableError(message) from error
                 step.detail += f", made in memory ({problem}; {remedy})"
-                found = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
-            step.count = sum(map(len, found))
-        return _NearestLayers(communities, found)
+                layers = _search_layers(query, communities, graph, vector, [num_nearest] * num_layers, ef)
+            step.count = sum(map(len, layers))
+        return _NearestLayers(communities, layers)
 
-    def _passages(self, query: Query, layers: _NearestLayers, reports: Sequence[Hit]) -> Evidence:
+    def _rank_chunks(self, query: Query, layers: _NearestLayers, reports: Sequence[Hit]) -> Evidence:
         """The passages that resemble the question or are led to, best first, as many as reports leave room for."""
         with query.trace.step("passages of entities and communities") as step:
-            for layer, nearest in enumerate(layers.near):
-                for (node, cosine), chunks in zip(nearest, _led_to(query, layers, layer), strict=True):
+            for layer, nearest in enumerate(layers.nearest):
+                for (node, cosine), chunks in zip(nearest, _iter_led_chunks(query, layers, layer), strict=True):
                     share = max(0.0, cosine) / (nearest[0][1] or 1.0)
                     for chunk in chunks:
-                        previous = layers.reached.get(chunk)
+                        previous = layers.chunk_sources.get(chunk)
                         if previous is None or previous.share < share:
-                            layers.reached[chunk] = _ChunkSource(layer, node, share)
-            led_chunks = np.array(sorted(layers.reached), np.uint64)
+                            layers.chunk_sources[chunk] = _ChunkSource(layer, node, share)
+            led_chunks = np.array(sorted(layers.chunk_sources), np.uint64)
             led_chunks = led_chunks[query.mask_allowed(led_chunks)]
-            step.detail, step.count = f"of {sum(map(len, layers.near))} entities and communities", len(led_chunks)
+            step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(led_chunks)
         direct = search_directly(query, get_weights(query, self), led_chunks)
         weight = option(query, self, "share")
         led_shares = [
-            layers.reached[chunk].share if chunk in layers.reached else 0.0 for chunk in direct.chunks.tolist()
+            layers.chunk_sources[chunk].share if chunk in layers.chunk_sources else 0.0
+            for chunk in direct.chunks.tolist()
         ]
         ranking = best(query.view, direct.chunks, direct.scores + weight * np.array(led_shares), query.reach)
-        direct_paths = direct.paths()
+        direct_paths = direct.format_paths()
         paths = {
-            chunk: _path(query, layers, chunk) if chunk in layers.reached else direct_paths.get(chunk, "")
+            chunk: _format_path(query, layers, chunk) if chunk in layers.chunk_sources else direct_paths.get(chunk, "")
             for chunk, _ in ranking
         }
-        return evidence_of(narrowed(query, reports), self.name, ranking, paths, len(direct.chunks))
+        return evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(direct.chunks))
 
-    def _reports(self, query: Query, layers: _NearestLayers) -> list[tuple[int, Hit]]:
+    def _select_reports(self, query: Query, layers: _NearestLayers) -> list[tuple[int, Hit]]:
         """Reports of the nearest communities, of each layer by turns, within their share; each with its layer."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
         token_budget = math.inf if query.within is None else share * query.within
-        found: list[tuple[int, Hit]] = []
+        reports: list[tuple[int, Hit]] = []
         with query.trace.step("reports of communities") as step:
-            for layer, community in _interleave_layers(layers.near[1:]):
-                if len(found) >= max_reports:
+            for layer, community in _interleave_layers(layers.nearest[1:]):
+                if len(reports) >= max_reports:
                     break
-                report = _report(query, layers, layer, community)
+                report = _build_report(query, layers, layer, community)
                 if report is not None and (size := count_text_tokens(report.text)) <= token_budget:
-                    found.append((layer, report))
+                    reports.append((layer, report))
                     token_budget -= size
-            step.count = len(found)
-        return found
+            step.count = len(reports)
+        return reports
 
 
 def _search_layers(
-    query: Query, communities: Communities, graph: CommunityGraph, vector: Matrix, most: Sequence[int], ef: int
+    query: Query, communities: Communities, graph: CommunityGraph, vector: Matrix, limits: Sequence[int], ef: int
 ) -> list[_RankedNodes]:
     """The nearest of each layer that are still there: more are asked for in place of such as are gone."""
-    counts = [*most, *(0 for _ in graph.nodes[len(most) :])]
+    counts = [*limits, *(0 for _ in graph.nodes[len(limits) :])]
     layers: list[_RankedNodes] = []
     for _ in range(_MAX_RETRIES + 1):
-        near = graph.nearest(vector, counts, ef)[: len(most)]
+        nearest = graph.find_nearest(vector, counts, ef)[: len(limits)]
         layers = [
-            [(node, _round_cosine(cosine)) for node, cosine in layer if _is_there(query, communities, number, node)]
-            for number, layer in enumerate(near)
+            [(node, _round_cosine(cosine)) for node, cosine in layer if _is_present(query, communities, number, node)]
+            for number, layer in enumerate(nearest)
         ]
         needs_more = [
             len(remaining) < min(count, len(nodes)) and len(layer) < len(nodes)
-            for remaining, layer, nodes, count in zip(layers, near, graph.nodes, most, strict=False)
+            for remaining, layer, nodes, count in zip(layers, nearest, graph.nodes, limits, strict=False)
         ]
         if not any(needs_more):
             break
-        counts[: len(most)] = [
+        counts[: len(limits)] = [
             4 * count if is_short else count for count, is_short in zip(counts, needs_more, strict=False)
         ]
-    return [layer[:count] for layer, count in zip(layers, most, strict=True)]
+    return [layer[:count] for layer, count in zip(layers, limits, strict=True)]
 
 
-def _is_there(query: Query, communities: Communities, layer: int, node: int) -> bool:
-    return communities.alive(node) if layer else node in query.view.entities
+def _is_present(query: Query, communities: Communities, layer: int, node: int) -> bool:
+    return communities.is_alive(node) if layer else node in query.view.entities
 
 
 def _round_cosine(cosine: float) -> float:
-    return round(cosine / _STEP) * _STEP
+    return round(cosine / _COSINE_STEP) * _COSINE_STEP
 
 
-def _led_to(query: Query, layers: _NearestLayers, layer: int) -> Iterator[Sequence[int]]:
+def _iter_led_chunks(query: Query, layers: _NearestLayers, layer: int) -> Iterator[Sequence[int]]:
     """The passages that each of the nearest of a layer leads to."""
-    nodes = [node for node, _ in layers.near[layer]]
+    nodes = [node for node, _ in layers.nearest[layer]]
     if layer:
         for community in nodes:
-            is_specific = layers.communities.get(community).passages <= _MAX_COMMUNITY_CHUNKS
-            yield [chunk for chunk, _ in layers.communities.passages(community)] if is_specific else []
+            is_specific = layers.communities.get(community).chunk_count <= _MAX_COMMUNITY_CHUNKS
+            yield [chunk for chunk, _ in layers.communities.list_chunks(community)] if is_specific else []
         return
-    graph = query.view.part(GRAPH)
+    graph = query.view.get_part(GRAPH)
     entities = np.array(nodes, np.uint32)
-    rows = graph.read_entity_rows(entities, graph.degrees(entities), _MAX_ENTITY_CHUNKS)
+    rows = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_ENTITY_CHUNKS)
     for number in range(len(nodes)):
         row = slice(rows.bounds[number], rows.bounds[number + 1])
         yield rows.chunks[row][(rows.features[row] & ~np.uint16(LOWER)) != 0].tolist()
 
 
-def _interleave_layers(near: Sequence[_RankedNodes]) -> Iterator[tuple[int, int]]:
+def _interleave_layers(nearest: Sequence[_RankedNodes]) -> Iterator[tuple[int, int]]:
     """Communities with their layers: the nearest of each layer, then the next of each."""
-    for turn in zip_longest(*near):
+    for turn in zip_longest(*nearest):
         for layer, scored_node in enumerate(turn, 1):
             if scored_node is not None:
                 yield layer, scored_node[0]
 
 
-def _report(query: Query, layers: _NearestLayers, layer: int, community: int) -> Hit | None:
+def _build_report(query: Query, layers: _NearestLayers, layer: int, community: int) -> Hit | None:
     """The report of a community that was found."""
-    cosine = dict(layers.near[layer])[community]
+    cosine = dict(layers.nearest[layer])[community]
     return build_community_report(
-        query, layers.communities, community, path=f"near the question, {layers.name(layer)}", score=cosine
+        query, layers.communities, community, path=f"near the question, {layers.format_layer(layer)}", score=cosine
     )
 
 
-def _path(query: Query, layers: _NearestLayers, chunk: int) -> str:
+def _format_path(query: Query, layers: _NearestLayers, chunk: int) -> str:
     """What led to a passage."""
-    source = layers.reached[chunk]
+    source = layers.chunk_sources[chunk]
     entity = None if source.layer else query.view.entities.get(source.node).name
-    homes = [source.node] if source.layer else layers.communities.of_entity(source.node)[-1:]
+    communities = [source.node] if source.layer else layers.communities.find_by_entity(source.node)[-1:]
     parts = [
-        f'community "{layers.communities.title(home)}" (level {layers.communities.get(home).level})'
-        for home in homes
-        if layers.communities.alive(home)
+        f'community "{layers.communities.get_title(community)}" (level {layers.communities.get(community).level})'
+        for community in communities
+        if layers.communities.is_alive(community)
     ]
     return " → ".join([*parts, *([entity] if entity else [])])

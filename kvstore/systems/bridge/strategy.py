@@ -15,9 +15,9 @@ from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.passage_reading import LoadedChunk
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, recognise
+from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.ranking import best
-from .candidates import CandidatePool, Candidates, Way
+from .candidates import AbstractRoute, CandidatePool, Candidates
 
 
 class BridgeStrategy:
@@ -31,9 +31,9 @@ class BridgeStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         chunks = query.chunk_count
-        seeds = recognise(query, capitalized_only=True)
-        pool = _candidates(query, seeds, max(50, int(option(query, self, "pool") * chunks))) if seeds else None
-        if pool is None or not pool.leading:
+        seeds = recognize_entities(query, capitalized_only=True)
+        pool = _collect_candidates(query, seeds, max(50, int(option(query, self, "pool") * chunks))) if seeds else None
+        if pool is None or not pool.has_leads:
             ranking = rank_by_vector(query, query.reach)
             reason = "no entity of it is known" if not seeds else "its entities are all over the store"
             with query.trace.step("no entity known" if not seeds else "no entity that leads anywhere") as step:
@@ -43,27 +43,27 @@ class BridgeStrategy:
             ranking = best(query.reading, pool.chunks, pool.cosines, query.reach)
             step.detail, step.count = "question against the pool", len(pool.chunks)
 
-        def path(passage: LoadedChunk) -> str:
-            return _told(passage, pool.ways[passage.chunk])
+        def format_path(passage: LoadedChunk) -> str:
+            return _format_route(passage, pool.routes[passage.chunk])
 
-        return evidence_of(query, self.name, ranking, path, len(pool.chunks))
+        return evidence_of(query, self.name, ranking, format_path, len(pool.chunks))
 
 
-def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> CandidatePool:
+def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) -> CandidatePool:
     """The candidate chunks, at most so many."""
-    request = Candidates(seeds, query.depth, most, query.vector, query.allowed)
+    request = Candidates(seeds, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)
-        step.detail = f"{pool.abstracts} abstracts at depth {query.depth}, pool capped at {most} chunks"
+        step.detail = f"{pool.num_abstracts} abstracts at depth {query.depth}, pool capped at {max_chunks} chunks"
         step.count = len(pool.chunks)
     return pool
 
 
-def _told(passage: LoadedChunk, way: Way) -> str:
+def _format_route(passage: LoadedChunk, route: AbstractRoute) -> str:
     """A way in words; abstracts are called by their numbers in the document."""
     document = passage.document
-    text = f"{way.entity} → abstract {document.get_abstract_ordinal(way.abstract)}"
-    if not way.levels:
+    text = f"{route.entity} → abstract {document.get_abstract_ordinal(route.abstract)}"
+    if not route.levels:
         return text
-    direction = "up" if way.levels > 0 else "down"
-    return f"{text} → {abs(way.levels)} {direction} {document.get_abstract_ordinal(way.reached)}"
+    direction = "up" if route.levels > 0 else "down"
+    return f"{text} → {abs(route.levels)} {direction} {document.get_abstract_ordinal(route.target)}"

@@ -15,11 +15,11 @@ import numpy as np
 from ...arguments import Option
 from ...retrieval.dense_search import build_nearest_request
 from ...retrieval.evidence import Evidence
-from ...retrieval.fusion import fuse
+from ...retrieval.fusion import fuse_rankings
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Recognised, record_recognized
+from ...retrieval.recognition import RecognitionRequest, record_recognized
 from ...structures.ranking import Ranking, best
-from .told_relations import Relations, StatedAt, StatingChunks
+from .told_relations import Relations, RelationMention, StatingChunks
 
 
 class CftStrategy:
@@ -35,22 +35,22 @@ class CftStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         reading, nearest = query.reading, build_nearest_request(query, query.reach)
-        with query.trace.round(reading, "vector search", "recognise entities") as (search, recognition):
-            (near, search.detail), seeds = reading.fetch(nearest, Recognised(query.question))
+        with query.trace.record_round(reading, "vector search", "recognise entities") as (search, recognition):
+            (near, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near)
             record_recognized(query, seeds, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
         with query.trace.step("filter to places in the forest") as step:
             rendered = reading.fetch(Relations(names, int(option(query, self, "places")), relatives))
-            place_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.places, strict=True)]
+            place_counts = [f"{seed.key} ({count})" for seed, count in zip(seeds, rendered.place_counts, strict=True)]
             step.detail = ", ".join(place_counts) or "no entity known: dense search alone"
-            step.count = sum(rendered.places)
+            step.count = sum(rendered.place_counts)
         with query.trace.step("ancestors and descendants") as step:
             step.detail = f"the first {relatives} up and down of each place"
             step.count = len(rendered.sentences)
         stating_ranking, relations_by_chunk = _rank_stating_chunks(query, rendered.relations)
-        ranking, paths = fuse(
+        ranking, paths = fuse_rankings(
             reading, [("vector", near), ("relations", stating_ranking)], option(query, self, "constant")
         )
         paths |= {
@@ -62,7 +62,7 @@ class CftStrategy:
         return replace(evidence, context=rendered.sentences)
 
 
-def _rank_stating_chunks(query: Query, relations: Sequence[StatedAt]) -> tuple[Ranking, dict[int, str]]:
+def _rank_stating_chunks(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
     """The chunks in which relations were stated, best first by cosine, and the first relation of each, in words."""
     ranking: Ranking = []
     chunk_relations: dict[int, tuple[str, float]] = {}

@@ -24,7 +24,7 @@ from ...structures.reading import Matrix, ReadRequest
 from ...structures.state import State
 
 
-class StatedAt(NamedTuple):
+class RelationMention(NamedTuple):
     """A relation in words, and where it is stated: in which document, at which byte of its text."""
 
     relation: str
@@ -37,45 +37,48 @@ class RenderedRelations:
     """What the forest says of some entities: how many places of each are told, a sentence a place, and the relations
     around them that documents state."""
 
-    places: list[int]
+    place_counts: list[int]
     sentences: list[str]
-    relations: list[StatedAt]
+    relations: list[RelationMention]
 
 
 @dataclass(frozen=True, slots=True)
 class Relations(ReadRequest[RenderedRelations]):
-    """What the forest says of entities, each by the normal forms of its names: at most ``most`` places of each, with at
-    most ``relatives`` ancestors and as many descendants of each."""
+    """What the forest says of entities, each by the normal forms of its names: at most ``max_places`` places of each, with at
+    most ``max_relatives`` ancestors and as many descendants of each."""
 
     names: Sequence[Sequence[str]]
-    most: int
-    relatives: int
+    max_places: int
+    max_relatives: int
 
     def fetch(self, state: State) -> RenderedRelations:
-        hierarchy = Hierarchy(state, self.relatives)
+        hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
-        places = [sort_nodes(state, chain.from_iterable(hierarchy.nodes(names)))[: self.most] for names in self.names]
+        places = [
+            sort_nodes(state, chain.from_iterable(hierarchy.find_nodes(names)))[: self.max_places]
+            for names in self.names
+        ]
         nodes = list(chain.from_iterable(places))
         edges = []
         for node in nodes:
             for up in (True, False):
-                for relative in islice(forest.walk([node], up=up, depth=self.relatives), self.relatives):
+                for relative in islice(forest.walk([node], up=up, depth=self.max_relatives), self.max_relatives):
                     edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
         assertions = select_best_assertions(state, edges)
         keys = forest.get_keys(set(chain.from_iterable(edges)))
         relations = [
-            StatedAt(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
+            RelationMention(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
             for child, parent in edges
             if (assertion := assertions[child, parent]).document != USER
         ]
-        return RenderedRelations(list(map(len, places)), hierarchy.sentences(nodes), relations)
+        return RenderedRelations(list(map(len, places)), hierarchy.build_sentences(nodes), relations)
 
 
 @dataclass(frozen=True, slots=True)
 class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     """The chunks in which relations are stated, each with the first of them and its cosine with a unit ``vector``."""
 
-    relations: Sequence[StatedAt]
+    relations: Sequence[RelationMention]
     vector: Matrix
 
     def fetch(self, state: State) -> dict[int, tuple[str, float]]:
@@ -88,12 +91,12 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
         cosines = compute_cosines(state, np.array(list(chunk_relations), np.uint64), self.vector)
         return dict(zip(chunk_relations, zip(chunk_relations.values(), cosines.tolist(), strict=True), strict=True))
 
-    def placed(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
+    def list_chunks(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
         return answer
 
 
-def _find_chunk_at(view: State, record: DocumentRecord, place: int) -> int | None:
+def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
     """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
-    chunks = list(record.chunk_ids())
-    index = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)
-    return chunks[index - 1] if index else None
+    chunk_ids = list(record.chunk_ids())
+    index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)
+    return chunk_ids[index - 1] if index else None

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...retrieval.query import Query
-from ...retrieval.recognition import Seed, recognise
-from ...structures.indexes.index_reading import bound_index
+from ...retrieval.recognition import Seed, recognize_entities
+from ...structures.indexes.index_reading import bind_index
 from ...structures.ranking import Ranking
 from ...text.words import FUNCTION_WORDS
 from ..passage_graph.edges import TITLE_LINK
@@ -27,8 +27,8 @@ from .unit_graph import UnitGraph
 from .units import UNITS
 
 #: Passages of which units are compared with the question, for each unit that is wanted.
-PASSAGES = 3
-_WORDS = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
+CHUNKS_PER_UNIT = 3
+_WORD_RUN_PATTERN = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,52 +39,52 @@ class Anchors:
     units: list[int]
 
 
-def anchors(query: Query, found: UnitGraph, nearest: int, near: Ranking) -> Anchors:
-    """What a question starts at: its names, and so many units of the passages ``near`` it."""
-    seeds = recognise(query, capitalized_only=True)
+def find_anchors(query: Query, graph: UnitGraph, num_nearest: int, near_ranking: Ranking) -> Anchors:
+    """What a question starts at: its names, and so many units of the passages ``near_ranking`` it."""
+    seeds = recognize_entities(query, capitalized_only=True)
     with query.trace.step("anchors from names") as step:
         names = {seed.key: _add_title_forms(query, seed.identity.entities) for seed in seeds}
-        names |= _find_nearest_names(query, seeds, nearest)
-        step.detail = ", ".join(_shown(query, name, entities) for name, entities in names.items()) or "none"
+        names |= _find_nearest_names(query, seeds, num_nearest)
+        step.detail = ", ".join(_format_name(query, name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)
-    chunks = [chunk for chunk, _ in near[: PASSAGES * nearest]]
+    chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from units") as step:
-        ids, cosines = query.view.part(UNITS).nearest(query.vector, nearest, chunks)
-        rows = found.rows(ids.tolist())
+        ids, cosines = query.view.get_part(UNITS).find_nearest(query.vector, num_nearest, chunks)
+        rows = graph.get_rows(ids.tolist())
         step.detail = "; ".join(
-            f"{cosine:.3f} {quoted(found.text(row))}" for cosine, row in zip(cosines, rows, strict=True)
+            f"{cosine:.3f} {quote(graph.get_text(row))}" for cosine, row in zip(cosines, rows, strict=True)
         )
         step.count = len(rows)
     return Anchors(names, rows)
 
 
-def _shown(query: Query, name: str, entities: Sequence[int]) -> str:
+def _format_name(query: Query, name: str, entities: Sequence[int]) -> str:
     """A name, with what else it stands for."""
     others = [key for entity in entities if (key := query.view.entities.get(entity).key) != name]
     return f"{name} ({', '.join(others)})" if others else name
 
 
-def quoted(text: str, most: int = 80) -> str:
+def quote(text: str, max_chars: int = 80) -> str:
     """A text in quotation marks, cut where it is long."""
-    return f'"{text}"' if len(text) <= most else f'"{text[:most].rstrip()} …"'
+    return f'"{text}"' if len(text) <= max_chars else f'"{text[:max_chars].rstrip()} …"'
 
 
 def _add_title_forms(query: Query, entities: Sequence[int]) -> list[int]:
     """Entities, and those that are the same title with or without what stands in brackets at its end."""
-    graph = query.view.part(GRAPH)
+    graph = query.view.get_part(GRAPH)
     entity_ids = np.array(entities, np.uint32)
-    links = graph.read_link_rows(entity_ids[graph.degrees(entity_ids).linked])
+    links = graph.read_link_rows(entity_ids[graph.read_degrees(entity_ids).linked])
     others = links.others[links.kinds == TITLE_LINK].tolist()
     return sorted({*entities, *others}, key=lambda entity: query.view.entities.get(entity).key)
 
 
-def _find_nearest_names(query: Query, seeds: Sequence[Seed], nearest: int) -> dict[str, list[int]]:
+def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[int]]:
     """The known names nearest to each that is not known."""
-    index = bound_index(query.view, SYNONYMS)
-    if index is None or query.given is not None:
+    index = bind_index(query.view, SYNONYMS)
+    if index is None or query.given_vector is not None:
         return {}
     return {
-        name: [entity for entity, cosine in index.nearest(query.vector_of(name), nearest) if cosine > 0]
+        name: [entity for entity, cosine in index.find_nearest(query.embed_part(name), num_nearest) if cosine > 0]
         for name in _iter_unknown_names(query.question, seeds)
     }
 
@@ -95,7 +95,7 @@ def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
     for seed in seeds:
         for start, end in seed.spans:
             data[start:end] = b"." * (end - start)
-    for piece in _WORDS.findall(data.decode()):
+    for piece in _WORD_RUN_PATTERN.findall(data.decode()):
         run: list[str] = []
         for word in [*piece.split(), ""]:
             if word[:1].isupper() and word.lower() not in FUNCTION_WORDS:

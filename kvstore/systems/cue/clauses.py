@@ -15,9 +15,9 @@ from typing import NamedTuple
 from ...extraction.syntax import Sentence
 
 #: Words of the shortest clause, its subject apart, and of the longest subject that is repeated.
-_LEAST, _MAX_SUBJECT_WORDS = 3, 12
+_MIN_WORDS, _MAX_SUBJECT_WORDS = 3, 12
 #: What a clause is joined to the one before it by.
-_JOINING = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", "yet", "so"))
+_CONNECTIVES = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", "yet", "so"))
 
 
 class Clause(NamedTuple):
@@ -37,75 +37,87 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     for index, word in enumerate(words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
-        first, end = subtrees.span(index)
-        if not _ends(sentence, end, last) or first <= cuts[-1][0] or not subtrees.whole(index) or word.head >= first:
+        first, end = subtrees.get_span(index)
+        if (
+            not _ends_clause(sentence, end, last)
+            or first <= cuts[-1][0]
+            or not subtrees.is_contiguous(index)
+            or word.head >= first
+        ):
             continue
-        has_subject = any(True for _ in sentence.having(index, "nsubj", "expl"))
+        has_subject = any(True for _ in sentence.find_dependents(index, "nsubj", "expl"))
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
         if has_subject or subject is not None:
             cuts.append((first, subject))
-    found: list[Clause] = []
+    clauses: list[Clause] = []
     for number, (first, subject) in enumerate(cuts):
         stop = cuts[number + 1][0] if number + 1 < len(cuts) else len(words)
-        while first < stop and number and words[first].text.lower() in _JOINING:
+        while first < stop and number and words[first].text.lower() in _CONNECTIVES:
             first += 1
         end = stop - 1
-        while number + 1 < len(cuts) and end > first and words[end].text.lower() in _JOINING:
+        while number + 1 < len(cuts) and end > first and words[end].text.lower() in _CONNECTIVES:
             end -= 1
-        if stop - first < _LEAST:
+        if stop - first < _MIN_WORDS:
             return [Clause(words[0].start, words[-1].end)]
-        found.append(Clause(words[first].start, words[end].end, subject))
-    return [*found, *_iter_relative_clauses(sentence, subtrees)]
+        clauses.append(Clause(words[first].start, words[end].end, subject))
+    return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
 
 
-def _iter_relative_clauses(sentence: Sentence, under: _Subtrees) -> Iterator[Clause]:
+def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
     words = sentence.words
     for index, word in enumerate(words):
-        if word.label != "acl:relcl" or word.head < 0 or not under.whole(index):
+        if word.label != "acl:relcl" or word.head < 0 or not subtrees.is_contiguous(index):
             continue
-        first, last = under.span(index)
-        start, end = under.span(word.head)[0], first - 1
+        first, last = subtrees.get_span(index)
+        start, end = subtrees.get_span(word.head)[0], first - 1
         while first < index and words[first].text == ",":
             first += 1
         while end > start and words[end].text == ",":
             end -= 1
-        subject = next(sentence.having(index, "nsubj"), None)
+        subject = next(sentence.find_dependents(index, "nsubj"), None)
         if subject != first or words[first].text.lower() not in ("who", "which", "that"):
             continue
-        if last - first >= _LEAST and word.head <= end and end - start < _MAX_SUBJECT_WORDS:
+        if last - first >= _MIN_WORDS and word.head <= end and end - start < _MAX_SUBJECT_WORDS:
             yield Clause(words[first + 1].start, words[last].end, (words[start].start, words[end].end))
 
 
-def _is_coordinate(sentence: Sentence, place: int) -> bool:
+def _is_coordinate(sentence: Sentence, index: int) -> bool:
     """Whether a predicate is coordinated with another, or only stands beside it: what begins with no conjunction."""
-    label = sentence.words[place].label
-    return label == "conj" or (label == "advcl" and not any(True for _ in sentence.having(place, "mark", "advmod")))
-
-
-def _is_finite(sentence: Sentence, place: int) -> bool:
-    """Whether a verb, or what helps it, has a tense."""
-    tags = {sentence.words[place].tag, *(sentence.words[child].tag for child in sentence.having(place, "aux", "cop"))}
-    return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
-
-
-def _ends(sentence: Sentence, end: int, last: int) -> bool:
-    """Whether nothing but marks or further clauses stands behind a word."""
-    following = sentence.words[end + 1 : last + 1]
-    return (
-        not following or following[0].text.lower() in _JOINING or not any(word.text[0].isalnum() for word in following)
+    label = sentence.words[index].label
+    return label == "conj" or (
+        label == "advcl" and not any(True for _ in sentence.find_dependents(index, "mark", "advmod"))
     )
 
 
-def _find_subject(sentence: Sentence, under: _Subtrees, place: int) -> tuple[int, int] | None:
+def _is_finite(sentence: Sentence, index: int) -> bool:
+    """Whether a verb, or what helps it, has a tense."""
+    tags = {
+        sentence.words[index].tag,
+        *(sentence.words[child].tag for child in sentence.find_dependents(index, "aux", "cop")),
+    }
+    return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
+
+
+def _ends_clause(sentence: Sentence, end: int, last: int) -> bool:
+    """Whether nothing but marks or further clauses stands behind a word."""
+    following = sentence.words[end + 1 : last + 1]
+    return (
+        not following
+        or following[0].text.lower() in _CONNECTIVES
+        or not any(word.text[0].isalnum() for word in following)
+    )
+
+
+def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
     """Where the subject of a predicate stands, or of the one that it is coordinated with."""
     words = sentence.words
-    while place >= 0:
-        for child in sentence.having(place, "nsubj"):
-            first, last = under.span(child)
+    while index >= 0:
+        for child in sentence.find_dependents(index, "nsubj"):
+            first, last = subtrees.get_span(child)
             return (words[first].start, words[last].end) if last - first < _MAX_SUBJECT_WORDS else None
-        if not _is_coordinate(sentence, place):
+        if not _is_coordinate(sentence, index):
             return None
-        place = words[place].head
+        index = words[index].head
     return None
 
 
@@ -116,23 +128,23 @@ class _Subtrees:
         self._sentence = sentence
         self._spans: dict[int, tuple[int, int, int]] = {}
 
-    def span(self, place: int) -> tuple[int, int]:
+    def get_span(self, index: int) -> tuple[int, int]:
         """The first and the last word under a word."""
-        return self._of(place)[:2]
+        return self._compute_span(index)[:2]
 
-    def whole(self, place: int) -> bool:
+    def is_contiguous(self, index: int) -> bool:
         """Whether all words from the first to the last under a word are under it."""
-        first, last, count = self._of(place)
+        first, last, count = self._compute_span(index)
         return last - first + 1 == count
 
-    def _of(self, place: int) -> tuple[int, int, int]:
-        if place not in self._spans:
-            visited = {place}
-            stack = [place]
+    def _compute_span(self, index: int) -> tuple[int, int, int]:
+        if index not in self._spans:
+            visited = {index}
+            stack = [index]
             while stack:
                 for child in self._sentence.words[stack.pop()].children:
                     if child not in visited:
                         visited.add(child)
                         stack.append(child)
-            self._spans[place] = (min(visited), max(visited), len(visited))
-        return self._spans[place]
+            self._spans[index] = (min(visited), max(visited), len(visited))
+        return self._spans[index]

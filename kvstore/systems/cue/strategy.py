@@ -20,21 +20,21 @@ from ...arguments import Option
 from ...errors import InputError
 from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import question_terms, score_by_terms
+from ...retrieval.lexical_search import find_question_terms, score_by_terms
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import QueryReranker
-from ...structures.ranking import Ranking, best, scale_to_best
+from ...structures.ranking import Ranking, scale_to_best, best
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
-from .anchors import PASSAGES, Anchors, anchors, quoted
+from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote
 from .path_search import Beam, Scorer, UnitPath, search_paths
-from .unit_graph import STARTING, UnitGraph
+from .unit_graph import MAX_START_CHUNKS, UnitGraph
 from .units import UNITS
 
 #: The nearest passages, which are candidates beside those that paths lead to.
-_NEAREST = 20
+_NUM_NEAREST = 20
 #: How much the best path to a passage counts, where its own cosine and words count one half each.
-_PATH = 2.0
+_PATH_WEIGHT = 2.0
 _OWN_WEIGHT = 0.5
 
 #: The options of a search for paths.
@@ -62,15 +62,15 @@ class CueStrategy:
         _check_units(query)
         graph = UnitGraph(query)
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
-        near_ranking = rank_by_vector(query, max(_NEAREST, PASSAGES * int(options["nearest"]), query.reach))
+        near_ranking = rank_by_vector(query, max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]), query.reach))
         paths = find_paths(query, graph, options, near_ranking)
         with query.trace.step("passages of the paths") as step:
-            paths_by_chunk = best_paths(graph, paths)
+            paths_by_chunk = select_best_paths(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
-            ranking = best(query.view, chunks, _scores(query, chunks, paths_by_chunk), query.reach)
+            ranking = best(query.view, chunks, _score_chunks(query, chunks, paths_by_chunk), query.reach)
             step.count = len(chunks)
             step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
-                f"{score:.3f} {_place(query, chunk)}" for chunk, score in ranking[: query.top]
+                f"{score:.3f} {_format_chunk(query, chunk)}" for chunk, score in ranking[: query.top]
             )
         path_texts = {
             chunk: _format_path_to(query, graph, paths_by_chunk[chunk], chunk)
@@ -81,10 +81,10 @@ class CueStrategy:
         return evidence_of(query, self.name, ranking, path_texts, len(chunks))
 
 
-def has_units(view: State) -> bool:
+def has_units(state: State) -> bool:
     """Whether a store has vectors of units of all its documents."""
-    units = view.part(UNITS)
-    return units.present and units.complete and not view.settings.embedder.startswith("none:")
+    units = state.get_part(UNITS)
+    return units.is_present and units.is_complete and not state.settings.embedder.startswith("none:")
 
 
 def _check_units(query: Query) -> None:
@@ -94,83 +94,83 @@ def _check_units(query: Query) -> None:
             "strategy cue compares the question with vectors of units, and a store that is given its vectors has none; "
             "use another strategy, or a store with an embedder"
         )
-    if not query.view.part(UNITS).present:
+    if not query.view.get_part(UNITS).is_present:
         raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
 
 
-def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float], near: Ranking) -> list[UnitPath]:
-    """The paths kept of all beams, after all hops; ``near`` are the passages nearest to the question, and ``options``
+def find_paths(query: Query, graph: UnitGraph, options: Mapping[str, float], near_ranking: Ranking) -> list[UnitPath]:
+    """The paths kept of all beams, after all hops; ``near_ranking`` are the passages nearest to the question, and ``options``
     of :data:`PATH_OPTIONS` that are left out are as they come."""
     values = {name: options.get(name, path_option.default) for name, path_option in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
-    starts = list(_starts(found, anchors(query, found, beam.nearest, near), values))
-    paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
+    starts = list(_iter_starts(graph, find_anchors(query, graph, beam.units_per_entity, near_ranking), values))
+    paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
-        found.get_entity_rows((entity for entities in starts for entity in entities), STARTING)
+        graph.get_entity_rows((entity for entities in starts for entity in entities), MAX_START_CHUNKS)
         for entities in starts:
-            for hop, paths in enumerate(search_paths(found, entities, beam, _get_scorer(query))):
+            for hop, paths in enumerate(search_paths(graph, entities, beam, _get_scorer(query))):
                 paths_by_hop[hop].update((path.rows, path) for path in paths if path.rows not in paths_by_hop[hop])
-        step.detail = f"{len(found.ids)} units of {found.passages} passages"
-        if not query.view.part(UNITS).complete:
+        step.detail = f"{len(graph.ids)} units of {graph.num_chunks} passages"
+        if not query.view.get_part(UNITS).is_complete:
             step.detail += "; some documents have no units yet: REFRESH INDEX units makes them"
         step.count = sum(map(len, paths_by_hop))
     for number, hop_paths in enumerate(paths_by_hop, 1):
         with query.trace.step(f"paths after hop {number}") as step:
             paths = sorted(hop_paths.values(), key=lambda path: -path.score)
-            step.detail = "; ".join(f"{path.score:.3f} {_told(found, path)}" for path in paths)
+            step.detail = "; ".join(f"{path.score:.3f} {_format_path(graph, path)}" for path in paths)
             step.count = len(paths)
     return [path for hop_paths in paths_by_hop for path in hop_paths.values()]
 
 
 def _get_scorer(query: Query) -> Scorer | None:
     """The cross-encoder that is set as the reranker."""
-    rerank = query.rerank
-    return partial(rerank.scores, query.question) if isinstance(rerank, QueryReranker) else None
+    reranker = query.rerank
+    return partial(reranker.score_texts, query.question) if isinstance(reranker, QueryReranker) else None
 
 
-def _starts(found: UnitGraph, anchored: Anchors, values: Mapping[str, float]) -> Iterator[Sequence[int]]:
+def _iter_starts(graph: UnitGraph, anchors: Anchors, values: Mapping[str, float]) -> Iterator[Sequence[int]]:
     """The entities where each beam starts."""
-    groups = list(anchored.names.values()) if values["names"] else []
+    groups = list(anchors.names.values()) if values["names"] else []
     if values["units"]:
-        groups.append(list(dict.fromkeys(entity for row in anchored.units for entity in found.named(row))))
+        groups.append(list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row))))
     if not values["apart"]:
         groups = [list(dict.fromkeys(entity for group in groups for entity in group))]
     yield from filter(None, groups)
 
 
-def best_paths(found: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
+def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
     """The best path through each chunk that some path leads through."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
-            chunk = found.chunks[row]
+            chunk = graph.chunks[row]
             if chunk not in paths_by_chunk or path.score > paths_by_chunk[chunk].score:
                 paths_by_chunk[chunk] = path
     return paths_by_chunk
 
 
-def _scores(query: Query, chunks: Ids, through: Mapping[int, UnitPath]) -> npt.NDArray[np.float64]:
+def _score_chunks(query: Query, chunks: Ids, paths_by_chunk: Mapping[int, UnitPath]) -> npt.NDArray[np.float64]:
     state = query.view
-    paths = np.array([through[chunk].score if chunk in through else 0.0 for chunk in chunks.tolist()])
+    paths = np.array([paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()])
     cosines = compute_cosines(state, chunks, query.vector).astype(np.float64)
-    words = score_by_terms(state, question_terms(state, query.question), chunks)
-    return _PATH * scale_to_best(paths) + _OWN_WEIGHT * (scale_to_best(cosines) + scale_to_best(words))
+    words = score_by_terms(state, find_question_terms(state, query.question), chunks)
+    return _PATH_WEIGHT * scale_to_best(paths) + _OWN_WEIGHT * (scale_to_best(cosines) + scale_to_best(words))
 
 
-def _place(query: Query, chunk: int) -> str:
+def _format_chunk(query: Query, chunk: int) -> str:
     """What a chunk is called: the key of its document and its number there."""
     record = query.view.chunks.get(chunk)
-    return f"{query.view.documents.key_of(record.document)} {record.ordinal}"
+    return f"{query.view.documents.get_key(record.document)} {record.ordinal}"
 
 
-def _format_path_to(query: Query, found: UnitGraph, path: UnitPath, chunk: int) -> str:
+def _format_path_to(query: Query, graph: UnitGraph, path: UnitPath, chunk: int) -> str:
     """A path as far as a chunk, in words."""
-    end = next(index for index, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
-    return _told(found, path, end)
+    end = next(index for index, row in enumerate(path.rows, 1) if graph.chunks[row] == chunk)
+    return _format_path(graph, path, end)
 
 
-def _told(found: UnitGraph, path: UnitPath, end: int | None = None) -> str:
+def _format_path(graph: UnitGraph, path: UnitPath, end: int | None = None) -> str:
     parts = []
     for entity, row in zip(path.entities[:end], path.rows[:end], strict=True):
-        parts += [found.key(entity), quoted(found.text(row))]
+        parts += [graph.get_key(entity), quote(graph.get_text(row))]
     return " → ".join(parts)

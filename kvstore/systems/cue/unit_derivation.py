@@ -16,11 +16,11 @@ import numpy as np
 
 from ...arguments import Option
 from ...extraction.chunking import chunk_text
-from ...extraction.extraction import build_embedding_text, byte_offsets
+from ...extraction.extraction import build_embedding_text, compute_byte_offsets
 from ...extraction.syntax import iter_sentences
 from ...models.language import ENGLISH, Parse, open_language
 from ...settings import FixedSettings
-from ...text.blocks import blocks, plain, replace_braced_words, skip_marker, unwrap_links
+from ...text.blocks import parse_blocks, replace_braced_words, skip_marker, to_plain_text, unwrap_links
 from ...text.languages import detect_english
 from ...text.mail import is_mail_header
 from ..chunked_text import ChunkedText, ChunkSpan
@@ -29,7 +29,7 @@ from .clauses import Clause, find_clauses
 from .written_units import WRITTEN_UNITS, compute_unit_digest
 
 #: Kinds of blocks of which the parts are units.
-_TOLD = ("prose", "item", "table")
+_UNIT_KINDS = ("prose", "item", "table")
 #: Words of the shortest sentence.
 _MIN_WORDS = 4
 
@@ -49,17 +49,17 @@ class UnitPart(NamedTuple):
     A chunk of which a model wrote some has no places.
     """
 
-    places: list[list[UnitSpan]]
-    written: list[int]
+    spans: list[list[UnitSpan]]
+    written_counts: list[int]
 
 
-def encoded(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
+def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     """A part as plain data: of each chunk a list of distances and lengths, or how many texts a model wrote.
 
     Of a clause with another's subject the length is negative, and the subject's distance and length follow.
     """
     rows: list[Any] = []
-    for chunk, spans, num_written in zip(chunks, part.places, part.written, strict=True):
+    for chunk, spans, num_written in zip(chunks, part.spans, part.written_counts, strict=True):
         row: list[int] = []
         previous_end = chunk.start
         for start, end, subject in spans:
@@ -72,26 +72,26 @@ def encoded(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     return rows
 
 
-def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
+def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
     """The part that is plain data; ``starts`` are those of the chunks."""
     part = UnitPart([], [])
     for row, start in zip(rows, starts, strict=True):
-        part.places.append(decode_spans(row, start))
-        part.written.append(row if isinstance(row, int) else 0)
+        part.spans.append(decode_spans(row, start))
+        part.written_counts.append(row if isinstance(row, int) else 0)
     return part
 
 
-def decode_spans(row: Any, last: int) -> list[UnitSpan]:
-    """The places of the units of one chunk, of which the start is given, in plain data as :func:`encoded` makes it."""
+def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
+    """The places of the units of one chunk, of which the start is given, in plain data as :func:`encode_part` makes it."""
     spans: list[UnitSpan] = []
     numbers = iter(() if isinstance(row, int) else row)
     for distance in numbers:
-        start, length, subject = last + distance, next(numbers), None
+        start, length, subject = previous_end + distance, next(numbers), None
         if length < 0:
             first = start + next(numbers)
             length, subject = -length, (first, first + next(numbers))
-        last = start + length
-        spans.append(UnitSpan(start, last, subject))
+        previous_end = start + length
+        spans.append(UnitSpan(start, previous_end, subject))
     return spans
 
 
@@ -102,9 +102,9 @@ def count_units(row: Any) -> int:
     return len(row) // 2 if min(row, default=0) >= 0 else len(decode_spans(row, 0))
 
 
-def shown(piece: str) -> str:
+def render_unit(piece: str) -> str:
     """A unit as a reader sees it: without the marks of its list, of emphasis and of links."""
-    text = plain(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
+    text = to_plain_text(replace_braced_words(unwrap_links(piece[skip_marker(piece, 0, len(piece)) :])))
     return ", ".join(cell for cell in map(str.strip, text.strip("|").split("|")) if cell) if text[:1] == "|" else text
 
 
@@ -126,101 +126,105 @@ class UnitDerivation(Derivation):
         if not document.chunks:
             return []
         starts = np.array([chunk.start for chunk in document.chunks])
-        spans = _sentences(document, settings)
-        for span in _clauses(document, spans, settings.language) if options["clauses"] else spans:
+        spans = _iter_sentences(document, settings)
+        for span in _iter_clauses(document, spans, settings.language) if options["clauses"] else spans:
             ordinal = int(np.searchsorted(starts, span.start, "right")) - 1
             if ordinal >= 0 and span.start < document.chunks[ordinal].end:
-                part.places[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
+                part.spans[ordinal].append(span._replace(end=min(span.end, document.chunks[ordinal].end)))
         for ordinal, chunk in enumerate(document.chunks):
-            num_written = len(written_units(document, ordinal))
+            num_written = len(find_written_units(document, ordinal))
             if num_written:
-                part.places[ordinal].clear()
-                part.written[ordinal] = num_written
-            elif not part.places[ordinal]:
-                part.places[ordinal].append(UnitSpan(chunk.start, chunk.end))
-        return encoded(part, document.chunks)
+                part.spans[ordinal].clear()
+                part.written_counts[ordinal] = num_written
+            elif not part.spans[ordinal]:
+                part.spans[ordinal].append(UnitSpan(chunk.start, chunk.end))
+        return encode_part(part, document.chunks)
 
-    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+    def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         found: list[str] = []
-        for ordinal, spans in enumerate(decoded(part, [chunk.start for chunk in document.chunks]).places):
-            headings = document.headings(ordinal)
+        for ordinal, spans in enumerate(decode_part(part, [chunk.start for chunk in document.chunks]).spans):
+            headings = document.list_headings(ordinal)
             if len(spans) == 1:
-                found.append(build_embedding_text(document.title, headings, document.piece(ordinal).decode()))
+                found.append(build_embedding_text(document.title, headings, document.get_chunk_text(ordinal).decode()))
                 continue
-            unit_texts = [render_unit_at(document.text, span) for span in spans] or written_units(document, ordinal)
+            unit_texts = [render_unit_at(document.text, span) for span in spans] or find_written_units(
+                document, ordinal
+            )
             found += [build_unit_text(document.title, headings, text) for text in unit_texts]
         return found
 
-    def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+    def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         if len(part) != len(document.chunks):
             yield f"there are units of {len(part)} chunks, and it has {len(document.chunks)}"
             return
-        unit_part = decoded(part, [chunk.start for chunk in document.chunks])
-        for ordinal, (spans, num_written) in enumerate(zip(unit_part.places, unit_part.written, strict=True)):
+        unit_part = decode_part(part, [chunk.start for chunk in document.chunks])
+        for ordinal, (spans, num_written) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
                 if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
                     yield f"a unit lies outside chunk {ordinal}"
-            if num_written != len(written_units(document, ordinal)):
+            if num_written != len(find_written_units(document, ordinal)):
                 yield f"chunk {ordinal} has {num_written} units by a model, which wrote another number"
 
 
-def written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
+def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
     """The units that a model wrote of a chunk, by its number in the document; none where it wrote none."""
     value = document.facts.get(WRITTEN_UNITS.name)
-    entry = None if value is None else value.of(compute_unit_digest(document, chunk))
+    entry = None if value is None else value.get_texts(compute_unit_digest(document, chunk))
     return () if entry is None else entry[1]
 
 
-def render_unit_at(text: bytes, place: UnitSpan) -> str:
+def render_unit_at(text: bytes, span: UnitSpan) -> str:
     """What a unit that stands in a text says, to a reader."""
-    text_shown = shown(text[place.start : place.end].decode())
-    return text_shown if place.subject is None else f"{shown(text[slice(*place.subject)].decode())} {text_shown}"
+    text_shown = render_unit(text[span.start : span.end].decode())
+    return text_shown if span.subject is None else f"{render_unit(text[slice(*span.subject)].decode())} {text_shown}"
 
 
-def _clauses(document: ChunkedText, places: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
+def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: str) -> Iterator[UnitSpan]:
     """The clauses of sentences; a sentence with marks, or one that is no English to ``en``, stays whole."""
-    sentence_spans = list(places)
+    sentence_spans = list(spans)
     texts = [document.text[span.start : span.end].decode() for span in sentence_spans]
     pipeline = open_language(language)
     if pipeline is None:
         yield from sentence_spans
         return
     is_english = language != ENGLISH or any(
-        detect_english([document.piece(n).decode() for n in range(len(document.chunks))])
+        detect_english([document.get_chunk_text(n).decode() for n in range(len(document.chunks))])
     )
-    plain_text = [is_english and text == shown(text) for text in texts]
-    parsed = pipeline.read((text for text, is_plain in zip(texts, plain_text, strict=True) if is_plain), _read)
+    plain_text = [is_english and text == render_unit(text) for text in texts]
+    parsed = pipeline.read(
+        (text for text, is_plain in zip(texts, plain_text, strict=True) if is_plain), _extract_clauses
+    )
     for span, text, is_plain in zip(sentence_spans, texts, plain_text, strict=True):
-        found = next(parsed) if is_plain else []
-        if len(found) < 2:
+        clauses = next(parsed) if is_plain else []
+        if len(clauses) < 2:
             yield span
             continue
-        to_byte = byte_offsets(text, span.end - span.start) + span.start
-        for start, end, subject in found:
+        to_byte = compute_byte_offsets(text, span.end - span.start) + span.start
+        for start, end, subject in clauses:
             subject_span = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
             yield UnitSpan(int(to_byte[start]), int(to_byte[end]), subject_span)
 
 
-def _read(_: str, parses: Sequence[Parse]) -> list[Clause]:
+def _extract_clauses(_: str, parses: Sequence[Parse]) -> list[Clause]:
     if len(parses) != 1:
         return []
     return [clause for sentence in iter_sentences(parses[0].doc) for clause in find_clauses(sentence)]
 
 
-def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitSpan]:
+def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitSpan]:
     """The places of sentences, items and rows, in bytes of the text, in its order."""
     text = document.text.decode()
-    to_byte = byte_offsets(text, len(document.text))
-    _, chunks = chunk_text(text, blocks(text, document.format), settings.chunk_tokens)
+    to_byte = compute_byte_offsets(text, len(document.text))
+    _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens)
     for chunk in chunks:
         for unit, next_unit in zip(chunk.units, [*chunk.units[1:], None], strict=True):
             piece = text[unit.start : unit.end]
-            if unit.kind not in _TOLD or _is_table_rule(piece) or is_mail_header(text, unit.start, unit.end):
+            if unit.kind not in _UNIT_KINDS or _is_table_rule(piece) or is_mail_header(text, unit.start, unit.end):
                 continue
             if next_unit is not None and _is_table_rule(text[next_unit.start : next_unit.end]):
                 continue  # the names of columns say nothing alone
-            num_words = sum(any(map(str.isalnum, word)) for word in shown(piece).split())
+            num_words = sum(any(map(str.isalnum, word)) for word in render_unit(piece).split())
             if num_words >= (1 if unit.kind == "table" else _MIN_WORDS):
                 yield UnitSpan(int(to_byte[unit.start]), int(to_byte[unit.end]))
 

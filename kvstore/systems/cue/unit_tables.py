@@ -7,80 +7,80 @@ from collections.abc import Iterable, Iterator
 from ...structures.documents.documents import build_heading_path
 from ...structures.state import State
 from ..reader import Reader
-from ..sql_table import SqlTable, TableRow, TableRows, hash_row, maybe
+from ..sql_table import SqlTable, TableRow, TableRows, hash_row, iter_optional
 from .units import UNITS, StoredUnit, Units
 
 
-def _units(reader: Reader) -> Units:
-    return reader.view.part(UNITS)
+def _get_units(reader: Reader) -> Units:
+    return reader.state.get_part(UNITS)
 
 
 def _read_document_units(state: State, document: int) -> list[StoredUnit]:
     chunks = list(state.documents.get(document).chunk_ids())
-    return [unit for units in state.part(UNITS).of_chunks(chunks) for unit in units]
+    return [unit for units in state.get_part(UNITS).list_chunk_units(chunks) for unit in units]
 
 
-def _of_documents(reader: Reader, documents: Iterable[int]) -> TableRows:
-    if not _units(reader).present:
+def _iter_document_units(reader: Reader, documents: Iterable[int]) -> TableRows:
+    if not _get_units(reader).is_present:
         return
     for document in documents:
-        yield from reader.read(_read_document_units, document)
+        yield from reader.call_cached(_read_document_units, document)
 
 
-def _documents(reader: Reader) -> Iterator[int]:
-    return (record.id for record in reader.view.documents.scan())
+def _iter_documents(reader: Reader) -> Iterator[int]:
+    return (record.id for record in reader.state.documents.scan())
 
 
 def _iter_units_of_key(reader: Reader, key: str) -> TableRows:
-    return _of_documents(reader, maybe(reader.find_document(key)))
+    return _iter_document_units(reader, iter_optional(reader.find_document(key)))
 
 
-def _of_chunk(reader: Reader, chunk: int) -> TableRows:
-    record = reader.view.chunks.find(chunk) if 0 <= chunk < 1 << 64 and _units(reader).present else None
-    return iter(() if record is None else _units(reader).of_chunks([chunk])[0])
+def _iter_chunk_units(reader: Reader, chunk: int) -> TableRows:
+    record = reader.state.chunks.find(chunk) if 0 <= chunk < 1 << 64 and _get_units(reader).is_present else None
+    return iter(() if record is None else _get_units(reader).list_chunk_units([chunk])[0])
 
 
-def _headings(reader: Reader, unit: StoredUnit) -> str | None:
-    section = reader.view.chunks.get(unit.chunk).section
-    return " > ".join(build_heading_path(reader.outline(unit.document), section)) or None
+def _format_headings(reader: Reader, unit: StoredUnit) -> str | None:
+    section = reader.state.chunks.get(unit.chunk).section
+    return " > ".join(build_heading_path(reader.get_outline(unit.document), section)) or None
 
 
 UNIT_TABLE = SqlTable(
     "units",
     "sentences with vectors of their own, where there is an index units; source is rule, or the model that wrote it",
     {
-        "document": ("TEXT", lambda reader, row, record: reader.document(row.document).key),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(row.document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row.chunk),
         "ordinal": ("INTEGER", lambda reader, row, record: row.ordinal),
-        "heading": ("TEXT", lambda reader, row, record: _headings(reader, row)),
+        "heading": ("TEXT", lambda reader, row, record: _format_headings(reader, row)),
         "start": ("INTEGER", lambda reader, row, record: row.start),
         "end": ("INTEGER", lambda reader, row, record: row.end),
         "source": ("TEXT", lambda reader, row, record: row.source),
-        "text": ("TEXT", lambda reader, row, record: _units(reader).texts([row.id])[0]),
+        "text": ("TEXT", lambda reader, row, record: _get_units(reader).list_texts([row.id])[0]),
     },
-    scan=lambda reader: _of_documents(reader, _documents(reader)),
+    scan=lambda reader: _iter_document_units(reader, _iter_documents(reader)),
     number=hash_row,
-    equal={"chunk": _of_chunk, "document": _iter_units_of_key},
-    size=lambda reader: _units(reader).count,
+    equal={"chunk": _iter_chunk_units, "document": _iter_units_of_key},
+    size=lambda reader: _get_units(reader).count,
 )
 
 
-def _mentioned(reader: Reader, units: TableRows) -> TableRows:
+def _iter_mentions(reader: Reader, units: TableRows) -> TableRows:
     for unit in units:
-        for entity in _units(reader).entities_of([unit.id])[0]:
+        for entity in _get_units(reader).list_entities([unit.id])[0]:
             yield unit, entity
 
 
-def _of_entity(reader: Reader, name: str) -> TableRows:
-    entity = reader.entity_id(name)
-    if entity is None or not _units(reader).present:
+def _iter_entity_mentions(reader: Reader, name: str) -> TableRows:
+    entity = reader.find_entity(name)
+    if entity is None or not _get_units(reader).is_present:
         return
-    chunks = dict.fromkeys(reader.mention_chunks(name))
-    for id in _units(reader).of_entity(entity, chunks):
-        yield _units(reader).get([id])[0], entity
+    chunks = dict.fromkeys(reader.iter_mention_chunks(name))
+    for id in _get_units(reader).list_entity_units(entity, chunks):
+        yield _get_units(reader).get([id])[0], entity
 
 
-def _number(reader: Reader, row: TableRow) -> int:
+def _hash_mention(reader: Reader, row: TableRow) -> int:
     return hash_row(reader, (row[0].id, row[1]))
 
 
@@ -88,17 +88,17 @@ UNIT_MENTION_TABLE = SqlTable(
     "unit_mentions",
     "which entities units name, in their text or in the title above it",
     {
-        "document": ("TEXT", lambda reader, row, record: reader.document(row[0].document).key),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0].document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0].chunk),
         "ordinal": ("INTEGER", lambda reader, row, record: row[0].ordinal),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
     },
-    scan=lambda reader: _mentioned(reader, _of_documents(reader, _documents(reader))),
-    number=_number,
+    scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_documents(reader))),
+    number=_hash_mention,
     equal={
-        "chunk": lambda reader, chunk: _mentioned(reader, _of_chunk(reader, chunk)),
-        "document": lambda reader, key: _mentioned(reader, _iter_units_of_key(reader, key)),
-        "entity": _of_entity,
+        "chunk": lambda reader, chunk: _iter_mentions(reader, _iter_chunk_units(reader, chunk)),
+        "document": lambda reader, key: _iter_mentions(reader, _iter_units_of_key(reader, key)),
+        "entity": _iter_entity_mentions,
     },
-    size=lambda reader: 3 * _units(reader).count,
+    size=lambda reader: 3 * _get_units(reader).count,
 )

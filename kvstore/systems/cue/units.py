@@ -18,13 +18,13 @@ import numpy.typing as npt
 from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_id
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
-from ...structures.names.mention_recognition import mentions_in
+from ...structures.names.mention_recognition import find_mentions
 from ...structures.state import State
-from ...structures.vectors.vectors import Ids, Matrix, cosines, nearest
+from ...structures.vectors.vectors import Ids, Matrix, cosines, find_nearest
 from ...text.normalize import fold
 from ..chunked_text import load_chunked_text
 from ..kept_derivations import StoredDerivation, list_stored_derivations
-from ..passage_graph.rows import find_heading_names, nested, written_as
+from ..passage_graph.rows import classify_form, find_heading_names, mark_nested
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
 from .written_units import WRITTEN_UNITS, compute_unit_digest
 
@@ -56,49 +56,53 @@ class _DocumentUnits:
     asked for; and where the vectors stand."""
 
     def __init__(
-        self, state: State, record: DocumentRecord, stored: Sequence[ChunkRecord], found: DerivedPart | None
+        self,
+        state: State,
+        record: DocumentRecord,
+        chunk_records: Sequence[ChunkRecord],
+        derived_part: DerivedPart | None,
     ) -> None:
         self.record = record
-        self.stored = stored
+        self.chunk_records = chunk_records
         self.chunks = list(record.chunk_ids())
         self.ordinals = dict(zip(self.chunks, range(len(self.chunks)), strict=True))
-        self._rows = [0] * len(self.chunks) if found is None else found.part
+        self._rows = [0] * len(self.chunks) if derived_part is None else derived_part.part
         self.counts = list(map(count_units, self._rows))
-        self.vectors = [] if found is None else found.places
-        self.first = [0, *accumulate(self.counts)]
-        self._places: dict[int, list[UnitSpan]] = {}
+        self.vector_positions = [] if derived_part is None else derived_part.vector_locations
+        self.first_numbers = [0, *accumulate(self.counts)]
+        self._spans: dict[int, list[UnitSpan]] = {}
         #: By chunk, the model that wrote its units, and these.
-        self.written: dict[int, tuple[str, Sequence[str]]] = {}
+        self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
         if any(isinstance(row, int) and row for row in self._rows):
-            value = WRITTEN_UNITS.stored(state, self.record.key)
+            value = WRITTEN_UNITS.find(state, self.record.key)
             text = load_chunked_text(state, self.record, {})
             entries = (
-                (n, value.of(compute_unit_digest(text, n))) for n in range(len(self.chunks)) if value is not None
+                (n, value.get_texts(compute_unit_digest(text, n))) for n in range(len(self.chunks)) if value is not None
             )
-            self.written = {number: entry for number, entry in entries if entry is not None}
+            self.written_units = {number: entry for number, entry in entries if entry is not None}
 
-    def chunk_of(self, number: int) -> int:
+    def find_ordinal(self, number: int) -> int:
         """The ordinal of the chunk of a unit."""
-        return bisect_right(self.first, number) - 1
+        return bisect_right(self.first_numbers, number) - 1
 
-    def places(self, ordinal: int) -> list[UnitSpan]:
+    def get_spans(self, ordinal: int) -> list[UnitSpan]:
         """The places of the units of a chunk; none where a model wrote them."""
-        spans = self._places.get(ordinal)
+        spans = self._spans.get(ordinal)
         if spans is None:
-            spans = self._places[ordinal] = decode_spans(self._rows[ordinal], self.stored[ordinal].start)
+            spans = self._spans[ordinal] = decode_spans(self._rows[ordinal], self.chunk_records[ordinal].start)
         return spans
 
-    def units(self, ordinal: int) -> list[StoredUnit]:
+    def list_units(self, ordinal: int) -> list[StoredUnit]:
         """The units of a chunk, in order of the text."""
-        return [self.unit(ordinal, number) for number in range(self.counts[ordinal])]
+        return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
-    def unit(self, ordinal: int, number: int) -> StoredUnit:
+    def get_unit(self, ordinal: int, number: int) -> StoredUnit:
         """A unit of a chunk."""
-        if spans := self.places(ordinal):
+        if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:
-            source, (start, end), subject = self.written[ordinal][0], self.stored[ordinal][1:3], None
-        id = to_vector_id(self.record.id, self.first[ordinal] + number)
+            source, (start, end), subject = self.written_units[ordinal][0], self.chunk_records[ordinal][1:3], None
+        id = to_vector_id(self.record.id, self.first_numbers[ordinal] + number)
         return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
 
 
@@ -107,106 +111,117 @@ class Units:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._parts = state.derived_parts(UNIT_DERIVATION)
+        self._parts = state.get_derived_parts(UNIT_DERIVATION)
         self._documents: dict[int, _DocumentUnits] = {}
         self._names_of_titles: dict[int, frozenset[int]] = {}
         self._name_spans: dict[int, npt.NDArray[np.int64]] = {}
-        self._text = lru_cache(512)(state.documents.text)
+        self._get_text = lru_cache(512)(state.documents.read_text)
 
     @cached_property
-    def _kept(self) -> StoredDerivation | None:
+    def _derivation(self) -> StoredDerivation | None:
         derivations = list_stored_derivations(self._state.lmdb)
-        return next((one for one in derivations if one.derivation is UNIT_DERIVATION and one.maintained), None)
+        return next(
+            (
+                derivation
+                for derivation in derivations
+                if derivation.derivation is UNIT_DERIVATION and derivation.maintained
+            ),
+            None,
+        )
 
     @property
-    def present(self) -> bool:
+    def is_present(self) -> bool:
         """Whether the store has the index."""
-        return self._kept is not None
+        return self._derivation is not None
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every document has its units."""
-        return self._kept is not None and self._kept.built >= self._kept.until
+        return self._derivation is not None and self._derivation.built >= self._derivation.until
 
     @cached_property
     def count(self) -> int:
         """How many units there are."""
-        return self._parts.vectors.count()
+        return self._parts.vectors.count_vectors()
 
-    def of_chunks(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
+    def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
         """The units of each chunk, in order of the text."""
         records = self._state.chunks.get_many(chunks)
-        documents = self._of_documents(record.document for record in records)
-        return [documents[record.document].units(record.ordinal) for record in records]
+        documents = self._get_documents(record.document for record in records)
+        return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Some units."""
         owners = list(map(split_vector_id, ids))
-        documents = self._of_documents(number for number, _ in owners)
-        found = []
+        documents = self._get_documents(number for number, _ in owners)
+        units = []
         for number, index in owners:
             document = documents[number]
-            ordinal = document.chunk_of(index)
-            found.append(document.unit(ordinal, index - document.first[ordinal]))
-        return found
+            ordinal = document.find_ordinal(index)
+            units.append(document.get_unit(ordinal, index - document.first_numbers[ordinal]))
+        return units
 
-    def texts(self, ids: Iterable[int]) -> list[str]:
+    def list_texts(self, ids: Iterable[int]) -> list[str]:
         """Units as a reader sees them."""
-        return [self._said(unit) for unit in self.get(ids)]
+        return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
         """The document of a unit, and the section of its outline (-1: before the first heading)."""
-        document = self._document(unit.document)
-        return document.record, document.stored[document.ordinals[unit.chunk]].section
+        document = self._get_document(unit.document)
+        return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
-    def vectors(self, ids: Sequence[int]) -> Matrix:
+    def get_vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of units, shape (n, dimension), of unit length."""
         owners = list(map(split_vector_id, ids))
-        documents = self._of_documents(number for number, _ in owners)
-        return self._parts.vectors.gather([documents[number].vectors[index] for number, index in owners])
+        documents = self._get_documents(number for number, _ in owners)
+        return self._parts.vectors.gather([documents[number].vector_positions[index] for number, index in owners])
 
-    def nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
+    def find_nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
         """The units of largest cosine with a vector, of all or of some chunks, best first, and their cosines; equals in
         order of their documents' keys and their places."""
         if chunks is None:
-            ids, scores = nearest(self._parts.vectors.scan(), vector, count)
+            ids, scores = find_nearest(self._parts.vectors.scan(), vector, count)
         else:
-            ids = np.array([unit.id for units in self.of_chunks(chunks) for unit in units], np.uint64)
-            scores = cosines(self.vectors(ids.tolist()), vector)
+            ids = np.array([unit.id for units in self.list_chunk_units(chunks) for unit in units], np.uint64)
+            scores = cosines(self.get_vectors(ids.tolist()), vector)
         scored = zip(ids.tolist(), scores.tolist(), strict=True)
-        order = sorted((-score, self._key(id), id) for id, score in _best(list(scored), count))[:count]
+        order = sorted((-score, self._get_sort_key(id), id) for id, score in _select_best(list(scored), count))[:count]
         nearest_ids = np.array([id for _, _, id in order], np.uint64)
         return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
 
-    def entities_of(self, ids: Iterable[int]) -> list[list[int]]:
+    def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
         """The entities that each unit names, and those of its document's title, ascending."""
-        named = []
+        entities = []
         for unit in self.get(ids):
-            named.append(sorted({*self._named(unit), *self._get_title_names(unit.document)}))
-        return named
+            entities.append(sorted({*self._find_entities(unit), *self._get_title_names(unit.document)}))
+        return entities
 
-    def of_entity(self, entity: int, chunks: Iterable[int]) -> list[int]:
+    def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
         """The units of some chunks that name an entity, or whose title does, in the order of the chunks."""
         unit_ids: list[int] = []
-        for units in self.of_chunks(list(chunks)):
-            named = self.entities_of([unit.id for unit in units])
+        for units in self.list_chunk_units(list(chunks)):
+            named = self.list_entities([unit.id for unit in units])
             unit_ids += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
         return unit_ids
 
-    def naming(self, entity: int, units: Sequence[StoredUnit], written: bool = False) -> list[StoredUnit]:
-        """Of the units of one chunk, those that name an entity in what they say; ``written`` says that the chunk writes
+    def find_units_mentioning(
+        self, entity: int, units: Sequence[StoredUnit], is_name: bool = False
+    ) -> list[StoredUnit]:
+        """Of the units of one chunk, those that name an entity in what they say; ``written_units`` says that the chunk writes
         it as a name wherever it does, so that no text need be read."""
         if not units or units[0].source != RULE:
-            return [unit for unit in units if entity in self._named(unit)]
+            return [unit for unit in units if entity in self._find_entities(unit)]
         name_spans = [(start, end) for _, start, end in self._iter_name_spans(units[0], entity)]
-        if not written:
-            name_spans = [name_span for name_span in name_spans if self._is_written(units[0].document, name_span)]
-        return [unit for unit in units if any(_within(name_span, _spans(unit)) for name_span in name_spans)]
+        if not is_name:
+            name_spans = [
+                name_span for name_span in name_spans if self._is_written_as_name(units[0].document, name_span)
+            ]
+        return [unit for unit in units if any(_is_within(name_span, _list_spans(unit)) for name_span in name_spans)]
 
-    def _document(self, document: int) -> _DocumentUnits:
-        return self._of_documents([document])[document]
+    def _get_document(self, document: int) -> _DocumentUnits:
+        return self._get_documents([document])[document]
 
-    def _of_documents(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
+    def _get_documents(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
         """The units of some documents at least, by document; those that were not read yet are read together."""
         cache, document_ids = self._documents, dict.fromkeys(documents)
         missing = [document for document in document_ids if document not in cache]
@@ -221,33 +236,33 @@ class Units:
             self._documents = cache
         return cache
 
-    def _key(self, id: int) -> tuple[str, int]:
+    def _get_sort_key(self, id: int) -> tuple[str, int]:
         number, index = split_vector_id(id)
-        return self._document(number).record.key, index
+        return self._get_document(number).record.key, index
 
-    def _said(self, unit: StoredUnit) -> str:
-        document = self._document(unit.document)
+    def _get_unit_text(self, unit: StoredUnit) -> str:
+        document = self._get_document(unit.document)
         ordinal = document.ordinals[unit.chunk]
-        spans = document.places(ordinal)
+        spans = document.get_spans(ordinal)
         if not spans:
-            return document.written[ordinal][1][unit.ordinal]
-        return render_unit_at(self._text(unit.document), spans[unit.ordinal])
+            return document.written_units[ordinal][1][unit.ordinal]
+        return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
-    def _named(self, unit: StoredUnit) -> Iterable[int]:
+    def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
         """The entities that a unit names in what it says."""
         if unit.source == RULE:
-            spans = _spans(unit)
+            spans = _list_spans(unit)
             return {
                 entity
                 for entity, start, end in self._iter_name_spans(unit)
-                if _within((start, end), spans) and self._is_written(unit.document, (start, end))
+                if _is_within((start, end), spans) and self._is_written_as_name(unit.document, (start, end))
             }
-        unit_text = self._said(unit)
-        mentions = list(mentions_in(self._state.filter, fold(unit_text), self._state.settings.name_words))
+        unit_text = self._get_unit_text(unit)
+        mentions = list(find_mentions(self._state.filter, fold(unit_text), self._state.settings.name_words))
         text = unit_text.encode()
         mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
-        outermost = (mention_span for mention_span, is_nested in nested(mention_spans) if not is_nested)
-        return (entity for start, end, entity in outermost if written_as(text[start:end]) == (True, False))
+        outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
+        return (entity for start, end, entity in outermost if classify_form(text[start:end]) == (True, False))
 
     def read_names(self, chunks: Iterable[int]) -> None:
         """Read together where names stand in some chunks whose units were read."""
@@ -264,33 +279,33 @@ class Units:
         rows = self._name_spans[unit.chunk]
         if entity is not None:
             rows = rows[rows[:, 0] == entity]
-        document = self._document(unit.document)
-        base = document.stored[document.ordinals[unit.chunk]].start
+        document = self._get_document(unit.document)
+        base = document.chunk_records[document.ordinals[unit.chunk]].start
         return ((name, base + start, base + end) for name, start, end in rows.tolist())
 
-    def _is_written(self, document: int, place: tuple[int, int]) -> bool:
+    def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
         """Whether a name is written as one: with a capital or a digit."""
-        return written_as(bytes(self._text(document)[place[0] : place[1]])) == (True, False)
+        return classify_form(bytes(self._get_text(document)[span[0] : span[1]])) == (True, False)
 
     def _get_title_names(self, document: int) -> frozenset[int]:
         """Return the entities that the title of a document names."""
         entities = self._names_of_titles.get(document)
         if entities is None:
-            title = self._document(document).record.title
+            title = self._get_document(document).record.title
             names, parts = find_heading_names(title or "", self._state.filter, self._state.settings.name_words)
             entities = self._names_of_titles[document] = frozenset(names | parts)
         return entities
 
 
-def _spans(unit: StoredUnit) -> list[tuple[int, int]]:
+def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 
-def _within(place: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
-    return any(start <= place[0] and place[1] <= end for start, end in spans)
+def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in spans)
 
 
-def _best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
+def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
     """Those of largest score, and all that tie with the last of them."""
     if len(scored) <= count:
         return scored

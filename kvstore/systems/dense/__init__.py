@@ -1,12 +1,12 @@
 """Dense retrieval by the vectors of chunks."""
 
 from ...retrieval.query import Strategy
-from ...structures.indexes.vector_index import VECTORS
+from ...structures.indexes.vector_index import VECTOR_INDEX
 from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _vector() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import VectorStrategy
 
     return VectorStrategy()
@@ -15,6 +15,6 @@ def _vector() -> Strategy:
 SYSTEM = System(
     "dense",
     "Karpukhin et al. 2020, Dense Passage Retrieval for Open-Domain Question Answering",
-    indexes=(VECTORS,),
-    strategies=(DeferredStrategy("vector", _vector),),
+    indexes=(VECTOR_INDEX,),
+    strategies=(DeferredStrategy("vector", _make_strategy),),
 )

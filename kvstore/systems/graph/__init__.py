@@ -5,7 +5,7 @@ from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 
 
-def _graph() -> Strategy:
+def _make_strategy() -> Strategy:
     from .strategy import GraphStrategy
 
     return GraphStrategy()
@@ -14,5 +14,5 @@ def _graph() -> Strategy:
 SYSTEM = System(
     "graph",
     "after Gutiérrez et al. 2025, From RAG to Memory (HippoRAG 2)",
-    strategies=(DeferredStrategy("graph", _graph),),
+    strategies=(DeferredStrategy("graph", _make_strategy),),
 )

@@ -20,7 +20,7 @@ _MAX_STARTS = 5
 MAX_RELATIONS = 200
 
 
-def matching(
+def match_relations(
     relations: Iterable[RelationInWords], rarities: Mapping[str, float], stem: Callable[[str], str]
 ) -> list[tuple[tuple[str, str], float]]:
     """The relations that match best, the best first: the names that each joins, and how well it matches; none that has
@@ -35,19 +35,19 @@ def matching(
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:_MAX_STARTS]
 
 
-def list_joined_names(best: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
+def list_joined_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
     """The names that relations join, each once."""
-    return list(dict.fromkeys(name for pair, _ in best for name in pair))
+    return list(dict.fromkeys(name for pair, _ in matches for name in pair))
 
 
 def compute_relation_masses(
-    best: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]
+    matches: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]
 ) -> dict[int, float]:
     """Nodes of the entities that the best matching relations join, with masses that sum to 1 where all names are known;
     ``entities`` are those of the names, 0 for one that is not."""
-    total = 2 * sum(score for _, score in best)
+    total = 2 * sum(score for _, score in matches)
     masses: dict[int, float] = {}
-    for pair, score in best:
+    for pair, score in matches:
         for name in pair:
             if entities[name]:
                 node = make_entity_node(entities[name])

@@ -11,7 +11,7 @@ from itertools import chain
 
 from ...structures.reading import ReadRequest
 from ...structures.state import State
-from ..passage_graph.rows import stated_relations
+from ..passage_graph.rows import iter_stated_relations
 
 #: Normal forms of two names, and what joins them between.
 RelationInWords = tuple[str, str, str]
@@ -19,19 +19,19 @@ RelationInWords = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatedRelations(ReadRequest[list[RelationInWords]]):
-    """What the documents of chunks state; at most ``most`` relations of each that were imported, and as many edges, by
+    """What the documents of chunks state; at most ``max_relations`` relations of each that were imported, and as many edges, by
     name."""
 
     chunks: Sequence[int]
-    most: int
+    max_relations: int
 
     def fetch(self, state: State) -> list[RelationInWords]:
         documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
-        return list(chain.from_iterable(self._of(state, document) for document in documents))
+        return list(chain.from_iterable(self._iter_document_relations(state, document) for document in documents))
 
-    def _of(self, state: State, document: int) -> Iterator[RelationInWords]:
-        yield from stated_relations(state, document, self.most)
-        edges = state.forest.document_edges(document)
+    def _iter_document_relations(self, state: State, document: int) -> Iterator[RelationInWords]:
+        yield from iter_stated_relations(state, document, self.max_relations)
+        edges = state.forest.list_document_edges(document)
         keys = state.forest.get_keys(set(chain.from_iterable(edges)))
-        for child, parent in sorted((keys[child], keys[parent]) for child, parent in edges)[: self.most]:
+        for child, parent in sorted((keys[child], keys[parent]) for child, parent in edges)[: self.max_relations]:
             yield child, "", parent

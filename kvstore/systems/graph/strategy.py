@@ -3,7 +3,7 @@
 A walk over passages and entities starts at the entities of the question (weighted by how specific they are; those that
 it compares count alike) and, with little weight, at its best passages by vector and by words and at the relations
 stated around them whose words are the question's. Of the passages of a name it goes to those the more that talk about
-what is asked (:mod:`.query_bias`). Where the walk leads are the passages a chain of facts runs through, whether or not
+what is asked (:mod:`.build_query_bias`). Where the walk leads are the passages a chain of facts runs through, whether or not
 they resemble the question. Among those the ones come first that talk about what the question asks: passages are ranked
 by the mass that reaches them times e to the power of their relevance to the question *without its names*, cosine plus
 BM25, each as a share of the best candidate's. The names have done their part in the walk; counted again they would only
@@ -28,33 +28,33 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
-from ...retrieval.dense_search import Cosines, build_nearest_request
+from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import TermWeights, compute_term_rarity, parse_question_words, weighed
+from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
 from ...retrieval.query import Query, Strategy, evidence_of, option
-from ...retrieval.recognition import Recognised, Seed, record_recognized
-from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, counted
-from ...structures.id_sets import distinct
-from ...structures.ranking import Ranking, best, scale_to_best
+from ...retrieval.recognition import RecognitionRequest, Seed, record_recognized
+from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
+from ...structures.id_sets import merge_distinct
+from ...structures.ranking import Ranking, scale_to_best, best
 from ...structures.reading import Ids
-from ...text.words import stemmer
-from ..cue.strategy import best_paths, find_paths, has_units
+from ...text.words import get_stemmer
+from ..cue.strategy import find_paths, has_units, select_best_paths
 from ..cue.unit_graph import UnitGraph
 from ..passage_graph.edges import Degrees
 from ..passage_graph.neighbourhood import NamedEntities, make_chunk_node
 from ..passage_graph.pagerank import PageRank, compute_personalised_pagerank
-from ..passage_graph.walk import compute_name_masses, make_degree_request, paths
-from .query_bias import QueryBias, can_distinguish_chunks, make_nearest_request, query_bias
-from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, matching
+from ..passage_graph.walk import compute_name_masses, describe_paths, make_degree_request
+from .query_bias import QueryBias, build_query_bias, can_distinguish_chunks, make_nearest_request
+from .relation_seeds import MAX_RELATIONS, compute_relation_masses, list_joined_names, match_relations
 from .stated_relations import StatedRelations
 
 #: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
-NEAREST = 20
+NUM_NEAREST = 20
 _MAX_STARTS = 10
 #: Passages, the best of each search, whose documents' relations are compared with the question.
 _NUM_STATING_CHUNKS = 5
 #: Passages with most mass that become candidates, at least.
-_REACHED = 100
+_MIN_REACHED = 100
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
 _UNREACHED_MASS = 1e-5
 
@@ -71,7 +71,7 @@ WALK_OPTIONS: Mapping[str, Option] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkResult:
     """Where a walk led: ids of the candidates, ascending, the scores of each, and how each was reached."""
 
     chunks: Ids
@@ -87,28 +87,28 @@ def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
     return parts
 
 
-def walk(
+def walk_graph(
     query: Query,
     strategy: Strategy,
     names: Sequence[Seed],
     degrees: Sequence[Degrees],
     parts: Decomposition,
-    nearest: Sequence[Ranking],
-) -> Walk | None:
+    rankings: Sequence[Ranking],
+) -> WalkResult | None:
     """Walk from the names of a question and its nearest chunks; None where there is nothing to start at.
 
-    ``degrees`` are those of the names, ``nearest`` are rankings of chunks, ``strategy`` one with the options of a walk.
+    ``degrees`` are those of the names, ``rankings`` are rankings of chunks, ``strategy`` one with the options of a walk.
     """
     reading = query.reading
-    starts = compute_name_masses(names, degrees, parts.compared)
+    starts = compute_name_masses(names, degrees, parts.compared_keys)
     share = option(query, strategy, "passages") if starts else 1.0
-    for ranking in nearest:
-        _add_starts(starts, ranking[:_MAX_STARTS], share / len(nearest))
+    for ranking in rankings:
+        _add_starts(starts, ranking[:_MAX_STARTS], share / len(rankings))
     strength = option(query, strategy, "bias")
     terms, counts, bias = _prepare_rest(query, parts, strength)
     if weight := option(query, strategy, "relations"):
         rarities = {term: compute_term_rarity(reading.counters.chunks, counts[term]) for term in terms}
-        for node, mass in _relations(query, rarities, nearest).items():
+        for node, mass in _find_relation_starts(query, rarities, rankings).items():
             starts[node] = starts.get(node, 0.0) + weight * mass
     if not starts:
         return None
@@ -122,25 +122,25 @@ def walk(
         )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
         if bias is not None:
-            step.detail += f"; {len(bias.chunks)} passages weighed by {parts.rest!r}"
-    chunks, masses = _candidates(query, ranks, nearest)
-    relevance = _relevance(query, parts.rest, weighed(reading.counters, terms, counts), chunks)
-    return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
+            step.detail += f"; {len(bias.chunks)} passages weighed by {parts.remainder!r}"
+    chunks, masses = _select_candidates(query, ranks, rankings)
+    relevance = _score_relevance(query, parts.remainder, build_term_weights(reading.counters, terms, counts), chunks)
+    return WalkResult(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
 
 
 def _prepare_rest(
     query: Query, parts: Decomposition, strength: float
 ) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
     """Of what a question asks beside its names the terms, in how many chunks each is, and the bias of the walk."""
-    words = parse_question_words(parts.rest, stemmer(query.reading.settings.stemmer))
+    words = parse_question_words(parts.remainder, get_stemmer(query.reading.settings.stemmer))
     request = make_nearest_request(query, parts, strength)
     if request is None:
-        counts = query.reading.fetch(counted(words))
-        return words.looked_up(counts), counts, None
+        counts = query.reading.fetch(build_count_request(words))
+        return words.list_lookup_terms(counts), counts, None
     with query.trace.step("passage nearest to what is asked") as step:
-        (nearest, step.detail), counts = query.reading.fetch(request, counted(words))
+        (nearest, step.detail), counts = query.reading.fetch(request, build_count_request(words))
         step.count = len(nearest)
-    return words.looked_up(counts), counts, query_bias(request, nearest, strength)
+    return words.list_lookup_terms(counts), counts, build_query_bias(request, nearest, strength)
 
 
 class GraphStrategy:
@@ -154,36 +154,38 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        reading, num_chunks = query.reading, max(NEAREST, query.wanted)
+        reading, num_chunks = query.reading, max(NUM_NEAREST, query.candidate_count)
         nearest_request, words = (
             build_nearest_request(query, num_chunks),
-            parse_question_words(query.question, stemmer(reading.settings.stemmer)),
+            parse_question_words(query.question, get_stemmer(reading.settings.stemmer)),
         )
-        with query.trace.round(reading, "recognise entities", "vector search") as (recognition, step):
+        with query.trace.record_round(reading, "recognise entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(
-                Recognised(query.question, capitalized_only=True), nearest_request, counted(words)
+                RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
             )
             record_recognized(query, names, recognition)
             step.count = len(near_ranking)
         parts = decompose_question(query, names)
         with query.trace.step("lexical search") as step:
-            terms = words.looked_up(counts)
-            best_words = WordSearchRequest(weighed(reading.counters, terms, counts), num_chunks, query.allowed)
+            terms = words.list_lookup_terms(counts)
+            best_words = WordSearchRequest(
+                build_term_weights(reading.counters, terms, counts), num_chunks, query.allowed
+            )
             word_search, degrees = reading.fetch(best_words, make_degree_request(names))
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
         rankings = [near_ranking, word_search.ranking]
-        walk_result = walk(query, self, names, degrees, parts, rankings)
+        walk_result = walk_graph(query, self, names, degrees, parts, rankings)
         if walk_result is None:
             return evidence_of(query, self.name, rankings[0], "near the question", len(rankings[0]))
         scores = walk_result.scores * np.exp(
             option(query, self, "units") * self._compute_path_shares(query, parts, walk_result.chunks, rankings[0])
         )
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
-        chunk_paths = paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
+        chunk_paths = describe_paths(query.reading, walk_result.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, chunk_paths, len(walk_result.chunks))
 
     def _compute_path_shares(
-        self, query: Query, parts: Decomposition, chunks: Ids, near: Ranking
+        self, query: Query, parts: Decomposition, chunks: Ids, near_ranking: Ranking
     ) -> npt.NDArray[np.float64]:
         """The scores of the best paths of units through some chunks, as shares of the best of all; 0 where no path
         leads, or there are no units."""
@@ -191,7 +193,7 @@ class GraphStrategy:
         if not option(query, self, "units") or not has_units(query.view) or not can_distinguish_chunks(query, parts):
             return shares
         graph = UnitGraph(query)
-        paths_by_chunk = best_paths(graph, find_paths(query, graph, {}, near))
+        paths_by_chunk = select_best_paths(graph, find_paths(query, graph, {}, near_ranking))
         max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
         if max_score > 0:
             for index, chunk in enumerate(chunks.tolist()):
@@ -209,13 +211,13 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
-def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ranking]) -> dict[int, float]:
+def _find_relation_starts(query: Query, rarities: Mapping[str, float], rankings: Sequence[Ranking]) -> dict[int, float]:
     """Entities of the relations that talk about what is asked, stated around the nearest chunks."""
     reading = query.reading
     with query.trace.step("relations that match") as step:
-        chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]
+        chunks = [chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]
         relations = reading.fetch(StatedRelations(chunks, MAX_RELATIONS))
-        matches = matching(relations, rarities, stemmer(reading.settings.stemmer))
+        matches = match_relations(relations, rarities, get_stemmer(reading.settings.stemmer))
         names = list_joined_names(matches)
         entities = reading.fetch(NamedEntities(names)).tolist() if names else []
         entities_by_name = dict(zip(names, entities, strict=True))
@@ -225,13 +227,15 @@ def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ra
     return masses
 
 
-def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
+def _select_candidates(
+    query: Query, ranks: PageRank, rankings: Sequence[Ranking]
+) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
     keep = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
-    reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, max(_REACHED, query.reach))]
-    near_chunks = [chunk for ranking in nearest for chunk, _ in ranking]
-    chunks = distinct(np.array(reached_chunks + near_chunks, np.uint64))
+    reached_chunks = [chunk for chunk, _ in best(query.reading, walked_chunks, masses, max(_MIN_REACHED, query.reach))]
+    near_chunks = [chunk for ranking in rankings for chunk, _ in ranking]
+    chunks = merge_distinct(np.array(reached_chunks + near_chunks, np.uint64))
     order = np.argsort(walked_chunks)
     walked_chunks, masses = walked_chunks[order], masses[order]
     positions = np.minimum(np.searchsorted(walked_chunks, chunks), max(0, len(walked_chunks) - 1))
@@ -241,10 +245,10 @@ def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tu
     return chunks, shares + _UNREACHED_MASS
 
 
-def _relevance(query: Query, rest: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
+def _score_relevance(query: Query, rest_text: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
     """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
-    vector = query.vector_of(rest)
+    vector = query.embed_part(rest_text)
     with query.trace.step("relevance of candidates") as step:
-        cosines, word_scores = query.reading.fetch(Cosines(chunks, vector), WordScoreRequest(weights, chunks))
-        step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
+        cosines, word_scores = query.reading.fetch(CosineRequest(chunks, vector), WordScoreRequest(weights, chunks))
+        step.detail, step.count = f"cosine and BM25 of {rest_text!r}", len(chunks)
     return scale_to_best(cosines.astype(np.float64)) + scale_to_best(word_scores)

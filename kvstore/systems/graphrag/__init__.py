@@ -19,7 +19,7 @@ def _make_global() -> Strategy:
     return GlobalStrategy()
 
 
-def _local() -> Strategy:
+def _make_local() -> Strategy:
     from .local_search import LocalStrategy
 
     return LocalStrategy()
@@ -30,11 +30,11 @@ SYSTEM = System(
     "Edge et al. 2024, From Local to Global: A Graph RAG Approach to Query-Focused Summarization",
     indexes=(COMMUNITIES,),
     strategies=(
-        DeferredStrategy("local", _local),
+        DeferredStrategy("local", _make_local),
         DeferredStrategy("global", _make_global),
         DeferredStrategy("drift", _make_drift),
     ),
     tables=(COMMUNITY_TABLE, MEMBER_TABLE),
     descriptions=(Description("community", describe_community),),
-    of_entity=describe_entity_communities,
+    describe_entity=describe_entity_communities,
 )

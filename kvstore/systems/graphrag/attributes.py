@@ -13,57 +13,59 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import ONE, Edges
+from ...structures.clustering.affinity import FIXED_ONE, Edges
 from ...structures.clustering.nearest_rows import find_near_rows
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from .entity_graph import EntityGraph
 
 #: Vectors read, and pairs multiplied, at a time.
-_READ = 8192
+_BATCH_SIZE = 8192
 #: The cosine from which two nodes are joined where no edges say what is near.
-_NEAR = 0.8
+_DEFAULT_MIN_COSINE = 0.8
 #: The least cosine that joins is rounded down to a multiple of this, so that a document more or less seldom moves it.
-_STEP = 1 / 64
+_COSINE_STEP = 1 / 64
 
 
 def load_chunk_vectors(state: State, graph: EntityGraph) -> Matrix:
     """The vectors of the passages of a graph, in its order, shape (passages, dimension)."""
-    vectors = np.empty((len(graph.passages), state.settings.dimension), np.float32)
-    for first in range(0, len(vectors), _READ):
-        records = state.chunks.get_many(graph.passages[first : first + _READ].tolist())
-        vectors[first : first + _READ] = state.vectors.gather([(record.block, record.row) for record in records])
+    vectors = np.empty((len(graph.chunks), state.settings.dimension), np.float32)
+    for first in range(0, len(vectors), _BATCH_SIZE):
+        records = state.chunks.get_many(graph.chunks[first : first + _BATCH_SIZE].tolist())
+        vectors[first : first + _BATCH_SIZE] = state.vectors.gather([(record.block, record.row) for record in records])
     return vectors
 
 
-def compute_entity_vectors(graph: EntityGraph, passages: Matrix) -> Matrix:
-    """Unit vectors of the nodes, shape (nodes, dimension); ``passages`` are those of :func:`load_chunk_vectors`."""
-    order = np.argsort(graph.named, kind="stable")
-    starts = np.searchsorted(graph.named[order], np.arange(len(graph.entities) + 1))
-    sums = np.zeros((len(graph.entities), passages.shape[1]), np.float64)
+def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
+    """Unit vectors of the nodes, shape (nodes, dimension); ``chunk_vectors`` are those of :func:`load_chunk_vectors`."""
+    order = np.argsort(graph.mention_nodes, kind="stable")
+    starts = np.searchsorted(graph.mention_nodes[order], np.arange(len(graph.entities) + 1))
+    sums = np.zeros((len(graph.entities), chunk_vectors.shape[1]), np.float64)
     first = 0
     while first < len(sums):
-        stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _READ, "right")) - 1)
+        stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _BATCH_SIZE, "right")) - 1)
         mentions = order[starts[first] : starts[stop]]
-        weighted = passages[graph.naming[mentions]] * graph.strengths[mentions, None]
+        weighted = chunk_vectors[graph.mention_chunks[mentions]] * graph.strengths[mentions, None]
         sums[first:stop] = np.add.reduceat(weighted, starts[first:stop] - starts[first])
         first = stop
-    return units(sums)
+    return normalize_rows(sums)
 
 
-def centroids(groups: npt.NDArray[np.int64], count: int, vectors: Matrix, masses: npt.NDArray[np.int64]) -> Matrix:
+def compute_centroids(
+    groups: npt.NDArray[np.int64], count: int, vectors: Matrix, masses: npt.NDArray[np.int64]
+) -> Matrix:
     """Unit vectors of ``count`` groups of rows, each row with its mass; ``groups`` of -1 are left out."""
     order = np.argsort(groups, kind="stable")
     order = order[np.searchsorted(groups[order], 0) :]
     sums = np.zeros((count, vectors.shape[1]), np.float64)
-    for first in range(0, len(order), _READ):
-        here = order[first : first + _READ]
-        starts = np.flatnonzero(np.concatenate(([True], groups[here][1:] != groups[here][:-1])))
-        sums[groups[here][starts]] += np.add.reduceat(vectors[here] * masses[here, None].astype(np.float64), starts)
-    return units(sums)
+    for first in range(0, len(order), _BATCH_SIZE):
+        rows = order[first : first + _BATCH_SIZE]
+        starts = np.flatnonzero(np.concatenate(([True], groups[rows][1:] != groups[rows][:-1])))
+        sums[groups[rows][starts]] += np.add.reduceat(vectors[rows] * masses[rows, None].astype(np.float64), starts)
+    return normalize_rows(sums)
 
 
-def units(sums: npt.NDArray[np.float64]) -> Matrix:
+def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
     """Rows at length one; a row of nothing stays so."""
     norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     norms[norms == 0] = 1
@@ -71,29 +73,29 @@ def units(sums: npt.NDArray[np.float64]) -> Matrix:
     return normalized
 
 
-def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> Edges:
+def augment_edges(count: int, edges: Edges, vectors: Matrix, percentile: float) -> Edges:
     """Edges weighed by the cosine of their ends, with near nodes joined that no edge joins (ArchRAG, algorithm 1).
 
     Of the ⌊1.5 m⌋ + 1 nearest of each node at most m are joined to it, m the mean degree, where their cosine exceeds
     the ``percentile`` of those of the edges. Without an edge m is ⌊√n / 2⌋, and the cosine one that is near.
     """
-    weights = _cosines(vectors, edges.first, edges.second)
+    weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
-        min_cosine = np.floor(float(np.quantile(weights / ONE, percentile)) / _STEP) * _STEP
+        min_cosine = np.floor(float(np.quantile(weights / FIXED_ONE, percentile)) / _COSINE_STEP) * _COSINE_STEP
         ends = np.concatenate((edges.first, edges.second))
         degrees = np.bincount(ends, minlength=count)
         max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
-        min_cosine, max_neighbors = _NEAR, max(1, int(np.sqrt(count) // 2))
-    near = find_near_rows(vectors, int(1.5 * max_neighbors) + 1)
+        min_cosine, max_neighbors = _DEFAULT_MIN_COSINE, max(1, int(np.sqrt(count) // 2))
+    nearest = find_near_rows(vectors, int(1.5 * max_neighbors) + 1)
     edge_codes = np.sort(edges.first * count + edges.second)
-    first = np.repeat(np.arange(count), near.shape[1])
-    neighbors = near.ravel()
+    first = np.repeat(np.arange(count), nearest.shape[1])
+    neighbors = nearest.ravel()
     is_valid = neighbors >= 0
     first, neighbors = first[is_valid], neighbors[is_valid]
-    cosines = _cosines(vectors, first, neighbors)
+    cosines = _compute_cosines(vectors, first, neighbors)
     codes = np.minimum(first, neighbors) * count + np.maximum(first, neighbors)
-    is_new = cosines > min_cosine * ONE
+    is_new = cosines > min_cosine * FIXED_ONE
     if len(edge_codes):
         positions = np.minimum(np.searchsorted(edge_codes, codes), len(edge_codes) - 1)
         is_new &= edge_codes[positions] != codes
@@ -107,14 +109,16 @@ def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> 
     return Edges(all_codes[order] // count, all_codes[order] % count, np.maximum(all_weights[order], 1))
 
 
-def _cosines(vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _compute_cosines(
+    vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
     """Cosines of pairs of rows, rounded, as whole numbers."""
     cosines = np.empty(len(first), np.int64)
-    for start in range(0, len(first), _READ):
-        part = slice(start, start + _READ)
+    for start in range(0, len(first), _BATCH_SIZE):
+        part = slice(start, start + _BATCH_SIZE)
         first_vectors, second_vectors = (
             vectors[first[part]].astype(np.float64),
             vectors[second[part]].astype(np.float64),
         )
-        cosines[part] = np.rint(np.einsum("ij,ij->i", first_vectors, second_vectors) * ONE).astype(np.int64)
+        cosines[part] = np.rint(np.einsum("ij,ij->i", first_vectors, second_vectors) * FIXED_ONE).astype(np.int64)
     return cosines

@@ -21,22 +21,22 @@ from ...structures import tables
 from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, get_written_text
-from ...structures.shown_entities import shown_entities
+from ...structures.shown_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import to_entity_key
 from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
-from .community_building import NOWHERE, assign_homes, compute_home_weights
-from .community_reports import NAMED, PASSAGES, Finding, SentenceSpan
+from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
+from .community_reports import MAX_NAMED_MEMBERS, MAX_REPORT_CHUNKS, Finding, SentenceSpan
 from .community_rows import CHUNK_HOMES, COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, TERMS, VECTORS
-from .entity_graph import strengths
+from .entity_graph import compute_strengths
 from .stored_tree import StoredTree
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 #: Names of members that make a title, and the strongest members that are looked at for them.
-_TITLE, TITLED = 3, 12
+_NUM_TITLE_NAMES, MAX_TITLE_CANDIDATES = 3, 12
 _REMEDY = "DROP INDEX communities, and make it anew"
 #: Whether a community is alive, where that is not known yet; else 0 or 1.
 _UNKNOWN = -1
@@ -55,9 +55,9 @@ class Community(NamedTuple):
     level: int
     parent: int | None
     children: tuple[int, ...]
-    entities: int
-    passages: int
-    documents: int
+    entity_count: int
+    chunk_count: int
+    document_count: int
     rating: float
     content: bytes
 
@@ -68,7 +68,7 @@ class _StateCache:
 
     def __init__(self, count: int) -> None:
         self.titles: dict[int, str] = {}
-        self.living: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
+        self.alive: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
 
 
 class Communities:
@@ -87,211 +87,215 @@ class Communities:
     def __len__(self) -> int:
         return self._count
 
-    def memory(self, name: str, make: Callable[[], Made]) -> Made:
+    def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
         """What ``make`` makes, kept for all states that read this generation: it must be the same for all."""
-        return self._rows.memory(name, lambda _: make())
+        return self._rows.get_cached(name, lambda _: make())
 
     def get(self, community: int) -> Community:
         """A community by its number, which must be one; raises CorruptionError where it is not stored."""
-        row = self._record(community)
+        row = self._get_record(community)
         level, parent, children, entity_count, chunk_count, document_count, rating, content = row[:8]
         return Community(
             community, level, parent, tuple(children), entity_count, chunk_count, document_count, rating / 10, content
         )
 
-    def at_level(self, level: int) -> list[int]:
+    def list_level(self, level: int) -> list[int]:
         """The living communities of a level, and those above that are not parted further: a partition."""
-        found: list[int] = self.living(self.tree.partition(level)).tolist()
-        return found
+        communities: list[int] = self.filter_alive(self.tree.get_partition(level)).tolist()
+        return communities
 
-    def roots(self) -> list[int]:
+    def list_roots(self) -> list[int]:
         """The living communities of the coarsest level."""
-        return self.at_level(0)
+        return self.list_level(0)
 
     @property
     def tree(self) -> StoredTree:
         """Which are parted into which; raises CorruptionError where they are not a tree."""
-        return self._rows.memory("tree", self._read_tree)
+        return self._rows.get_cached("tree", self._read_tree)
 
     def _read_tree(self, rows: GenerationRows) -> StoredTree:
-        tree = StoredTree.of(rows)
-        children = np.flatnonzero(tree.parents != NOWHERE)
-        above = tree.parents[children]
-        if len(tree) != self._count or not ((above >= 0) & (above < len(tree))).all():
-            raise _make_missing_error(int(above.max(initial=self._count)))
-        if not ((tree.levels[above] < tree.levels[children]).all() and (tree.levels < max(self.levels, 1)).all()):
+        tree = StoredTree.from_rows(rows)
+        children = np.flatnonzero(tree.parents != NO_COMMUNITY)
+        parents = tree.parents[children]
+        if len(tree) != self._count or not ((parents >= 0) & (parents < len(tree))).all():
+            raise _make_missing_error(int(parents.max(initial=self._count)))
+        if not ((tree.levels[parents] < tree.levels[children]).all() and (tree.levels < max(self.levels, 1)).all()):
             raise CorruptionError(f"index communities: the levels of communities contradict each other; {_REMEDY}")
         return tree
 
-    def key(self, community: int) -> str:
+    def get_key(self, community: int) -> str:
         """What a community is called in statements: its level and its first living member, as in ``1/vienna``."""
-        first_member = self._record(community)[8]
-        living = [first_member] if self._has_entity(first_member) else (entity for entity, _ in self.members(community))
-        keys = (self._state.entities.get(entity).key for entity in living)
+        first_member = self._get_record(community)[8]
+        members = (
+            [first_member] if self._has_entity(first_member) else (entity for entity, _ in self.list_members(community))
+        )
+        keys = (self._state.entities.get(entity).key for entity in members)
         return f"{self.get(community).level}/{min(keys, default='')}"
 
     def find(self, key: str) -> int | None:
         """The community that is called so, or None."""
         level, _, name = key.partition("/")
         identity = self._state.resolve(to_entity_key(name)) if level.isdecimal() and name else None
-        candidates = [] if identity is None else self.of_entity(identity.entry.entity)
+        candidates = [] if identity is None else self.find_by_entity(identity.entry.entity)
         normalized_key = f"{level}/{to_entity_key(name)}"
-        return next((one for one in candidates if self.key(one) == normalized_key), None)
+        return next((community for community in candidates if self.get_key(community) == normalized_key), None)
 
-    def members(self, community: int) -> list[tuple[int, float]]:
+    def list_members(self, community: int) -> list[tuple[int, float]]:
         """The entities in it that the state has, with the weight of what joins each to the others, strongest first."""
         return list(self.iter_members(community))
 
     def iter_members(self, community: int) -> Iterator[tuple[int, float]]:
         """The same one after another: of a large community only those are looked for that are taken."""
-        return self._iter_living_members(self._rows.get(MEMBERS, records.u32(community)))
+        return self._iter_living_members(self._rows.get(MEMBERS, records.encode_u32(community)))
 
     def list_member_names(self, community: int) -> list[str]:
         """The names of the living members that a text on it is written from, the strongest, in order of names."""
-        strongest = [entity for entity, _ in islice(self.iter_members(community), NAMED)]
-        return [record.name for record in sorted(self._state.entities.get_many(strongest), key=lambda one: one.key)]
+        entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
+        return [record.name for record in sorted(self._state.entities.get_many(entities), key=lambda one: one.key)]
 
-    def passages(self, community: int) -> list[tuple[int, float]]:
+    def list_chunks(self, community: int) -> list[tuple[int, float]]:
         """The chunks at home in it that the state has, newer ones among them, each with the share of its names that
         belong there, the largest share first."""
-        found = self._filter_existing(list(self._iter_stored_chunks(community)), lambda one: one[0])
-        found += self._newer_by_community.get(community, ())
-        return sorted(found, key=lambda one: -one[1])
+        chunks = self._filter_existing(list(self._iter_stored_chunks(community)), lambda one: one[0])
+        chunks += self._newer_by_community.get(community, ())
+        return sorted(chunks, key=lambda one: -one[1])
 
-    def documents(self, community: int) -> int:
+    def count_documents(self, community: int) -> int:
         """The documents of its passages that the state has."""
-        records = (self._state.chunks.find(chunk) for chunk, _ in self.passages(community))
+        records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
-    def title(self, community: int) -> str:
+    def get_title(self, community: int) -> str:
         """The names of its strongest living members, which are no parts of each other."""
-        return self.titles([community])[0]
+        return self.get_titles([community])[0]
 
-    def titles(self, communities: Sequence[int]) -> list[str]:
-        """The titles of some communities, see :meth:`title`; what is not known yet is read together."""
-        known = self._known.titles
+    def get_titles(self, communities: Sequence[int]) -> list[str]:
+        """The titles of some communities, see :meth:`get_title`; what is not known yet is read together."""
+        known = self._cache.titles
         missing = [community for community in dict.fromkeys(communities) if community not in known]
         members = [
-            [entity for entity, _ in islice(self._iter_living_members(row), TITLED)]
-            for row in self._rows.get_many(MEMBERS, list(map(records.u32, missing)))
+            [entity for entity, _ in islice(self._iter_living_members(row), MAX_TITLE_CANDIDATES)]
+            for row in self._rows.get_many(MEMBERS, list(map(records.encode_u32, missing)))
         ]
         # Few names are parts of others: mostly the first are enough.
-        first_entities = list(dict.fromkeys(entity for found in members for entity in found[: _TITLE + 1]))
+        first_entities = list(
+            dict.fromkeys(entity for entities in members for entity in entities[: _NUM_TITLE_NAMES + 1])
+        )
         names = dict(
             zip(first_entities, (record.name for record in self._state.entities.get_many(first_entities)), strict=True)
         )
-        for community, found in zip(missing, members, strict=True):
-            known[community] = title_of(
-                names[entity] if entity in names else self._state.entities.get(entity).name for entity in found
+        for community, entities in zip(missing, members, strict=True):
+            known[community] = build_title(
+                names[entity] if entity in names else self._state.entities.get(entity).name for entity in entities
             )
         return [known[community] for community in communities]
 
-    def summary(self, community: int) -> list[SentenceSpan]:
+    def list_summary_spans(self, community: int) -> list[SentenceSpan]:
         """The sentences that sum it up, of documents that the state has, in order of documents and places."""
-        return self._filter_existing(self._spans(community), lambda span: span.chunk)
+        return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
-    def findings(self, community: int) -> list[Finding]:
+    def list_findings(self, community: int) -> list[Finding]:
         """Sentences that say how members belong together, of documents that the state has, the strongest first."""
-        row = self._record(community)[10]
-        found = [Finding((one, second), weight, SentenceSpan(*place)) for one, second, weight, *place in row]
+        row = self._get_record(community)[10]
+        found = [Finding((first, second), weight, SentenceSpan(*span)) for first, second, weight, *span in row]
         return self._filter_existing(found, lambda finding: finding.span.chunk)
 
-    def written(self, community: int) -> WrittenText | None:
+    def get_written_text(self, community: int) -> WrittenText | None:
         """Return the text that a language model wrote of it; None if there is none, or if a document or a name that it
         was written from is gone or has changed."""
         if not self._has_written_texts:
             return None
-        found = get_written_text(self._state.lmdb, self.get(community).content)
-        has_sources = self.has_spans(self.sources(community)) and self._has_named_members(community)
-        return found if has_sources else None
+        text = get_written_text(self._state.lmdb, self.get(community).content)
+        has_sources = self.has_spans(self.list_sources(community)) and self._has_named_members(community)
+        return text if has_sources else None
 
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
         """The terms of titles and reports as they were built, which is what they say while :attr:`is_as_built`; raises
         CorruptionError where they are not stored."""
-        found: list[str | None] = self._rows.get_many(TERMS, list(map(records.u32, communities)))
-        if None in found:
-            raise _make_missing_error(communities[found.index(None)])
-        return cast(list[str], found)
+        terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
+        if None in terms:
+            raise _make_missing_error(communities[terms.index(None)])
+        return cast(list[str], terms)
 
-    def read_text(self, place: SentenceSpan) -> str:
+    def read_text(self, span: SentenceSpan) -> str:
         """The text at a place of a document that the state has."""
-        return self._state.documents.text_slice(place.document, place.start, place.end)
+        return self._state.documents.text_slice(span.document, span.start, span.end)
 
-    def has_spans(self, places: Sequence[SentenceSpan]) -> bool:
+    def has_spans(self, spans: Sequence[SentenceSpan]) -> bool:
         """Whether the state has all of some places."""
-        return all(self._has_chunk(span.chunk) for span in places)
+        return all(self._has_chunk(span.chunk) for span in spans)
 
-    def sources(self, community: int) -> list[SentenceSpan]:
+    def list_sources(self, community: int) -> list[SentenceSpan]:
         """The places that a text on it is written from: the sentences chosen below it, then its own passages, whole, in
         order of document keys and ordinals (those that are gone first)."""
-        child_rows = [self._record(child) for child in self.get(community).children]
+        child_rows = [self._get_record(child) for child in self.get(community).children]
         sentences = (span for row in child_rows for span in (*row[9], *(finding[3:] for finding in row[10])))
         found = dict.fromkeys(SentenceSpan(*span) for span in sentences)
         own_spans: list[tuple[str, SentenceSpan]] = []
-        for chunk, _ in self._list_home_chunks(community)[:PASSAGES]:
+        for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:
             record = self._state.chunks.find(chunk)
             if record is None:
                 own_spans.append(("", SentenceSpan(0, chunk, 0, 0)))
             else:
                 span = SentenceSpan(record.document, chunk, record.start, record.end)
-                own_spans.append((self._state.documents.key_of(record.document), span))
+                own_spans.append((self._state.documents.get_key(record.document), span))
         found.update((span, None) for _, span in sorted(own_spans))
         return list(found)
 
-    def stale(self, community: int) -> bool:
+    def is_stale(self, community: int) -> bool:
         """Whether a member, a passage or a sentence of it is gone, or a newer chunk is at home in it."""
-        row = iter(self._rows.get(MEMBERS, records.u32(community)) or ())
+        row = iter(self._rows.get(MEMBERS, records.encode_u32(community)) or ())
         members = zip(row, row, strict=True)
         return (
             community in self._newer_by_community
             or not all(self._has_entity(entity) for entity, _ in members)
             or not all(self._has_chunk(chunk) for chunk, _ in self._iter_stored_chunks(community))
-            or not all(self._has_chunk(span.chunk) for span in self._spans(community))
+            or not all(self._has_chunk(span.chunk) for span in self._get_summary_spans(community))
         )
 
-    def alive(self, community: int) -> bool:
+    def is_alive(self, community: int) -> bool:
         """Whether it has a living member, and a living passage unless it was built without any."""
-        return len(self.living(np.array([community], np.int64))) > 0
+        return len(self.filter_alive(np.array([community], np.int64))) > 0
 
-    def living(self, communities: Partition) -> Partition:
-        """Those of some communities that are alive, see :meth:`alive`, in their order."""
+    def filter_alive(self, communities: Partition) -> Partition:
+        """Those of some communities that are alive, see :meth:`is_alive`, in their order."""
         if self._is_current:
             return communities
-        living = self._known.living
-        unknown = communities[living[communities] == _UNKNOWN]
+        alive = self._cache.alive
+        unknown = communities[alive[communities] == _UNKNOWN]
         if len(unknown):
-            living[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
-        alive_communities: Partition = communities[living[communities] == 1]
+            alive[unknown] = self._mask_with_members(unknown) & self._mask_with_chunks(unknown)
+        alive_communities: Partition = communities[alive[communities] == 1]
         return alive_communities
 
-    def of_entity(self, entity: int) -> list[int]:
+    def find_by_entity(self, entity: int) -> list[int]:
         """The communities of an entity, the coarsest first; none where it has none, or is newer."""
-        row = self._rows.get(ENTITY_COMMUNITIES, records.u32(self._shown.one(entity)))
+        row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_one(entity)))
         return [] if row is None or row[0] is None else self._get_root_path(row[0])
 
-    def of_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
+    def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
         """The communities that each of some chunks is at home in, the coarsest first; from the names in it."""
-        homes, _ = self._placed(chunks)
+        homes, _ = self._place_chunks(chunks)
         return [self._get_root_path(home) for home in homes.tolist()]
 
-    def newer(self) -> list[int]:
+    def list_newer_chunks(self) -> list[int]:
         """The chunks that came after this was built, in order of document keys and ordinals."""
-        found = list(self._state.chunks.scan(self.chunk_stop))
-        key_of = self._state.documents.key_of
-        found.sort(key=lambda one: (key_of(one[1].document), one[1].ordinal))
-        return [chunk for chunk, _ in found]
+        chunks = list(self._state.chunks.scan(self.chunk_stop))
+        key_of = self._state.documents.get_key
+        chunks.sort(key=lambda one: (key_of(one[1].document), one[1].ordinal))
+        return [chunk for chunk, _ in chunks]
 
-    def entities(self) -> list[int]:
+    def list_entities(self) -> list[int]:
         """The living entities that were looked at, in order of normal forms; not all belong to a community."""
         nodes = {records.U32.unpack(key)[0] for key, _ in self._rows.scan(ENTITY_COMMUNITIES)}
-        return [entity for _, entity in self._state.entities.names() if entity in nodes]
+        return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
     @property
-    def nodes(self) -> int:
+    def entity_count(self) -> int:
         """How many entities were looked at."""
-        return self._rows.memory("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
+        return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
-    def faults(self) -> Iterator[str]:
+    def find_faults(self) -> Iterator[str]:
         """What does not fit together, as sentences."""
         stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
         if stored_count != self._count:
@@ -299,34 +303,34 @@ class Communities:
             return
         for number in range(self._count):
             community = self.get(number)
-            parent = self._stored(community.parent)
+            parent = self._find_stored(community.parent)
             if parent is None and (community.parent is not None or community.level >= self.levels):
                 yield f"index communities: community {number} is below {community.parent}, which is not stored"
             elif parent is not None and (number not in parent.children or parent.level >= community.level):
                 yield f"index communities: community {number} is not one of those below its parent {parent.id}"
-            if self._rows.get(MEMBERS, records.u32(number)) is None:
+            if self._rows.get(MEMBERS, records.encode_u32(number)) is None:
                 yield f"index communities: the members of community {number} are not stored"
-            if self._is_current and self._rows.get(TERMS, records.u32(number)) is None:
+            if self._is_current and self._rows.get(TERMS, records.encode_u32(number)) is None:
                 yield f"index communities: the terms of community {number} are not stored"
 
-    def cosines(self, communities: Partition, vector: Matrix) -> Matrix:
+    def compute_cosines(self, communities: Partition, vector: Matrix) -> Matrix:
         """The cosines of communities with a unit vector."""
         return cosines(self._vectors, vector, communities)
 
-    def vectors(self, communities: Sequence[int]) -> Matrix:
+    def get_vectors(self, communities: Sequence[int]) -> Matrix:
         """Unit vectors of communities, the centroids of their members', shape (n, dimension)."""
         return self._vectors[np.asarray(communities, np.int64)]
 
-    def nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
-        """The ``count`` living communities (of a partition, see :meth:`at_level`) nearest to a unit vector, with their
+    def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
+        """The ``count`` living communities (of a partition, see :meth:`list_level`) nearest to a unit vector, with their
         cosines, best first."""
         scores = cosines(self._vectors, vector)
-        candidates = None if level is None else set(self.at_level(level))
+        candidates = None if level is None else set(self.list_level(level))
         found: list[tuple[int, float]] = []
         for number in _iter_largest(scores, 4 * count):
             if len(found) == count:
                 break
-            if self.alive(number) if candidates is None else number in candidates:
+            if self.is_alive(number) if candidates is None else number in candidates:
                 found.append((number, float(scores[number])))
         return found
 
@@ -358,10 +362,10 @@ class Communities:
         return self._is_current and not self._has_written_texts
 
     @cached_property
-    def _known(self) -> _StateCache:
+    def _cache(self) -> _StateCache:
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _StateCache(self._count)
-        caches: dict[int, _StateCache] = self._rows.memory("known of a change", lambda _: {})
+        caches: dict[int, _StateCache] = self._rows.get_cached("known of a change", lambda _: {})
         change = self._state.counters.change
         cache = caches.get(change)
         if cache is None:
@@ -369,12 +373,12 @@ class Communities:
             cache = caches[change] = _StateCache(self._count)
         return cache
 
-    def _filter_existing(self, found: list[Made], chunk_of: Callable[[Made], int]) -> list[Made]:
+    def _filter_existing(self, items: list[Value], chunk_of: Callable[[Value], int]) -> list[Value]:
         """Those of documents that the state has."""
         if self._is_current:
-            return found
-        present = self._state.chunks.has_many(map(chunk_of, found))
-        return list(compress(found, present))
+            return items
+        present = self._state.chunks.has_many(map(chunk_of, items))
+        return list(compress(items, present))
 
     def _mask_with_members(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Whether a member is left of each of some communities."""
@@ -386,42 +390,42 @@ class Communities:
     def _mask_with_chunks(self, communities: Partition) -> npt.NDArray[np.bool_]:
         """Whether a passage is left of each of some communities, or it had none."""
         first = self._first_chunks[communities]
-        mask: npt.NDArray[np.bool_] = first == NOWHERE
+        mask: npt.NDArray[np.bool_] = first == NO_COMMUNITY
         mask[~mask] = self._state.chunks.has_many(first[~mask].tolist())
         for position in np.flatnonzero(~mask).tolist():
             community = int(communities[position])
-            passages = (chunk for chunk, _ in self._iter_stored_chunks(community))
-            mask[position] = any(map(self._has_chunk, passages)) or community in self._newer_by_community
+            chunks = (chunk for chunk, _ in self._iter_stored_chunks(community))
+            mask[position] = any(map(self._has_chunk, chunks)) or community in self._newer_by_community
         return mask
 
     @property
     def _first_chunks(self) -> Partition:
-        return self._rows.memory("first passages", lambda rows: _read_first_chunks(rows, self.tree))
+        return self._rows.get_cached("first passages", lambda rows: _read_first_chunks(rows, self.tree))
 
-    def read(self, communities: Sequence[int]) -> None:
+    def preload(self, communities: Sequence[int]) -> None:
         """Read the records of some communities together, before each is asked for."""
         missing = [community for community in communities if community not in self._records]
         for community, row in zip(
-            missing, self._rows.get_many(COMMUNITIES, list(map(records.u32, missing))), strict=True
+            missing, self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing))), strict=True
         ):
             if row is None:
                 raise _make_missing_error(community)
             self._records[community] = row
 
-    def _record(self, community: int) -> list[Any]:
+    def _get_record(self, community: int) -> list[Any]:
         if community not in self._records:
-            self.read([community])
+            self.preload([community])
         return self._records[community]
 
-    def _stored(self, community: int | None) -> Community | None:
+    def _find_stored(self, community: int | None) -> Community | None:
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
-    def _spans(self, community: int) -> list[SentenceSpan]:
-        return [SentenceSpan(*span) for span in self._record(community)[9]]
+    def _get_summary_spans(self, community: int) -> list[SentenceSpan]:
+        return [SentenceSpan(*span) for span in self._get_record(community)[9]]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
         """The chunks whose finest community it was."""
-        row = iter(self._rows.get(CHUNK_HOMES, records.u32(community)) or ())
+        row = iter(self._rows.get(CHUNK_HOMES, records.encode_u32(community)) or ())
         return [(chunk, share / 10_000) for chunk, share in zip(row, row, strict=True)]
 
     def _iter_stored_chunks(self, community: int) -> Iterator[tuple[int, float]]:
@@ -431,8 +435,8 @@ class Communities:
 
     def _get_root_path(self, community: int) -> list[int]:
         """A community with those above it, the coarsest first."""
-        path = [] if community == NOWHERE else [community]
-        while path and (parent := int(self.tree.parents[path[-1]])) != NOWHERE:
+        path = [] if community == NO_COMMUNITY else [community]
+        while path and (parent := int(self.tree.parents[path[-1]])) != NO_COMMUNITY:
             path.append(parent)
         return path[::-1]
 
@@ -441,19 +445,19 @@ class Communities:
 
     def _has_named_members(self, community: int) -> bool:
         """True if the state has each of the members that a text on a community names."""
-        row = self._rows.get(MEMBERS, records.u32(community)) or ()
-        return self._is_current or all(self._state.entities.has_many(row[: 2 * NAMED : 2]))
+        row = self._rows.get(MEMBERS, records.encode_u32(community)) or ()
+        return self._is_current or all(self._state.entities.has_many(row[: 2 * MAX_NAMED_MEMBERS : 2]))
 
     def _has_entity(self, entity: int) -> bool:
         return entity in self._state.entities
 
     @cached_property
-    def _shown(self) -> Any:
-        return shown_entities(self._state)
+    def _display(self) -> Any:
+        return load_display_entities(self._state)
 
     @property
     def _vectors(self) -> Matrix:
-        return self._rows.memory("vectors", self._read_vectors)
+        return self._rows.get_cached("vectors", self._read_vectors)
 
     def _read_vectors(self, rows: GenerationRows) -> Matrix:
         blocks = [np.frombuffer(block, "<f4") for _, block in rows.scan(VECTORS)]
@@ -461,50 +465,50 @@ class Communities:
 
     # Chunks that came later -------------------------------------------------------------------------------------------
 
-    def _placed(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
+    def _place_chunks(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
         """The finest community that each chunk is at home in, and the share."""
         ids = np.array(chunks, np.uint64)
         order = np.argsort(ids)  # rows are read in order of ids
-        bounds, entities, features = self._state.part(GRAPH).chunk_rows(ids[order])
+        bounds, entities, features = self._state.get_part(GRAPH).read_chunk_rows(ids[order])
         mention_chunks = np.repeat(order, np.diff(bounds))
-        nodes, positions = np.unique(self._shown.of(entities), return_inverse=True)
-        finest, degrees = self._finest(nodes.tolist())
+        nodes, positions = np.unique(self._display.resolve(entities), return_inverse=True)
+        finest, degrees = self._find_finest(nodes.tolist())
         is_known = ((features & ~np.uint16(LOWER)) != 0) & (degrees[positions] > 0)
         positions, mention_chunks = positions[is_known], mention_chunks[is_known]
-        weights = compute_home_weights(strengths(features[is_known]), degrees[positions])
+        weights = compute_home_weights(compute_strengths(features[is_known]), degrees[positions])
         return assign_homes(
             len(chunks), mention_chunks, self.tree.map_to_levels(finest, self.levels)[:, positions], weights
         )
 
-    def _finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
+    def _find_finest(self, entities: Sequence[int]) -> tuple[Partition, Partition]:
         """The finest community of each of some entities, and how many passages each had: none of one that is newer."""
-        positions, rows = self._rows.numbers(ENTITY_COMMUNITIES, list(map(records.u32, entities)), 2)
-        finest, degrees = np.full(len(entities), NOWHERE), np.zeros(len(entities), np.int64)
+        positions, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
+        finest, degrees = np.full(len(entities), NO_COMMUNITY), np.zeros(len(entities), np.int64)
         finest[positions], degrees[positions] = rows.T
-        if finest.max(initial=NOWHERE) >= len(self.tree):
+        if finest.max(initial=NO_COMMUNITY) >= len(self.tree):
             raise _make_missing_error(int(finest.max()))
         return finest, degrees
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
         """The newer chunks at home in each community, in those above it too."""
-        chunks = self.newer()[:_MAX_PLACED_CHUNKS]
+        chunks = self.list_newer_chunks()[:_MAX_PLACED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:
-            homes, shares = self._placed(chunks)
+            homes, shares = self._place_chunks(chunks)
             for chunk, home, share in zip(chunks, homes.tolist(), shares.tolist(), strict=True):
                 for community in self._get_root_path(home):
                     chunks_by_community.setdefault(community, []).append((chunk, share))
         return chunks_by_community
 
 
-def title_of(names: Iterable[str]) -> str:
+def build_title(names: Iterable[str]) -> str:
     """The title of a community whose strongest members have these names: the first that are no parts of each other."""
     title: list[str] = []
     for name in names:
         if not any(name in other or other in name for other in title):
             title.append(name)
-        if len(title) == _TITLE:
+        if len(title) == _NUM_TITLE_NAMES:
             break
     return ", ".join(title)
 
@@ -523,11 +527,11 @@ def _iter_largest(values: Matrix, first: int) -> Iterator[int]:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> Partition:
-    """Of each community that had passages one of them, else :data:`NOWHERE`."""
-    first_chunks = np.full(len(tree), NOWHERE, np.int64)
+    """Of each community that had passages one of them, else :data:`NO_COMMUNITY`."""
+    first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]
-        while community != NOWHERE and first_chunks[community] == NOWHERE:
+        while community != NO_COMMUNITY and first_chunks[community] == NO_COMMUNITY:
             first_chunks[community] = row[0]
             community = tree.parents[community]
     return first_chunks

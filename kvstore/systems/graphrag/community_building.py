@@ -16,33 +16,33 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import ONE, Partition
+from ...structures.clustering.affinity import FIXED_ONE, Partition
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from .attributes import centroids, compute_entity_vectors, load_chunk_vectors
-from .community_levels import CommunityOptions, community_levels
-from .entity_graph import EntityGraph, entity_graph
+from .attributes import compute_centroids, compute_entity_vectors, load_chunk_vectors
+from .community_levels import CommunityOptions, partition_entities
+from .entity_graph import EntityGraph, build_entity_graph
 
 #: No community.
-NOWHERE = -1
+NO_COMMUNITY = -1
 
 
 @dataclass(frozen=True)
 class CommunityTree:
     """Communities over an entity graph.
 
-    ``levels`` (coarsest first) are the community of every node at each level, shape (levels, nodes): where the level
-    has no other, the one at the level above; :data:`NOWHERE` for a node in none.
-    ``level`` and ``parent`` are those of each community. ``homes`` and ``shares`` are those of the passages: the finest
+    ``partitions`` (coarsest first) are the community of every node at each level, shape (levels, nodes): where the level
+    has no other, the one at the level above; :data:`NO_COMMUNITY` for a node in none.
+    ``levels`` and ``parents`` are those of each community. ``homes`` and ``shares`` are those of the passages: the finest
     community that each is at home in, and how much of what it names is there. ``vectors`` are unit vectors of the
     communities, the centroids of their members'.
     """
 
     graph: EntityGraph
     options: CommunityOptions
-    levels: Partition
+    partitions: Partition
     level: Partition
-    parent: Partition
+    parents: Partition
     homes: Partition
     shares: npt.NDArray[np.float64]
     vectors: Matrix
@@ -53,23 +53,23 @@ class CommunityTree:
     @property
     def finest(self) -> Partition:
         """The finest community of each node."""
-        return self.levels[-1] if len(self.levels) else np.full(len(self.graph.entities), NOWHERE)
+        return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
-    def inside(self) -> tuple[Partition, Partition, Partition]:
+    def group_members(self) -> tuple[Partition, Partition, Partition]:
         """Communities, their members (nodes), and the weight of the edges of each member that do not leave the
         community; in order of communities, weights from the greatest, and nodes."""
         edges, count = self.graph.edges, len(self.graph.entities)
         parts = []
-        for number, row in enumerate(self.levels):
+        for number, row in enumerate(self.partitions):
             weights = np.zeros(count, np.int64)
-            is_inside = (row[edges.first] == row[edges.second]) & (row[edges.first] != NOWHERE)
+            is_inside = (row[edges.first] == row[edges.second]) & (row[edges.first] != NO_COMMUNITY)
             for ends in (edges.first, edges.second):
                 np.add.at(weights, ends[is_inside], edges.weights[is_inside])
-            here = np.flatnonzero((row != NOWHERE) & (self.level[row] == number))
-            parts.append((row[here], here, weights[here]))
+            members = np.flatnonzero((row != NO_COMMUNITY) & (self.level[row] == number))
+            parts.append((row[members], members, weights[members]))
         if not parts:
-            nothing = np.empty(0, np.int64)
-            return nothing, nothing, nothing
+            empty = np.empty(0, np.int64)
+            return empty, empty, empty
         communities, nodes, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((nodes, -weights, communities))
         return communities[order], nodes[order], weights[order]
@@ -78,26 +78,26 @@ class CommunityTree:
 def build_communities(state: State, options: CommunityOptions | None = None) -> CommunityTree:
     """The communities of a state; raises InputError where the method needs a library that is not installed."""
     options = options or CommunityOptions()
-    graph = entity_graph(state)
+    graph = build_entity_graph(state)
     vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
-    partitions, level, parents = _numbered(community_levels(graph, vectors, options), len(graph.entities))
-    weights = compute_home_weights(graph.strengths, graph.degrees[graph.named])
-    homes, shares = assign_homes(len(graph.passages), graph.naming, partitions[:, graph.named], weights)
-    community_vectors = _compute_community_vectors(partitions, level, vectors)
-    return CommunityTree(graph, options, partitions, level, parents, homes, shares, community_vectors)
+    partitions, levels, parents = _number_communities(partition_entities(graph, vectors, options), len(graph.entities))
+    weights = compute_home_weights(graph.strengths, graph.degrees[graph.mention_nodes])
+    homes, shares = assign_homes(len(graph.chunks), graph.mention_chunks, partitions[:, graph.mention_nodes], weights)
+    community_vectors = _compute_community_vectors(partitions, levels, vectors)
+    return CommunityTree(graph, options, partitions, levels, parents, homes, shares, community_vectors)
 
 
-def _numbered(partitions: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
+def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
     """Of each node its community at each level; of each community its level and parent."""
-    parent_labels: Partition = np.full(count, NOWHERE)
+    parent_labels: Partition = np.full(count, NO_COMMUNITY)
     parent_sizes: Partition = np.zeros(count, np.int64)
     levels: list[Partition] = []
     level: list[Partition] = []
     parents: list[Partition] = []
     total = 0
-    for number, labels in enumerate(partitions):
+    for number, labels in enumerate(groupings):
         sizes = np.bincount(labels, minlength=1)[labels]
-        is_new = (sizes > 1) & ((parent_labels == NOWHERE) | (sizes != parent_sizes))
+        is_new = (sizes > 1) & ((parent_labels == NO_COMMUNITY) | (sizes != parent_sizes))
         groups, first, positions = np.unique(labels[is_new], return_index=True, return_inverse=True)
         level.append(np.full(len(groups), number))
         parents.append(parent_labels[np.flatnonzero(is_new)[first]])
@@ -113,24 +113,24 @@ def _numbered(partitions: list[Partition], count: int) -> tuple[Partition, Parti
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
     """How much each name of a passage says of where it is at home, as whole numbers."""
-    return np.maximum(np.rint(ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
+    return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 
 
 def assign_homes(
-    count: int, naming: Partition, levels: Partition, weights: Partition
+    count: int, mention_chunks: Partition, partitions: Partition, weights: Partition
 ) -> tuple[Partition, npt.NDArray[np.float64]]:
     """The finest community that each of ``count`` passages is at home in, and its share of what the passage names.
 
     Passage ``naming[i]`` names a member, with ``weights[i]``, of the communities ``levels[:, i]`` (coarsest first).
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    np.add.at(totals, naming, weights)
-    homes: Partition = np.full(count, NOWHERE)
-    is_active = np.ones(len(naming), np.bool_)  # the names that are members of the home so far
-    for row in levels:
-        is_active &= row != NOWHERE
+    np.add.at(totals, mention_chunks, weights)
+    homes: Partition = np.full(count, NO_COMMUNITY)
+    is_active = np.ones(len(mention_chunks), np.bool_)  # the names that are members of the home so far
+    for row in partitions:
+        is_active &= row != NO_COMMUNITY
         stop = int(row.max(initial=0)) + 1
-        codes, positions = np.unique(naming[is_active] * stop + row[is_active], return_inverse=True)
+        codes, positions = np.unique(mention_chunks[is_active] * stop + row[is_active], return_inverse=True)
         sums = np.zeros(len(codes), np.int64)
         np.add.at(sums, positions, weights[is_active])
         chunks, communities = np.divmod(codes, stop)
@@ -138,16 +138,16 @@ def assign_homes(
         chunks, first = np.unique(chunks[order], return_index=True)
         best = order[first]
         homes[chunks], home_sums[chunks] = communities[best], sums[best]
-        is_active &= row == homes[naming]
+        is_active &= row == homes[mention_chunks]
     return homes, np.round(home_sums / np.maximum(totals, 1), 4)
 
 
-def _compute_community_vectors(levels: Partition, level: Partition, vectors: Matrix) -> Matrix:
+def _compute_community_vectors(partitions: Partition, level: Partition, vectors: Matrix) -> Matrix:
     """The vectors of the communities."""
     community_vectors = np.zeros((len(level), vectors.shape[1]), np.float32)
     ones = np.ones(len(vectors), np.int64)
-    for number, row in enumerate(levels):
-        here = np.flatnonzero(level == number)
-        own_communities = np.where((row != NOWHERE) & (level[row] == number), row, NOWHERE)
-        community_vectors[here] = centroids(own_communities, len(level), vectors, ones)[here]
+    for number, row in enumerate(partitions):
+        communities = np.flatnonzero(level == number)
+        own_communities = np.where((row != NO_COMMUNITY) & (level[row] == number), row, NO_COMMUNITY)
+        community_vectors[communities] = compute_centroids(own_communities, len(level), vectors, ones)[communities]
     return community_vectors

@@ -1,6 +1,6 @@
-"""The index of kind ``communities``: made of one state by REFRESH, read as communities of another.
+"""The index of kind ``iter_communities``: made of one state by REFRESH, read as communities of another.
 
-In: a state. On disk: a generation of the rows of :mod:`.community_rows`. Out: :class:`~.communities.Communities`, what
+In: a state. On disk: a generation of the rows of :mod:`.build_community_rows`. Out: :class:`~.communities.Communities`, what
 a state may use of them.
 """
 
@@ -11,23 +11,23 @@ from typing import Any
 
 from ...arguments import Choice, Option
 from ...models.structured import StructuredPrompt
-from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
+from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, WritingTask
 from ...structures.indexes.index import BuildTools, IndexRecord, States
-from ...structures.logical import Logical
+from ...structures.logical import LogicalNames
 from ...structures.state import State
 from ..contract import DumpRow
 from .communities import Communities
 from .community_building import build_communities
 from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions
-from .community_reports import community_reports
-from .community_rows import CHUNK_HOMES, ENTITY_COMMUNITIES, MEMBERS, TABLES, TERMS, community_rows
+from .community_reports import build_reports
+from .community_rows import CHUNK_HOMES, ENTITY_COMMUNITIES, MEMBERS, TABLES, TERMS, build_community_rows
 from .community_rows import COMMUNITIES as COMMUNITY_TABLE
 from .community_writing import build_report_prompt
 from .leiden import require_leiden
 from .report_terms import build_term_rows
 
 #: Reports between two words of progress.
-_TOLD = 256
+_PROGRESS_INTERVAL = 256
 
 
 class CommunityIndex(GenerationIndex[Communities]):
@@ -37,8 +37,8 @@ class CommunityIndex(GenerationIndex[Communities]):
     description = "entities that belong together, at several levels, and what they are about"
     version = 2
     tables = TABLES
-    quoting = (TERMS,)
-    outlined = True
+    quoting_tables = (TERMS,)
+    has_outline = True
     options: Mapping[str, Option | Choice] = {
         "method": Choice(AFFINITY, (AFFINITY, LEIDEN), "how entities are grouped; leiden needs the extra communities"),
         "neighbours": Choice(
@@ -52,10 +52,10 @@ class CommunityIndex(GenerationIndex[Communities]):
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         options = CommunityOptions(
-            record.choice("method"),
-            record.choice("neighbours"),
-            record.option("percentile"),
-            **record.counts(("largest", "least", "levels")),
+            record.get_str_option("method"),
+            record.get_str_option("neighbours"),
+            record.get_float_option("percentile"),
+            **record.get_int_options(("largest", "least", "levels")),
         )
         if options.method == LEIDEN:
             require_leiden()
@@ -63,24 +63,27 @@ class CommunityIndex(GenerationIndex[Communities]):
             change, chunk_stop = state.counters.change, state.counters.next_chunk
             tree = build_communities(state, options)
             reports = {}
-            for community, report in community_reports(state, tree):
+            for community, report in build_reports(state, tree):
                 reports[community] = report
-                if len(reports) % _TOLD == 0:
+                if len(reports) % _PROGRESS_INTERVAL == 0:
                     tools.progress(len(reports), len(tree))
-            rows = community_rows(tree, reports.items())
+            rows = build_community_rows(tree, reports.items())
             rows[TERMS] = list(build_term_rows(state, rows[MEMBERS], reports))
         tools.progress(len(tree), len(tree))
-        head = {"levels": len(tree.levels), "communities": len(tree)}
+        head = {"levels": len(tree.partitions), "communities": len(tree)}
         return Generation(change, chunk_stop, head, rows)
 
-    def bound(self, rows: GenerationRows, state: State) -> Communities:
+    def bind(self, rows: GenerationRows, state: State) -> Communities:
         return Communities(rows, state)
 
-    def describe(self, bound: Communities) -> str:
-        numbers = range(len(bound))
-        newer_count, hidden_count = len(bound.newer()), sum(not bound.alive(community) for community in numbers)
+    def describe(self, communities: Communities) -> str:
+        numbers = range(len(communities))
+        newer_count, hidden_count = (
+            len(communities.list_newer_chunks()),
+            sum(not communities.is_alive(community) for community in numbers),
+        )
         parts = [
-            f"{len(bound):,} communities of {bound.nodes:,} entities in {bound.levels} level{'s' * (bound.levels != 1)}"
+            f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} level{'s' * (communities.levels != 1)}"
         ]
         if newer_count:
             parts.append(f"{newer_count:,} newer chunks are placed when they are read")
@@ -88,62 +91,76 @@ class CommunityIndex(GenerationIndex[Communities]):
             parts.append(f"{hidden_count:,} of nothing that is left are not shown")
         models: dict[str, int] = {}
         for community in numbers:
-            model_text = bound.written(community)
+            model_text = communities.get_written_text(community)
             if model_text is not None:
                 models[model_text.model] = models.get(model_text.model, 0) + 1
         parts += [f"{count:,} texts by {model}" for model, count in sorted(models.items())]
         return "; ".join(parts)
 
-    def dump(self, bound: Communities, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
-        def communities() -> Iterator[DumpRow]:
+    def dump(self, bound: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
+        def iter_communities() -> Iterator[DumpRow]:
             for number in range(len(bound)):
                 community = bound.get(number)
-                summary = [(names.chunk(span.chunk), span.start, span.end) for span in bound.summary(number)]
-                findings = [
-                    (tuple(map(names.entity, entities)), weight, names.chunk(span.chunk), span.start, span.end)
-                    for entities, weight, span in bound.findings(number)
+                summary = [
+                    (names.name_chunk(span.chunk), span.start, span.end) for span in bound.list_summary_spans(number)
                 ]
-                yield (*community, bound.key(number), summary, findings)
+                findings = [
+                    (
+                        tuple(map(names.name_entity, entities)),
+                        weight,
+                        names.name_chunk(span.chunk),
+                        span.start,
+                        span.end,
+                    )
+                    for entities, weight, span in bound.list_findings(number)
+                ]
+                yield (*community, bound.get_key(number), summary, findings)
 
         numbers = range(len(bound))
         return {
-            COMMUNITY_TABLE: communities(),
+            COMMUNITY_TABLE: iter_communities(),
             MEMBERS: (
-                (number, names.entity(entity), weight) for number in numbers for entity, weight in bound.members(number)
+                (number, names.name_entity(entity), weight)
+                for number in numbers
+                for entity, weight in bound.list_members(number)
             ),
             CHUNK_HOMES: (
-                (number, names.chunk(chunk), share) for number in numbers for chunk, share in bound.passages(number)
+                (number, names.name_chunk(chunk), share)
+                for number in numbers
+                for chunk, share in bound.list_chunks(number)
             ),
-            ENTITY_COMMUNITIES: ((names.entity(entity), bound.of_entity(entity)) for entity in bound.entities()),
+            ENTITY_COMMUNITIES: (
+                (names.name_entity(entity), bound.find_by_entity(entity)) for entity in bound.list_entities()
+            ),
             TERMS: zip(numbers, bound.get_built_terms(numbers), strict=True),
         }
 
-    def check(self, bound: Communities) -> Iterator[str]:
-        return bound.faults()
+    def check(self, communities: Communities) -> Iterator[str]:
+        return communities.find_faults()
 
-    def outline(self, bound: Communities) -> Iterable[OutlineNode]:
-        return _outline(bound, bound.roots())
+    def build_outline(self, communities: Communities) -> Iterable[OutlineNode]:
+        return _iter_outline(communities, communities.list_roots())
 
-    def writings(self, bound: Communities) -> Iterable[Writing]:
-        for number in range(len(bound)):
-            sources = bound.sources(number)
-            if sources and bound.alive(number) and bound.has_spans(sources):
-                community = bound.get(number)
-                yield Writing(community.content, community.passages, bound.title(number), number)
+    def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
+        for number in range(len(communities)):
+            sources = communities.list_sources(number)
+            if sources and communities.is_alive(number) and communities.has_spans(sources):
+                community = communities.get(number)
+                yield WritingTask(community.content, community.chunk_count, communities.get_title(number), number)
 
-    def prompt(self, bound: Communities, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
-        return build_report_prompt(bound, writing.group)
+    def build_prompt(self, communities: Communities, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
+        return build_report_prompt(communities, task.group)
 
 
-def _outline(bound: Communities, communities: Iterable[int]) -> Iterator[OutlineNode]:
-    for number in communities:
+def _iter_outline(bound: Communities, numbers: Iterable[int]) -> Iterator[OutlineNode]:
+    for number in numbers:
         community = bound.get(number)
-        below = [child for child in community.children if bound.alive(child)]
+        children = [child for child in community.children if bound.is_alive(child)]
         yield OutlineNode(
-            bound.title(number),
-            f"{len(bound.members(number)):,} entities, {len(bound.passages(number)):,} passages",
-            len(below),
-            lambda below=below: _outline(bound, below),  # type: ignore[misc]
+            bound.get_title(number),
+            f"{len(bound.list_members(number)):,} entities, {len(bound.list_chunks(number)):,} passages",
+            len(children),
+            lambda below=children: _iter_outline(bound, below),  # type: ignore[misc]
         )
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...structures.clustering.affinity import Edges, Partition, between, cluster_graph
+from ...structures.clustering.affinity import Edges, Partition, cluster_graph, contract_edges
 from ...structures.vectors.vectors import Matrix
-from .attributes import attributed, centroids
+from .attributes import augment_edges, compute_centroids
 from .entity_graph import EntityGraph
 from .leiden import partition_by_leiden, run_leiden_round
 
@@ -39,7 +39,7 @@ class CommunityOptions:
     levels: int = 4
 
 
-def community_levels(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Partition]:
+def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Partition]:
     """Partitions of the nodes of a graph, the coarsest first; none where there are no nodes.
 
     ``vectors`` are those of the nodes, which ``neighbours = knn`` needs.
@@ -61,7 +61,7 @@ def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: Co
     node_labels: Partition = np.arange(count)
     masses = np.ones(count, np.int64)
     while len(partitions) < options.levels and len(vectors) > 1:
-        weighted_edges = attributed(len(vectors), edges, vectors, options.percentile)
+        weighted_edges = augment_edges(len(vectors), edges, vectors, options.percentile)
         if options.method == LEIDEN:
             labels = run_leiden_round(len(vectors), weighted_edges, largest=options.largest)
         else:
@@ -70,9 +70,9 @@ def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: Co
         if labels.max() + 1 == len(vectors):
             break
         groups = int(labels.max()) + 1
-        vectors = centroids(labels, groups, vectors, masses)
+        vectors = compute_centroids(labels, groups, vectors, masses)
         masses = np.bincount(labels, masses, groups).astype(np.int64)
-        edges = between(labels, edges)
+        edges = contract_edges(labels, edges)
         node_labels = labels[node_labels]
         partitions.append(node_labels)
     return partitions

@@ -19,24 +19,24 @@ from typing import NamedTuple
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
-from ...structures.shown_entities import shown_entities
+from ...structures.shown_entities import load_display_entities
 from ...structures.state import State
-from ...text.blocks import format_summary_sentence, parts
-from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, greedy_cover
-from ...text.sentences import sentences
-from .community_building import NOWHERE, CommunityTree
+from ...text.blocks import format_summary_sentence, split_parts
+from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
+from ...text.sentences import split_sentences
+from .community_building import NO_COMMUNITY, CommunityTree
 
 #: The length of a summary, in sentences and words, and how many sentences of one document are in it where there are
 #: several.
 MAX_SUMMARY_SENTENCES, MAX_SUMMARY_WORDS, _MAX_SENTENCES_PER_DOCUMENT = 6, 120, 2
 #: Findings of a community, and of those of one below it that it takes over.
-FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
+MAX_FINDINGS, _MAX_INHERITED_FINDINGS = 8, 2
 #: Passages at home in a community that its text is made of, those with the largest share there.
-PASSAGES = 48
+MAX_REPORT_CHUNKS = 48
 #: A finding is no shorter and no longer than so many words.
-_SHORTEST, _LONGEST = 4, 60
+_MIN_FINDING_WORDS, _MAX_FINDING_WORDS = 4, 60
 #: Members whose names a text is written from, and the version of how texts are made: both are in the digest.
-NAMED, _VERSION = 20, b"community 1"
+MAX_NAMED_MEMBERS, _DIGEST_VERSION = 20, b"community 1"
 
 
 class SentenceSpan(NamedTuple):
@@ -88,17 +88,17 @@ class _Candidate(NamedTuple):
     words: SentenceWords
     nodes: Mapping[int, Sequence[tuple[int, int]]]
 
-    def holds(self, places: Iterable[tuple[int, int]]) -> bool:
+    def contains_any(self, positions: Iterable[tuple[int, int]]) -> bool:
         """Whether one of some places, a document and a byte of its text, is in it."""
         span = self.span
-        return any(span.document == document and span.start <= start < span.end for document, start in places)
+        return any(span.document == document and span.start <= start < span.end for document, start in positions)
 
-    def has_both(self, one: int, other: int) -> bool:
+    def has_both(self, first: int, second: int) -> bool:
         """Whether it names two nodes, neither only inside the name of the other."""
         return any(
             end <= other_start or other_end <= start
-            for start, end in self.nodes.get(one, ())
-            for other_start, other_end in self.nodes.get(other, ())
+            for start, end in self.nodes.get(first, ())
+            for other_start, other_end in self.nodes.get(second, ())
         )
 
 
@@ -108,54 +108,54 @@ class _ReportMaterial:
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
-    places: list[list[SentenceSpan]] = field(default_factory=list)  # by community below, the last one first
+    spans: list[list[SentenceSpan]] = field(default_factory=list)  # by community below, the last one first
 
 
-def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
+def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
     """The report of every community, those below before those above them."""
     reader = _ChunkReader(state, tree)
     members = _list_named_members(tree)
-    inside = _group_relations(tree)
+    relations = _group_relations(tree)
     assertions = _find_assertions(state, reader)
     positions_by_home: dict[int, list[int]] = {}
     for position, home in enumerate(tree.homes.tolist()):
-        if home != NOWHERE:
+        if home != NO_COMMUNITY:
             positions_by_home.setdefault(home, []).append(position)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):
         material = materials.pop(community, _ReportMaterial())
         positions = sorted(positions_by_home.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[
-            :PASSAGES
+            :MAX_REPORT_CHUNKS
         ]
         positions.sort()
-        own_sentences = [sentence for position in positions for sentence in reader.sentences(position)]
+        own_sentences = [sentence for position in positions for sentence in reader.iter_sentences(position)]
         material.sentences += own_sentences
-        material.relations += _stated(inside.get(community, ()), own_sentences, assertions)
-        sources = dict.fromkeys(place for spans in reversed(material.places) for place in spans)
-        sources.update((reader.place(position), None) for position in positions)
+        material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
+        sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
+        sources.update((reader.get_span(position), None) for position in positions)
         names = [tree.graph.keys[node] for node in members[community]]
-        summary = _summary(material.sentences)
+        summary = _select_summary(material.sentences)
         findings = _select_findings(material.relations)
-        parent = int(tree.parent[community])
-        if parent != NOWHERE:
+        parent = int(tree.parents[community])
+        if parent != NO_COMMUNITY:
             parent_material = materials.setdefault(parent, _ReportMaterial())
             selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
             parent_material.sentences += selected.values()
             parent_material.relations += findings[:_MAX_INHERITED_FINDINGS]
-            parent_material.places.append(list(selected))
+            parent_material.spans.append(list(selected))
         yield (
             community,
             CommunityReport(
                 [sentence.span for sentence in summary],
-                [Finding(reader.entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings],
-                _digest([*names, *map(reader.text, sources)]),
+                [Finding(reader.get_entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings],
+                _compute_digest([*names, *map(reader.read_text, sources)]),
             ),
         )
 
 
-def _digest(parts: Iterable[str]) -> bytes:
+def _compute_digest(parts: Iterable[str]) -> bytes:
     """The digest of what a text is written from: names, then the texts of the sources in their order."""
-    digest = blake2b(_VERSION, digest_size=16)
+    digest = blake2b(_DIGEST_VERSION, digest_size=16)
     for part in map(str.encode, parts):
         digest.update(len(part).to_bytes(4, "big") + part)
     return digest.digest()
@@ -164,9 +164,9 @@ def _digest(parts: Iterable[str]) -> bytes:
 def _list_named_members(tree: CommunityTree) -> list[list[int]]:
     """Of each community the members that its text is written from, in order of names."""
     members_by_community: list[list[int]] = [[] for _ in range(len(tree))]
-    communities, nodes, _ = tree.inside()
+    communities, nodes, _ = tree.group_members()
     for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
-        if len(members_by_community[community]) < NAMED:
+        if len(members_by_community[community]) < MAX_NAMED_MEMBERS:
             members_by_community[community].append(node)
     return [sorted(members) for members in members_by_community]
 
@@ -175,15 +175,15 @@ def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int
     """The relations of which both ends have the same finest community: weight and nodes, the strongest first."""
     edges, finest = tree.graph.edges, tree.finest
     relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
-    is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NOWHERE)
+    is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
     columns = (
         finest[edges.first[is_inside]],
         edges.weights[is_inside],
         edges.first[is_inside],
         edges.second[is_inside],
     )
-    for community, weight, one, other in zip(*(column.tolist() for column in columns), strict=True):
-        relations_by_community.setdefault(community, []).append((weight, (one, other)))
+    for community, weight, first, second in zip(*(column.tolist() for column in columns), strict=True):
+        relations_by_community.setdefault(community, []).append((weight, (first, second)))
     for relations in relations_by_community.values():
         relations.sort(key=lambda relation: (-relation[0], relation[1]))
     return relations_by_community
@@ -195,37 +195,37 @@ _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
     """Where documents assert the edges of the forest between nodes."""
-    nodes = {forest_node: reader.node(node.entity) for forest_node, node in state.forest.nodes()}
+    nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for child, parent in state.forest.edges():
+    for child, parent in state.forest.iter_edges():
         child_node, parent_node = nodes[child], nodes[parent]
         if child_node is not None and parent_node is not None and child_node != parent_node:
             positions = positions_by_pair.setdefault((min(child_node, parent_node), max(child_node, parent_node)), [])
-            for assertion in state.forest.assertions(child, parent):
+            for assertion in state.forest.iter_assertions(child, parent):
                 if assertion.kind not in DATA_KINDS:
                     positions.append((assertion.document, assertion.start))
     return positions_by_pair
 
 
-def _stated(
-    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Candidate], asserted: _Assertions
+def _match_sentences(
+    relations: Iterable[tuple[int, tuple[int, int]]], candidates: Sequence[_Candidate], assertions: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
     """For each relation the shortest sentence that asserts it, else that names both its ends, as far as there is
     one."""
     sentences_by_node: dict[int, list[_Candidate]] = {}
-    for sentence in own:
-        if _SHORTEST <= sentence.words.length <= _LONGEST:
+    for sentence in candidates:
+        if _MIN_FINDING_WORDS <= sentence.words.length <= _MAX_FINDING_WORDS:
             for node in sentence.nodes:
                 sentences_by_node.setdefault(node, []).append(sentence)
     match_count = 0
     for weight, (first, second) in relations:
         matches = [sentence for sentence in sentences_by_node.get(first, ()) if sentence.has_both(first, second)]
         if matches:
-            positions = asserted.get((first, second), ())
-            best = min(matches, key=lambda found: (not found.holds(positions), found.words.length, found.order))
+            positions = assertions.get((first, second), ())
+            best = min(matches, key=lambda found: (not found.contains_any(positions), found.words.length, found.order))
             yield weight, (first, second), best
             match_count += 1
-        if match_count == 2 * FINDINGS:  # several may be stated by the same sentence
+        if match_count == 2 * MAX_FINDINGS:  # several may be stated by the same sentence
             return
 
 
@@ -236,13 +236,13 @@ def _select_findings(
     used_spans: set[SentenceSpan] = set()
     findings: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
-        if relation[2].span not in used_spans and len(findings) < FINDINGS:
+        if relation[2].span not in used_spans and len(findings) < MAX_FINDINGS:
             used_spans.add(relation[2].span)
             findings.append(relation)
     return findings
 
 
-def _summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """The sentences that together have most of what the candidates share, in order of documents and places."""
     candidates = sorted({sentence.span: sentence for sentence in candidates}.values(), key=lambda one: one.order)
     documents = [sentence.span.document for sentence in candidates]
@@ -252,13 +252,13 @@ def _summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     chunk_counts = Counter(word for words in chunks.values() for word in words)
     words = [sentence.words for sentence in candidates]
     has_many_documents = len(set(documents)) > MAX_SUMMARY_SENTENCES // _MAX_SENTENCES_PER_DOCUMENT
-    selected = greedy_cover(
+    selected = select_greedy_cover(
         words,
         compute_cover_weights(words, chunk_counts, len(chunks)),
         MAX_SUMMARY_WORDS,
-        most=MAX_SUMMARY_SENTENCES,
+        max_sentences=MAX_SUMMARY_SENTENCES,
         owners=documents,
-        most_of_one=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
+        max_per_owner=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
     return [candidates[number] for number in sorted(selected)]
 
@@ -269,70 +269,70 @@ class _ChunkReader:
     def __init__(self, state: State, tree: CommunityTree) -> None:
         self._state = state
         self._tree = tree
-        self._shown = shown_entities(state)
+        self._display = load_display_entities(state)
         graph = tree.graph
-        self._bounds: list[int] = graph.naming.searchsorted(range(len(graph.passages) + 1)).tolist()
+        self._bounds: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
         self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
         self._formats: dict[int, str] = {}
 
-    def node(self, entity: int) -> int | None:
+    def find_node(self, entity: int) -> int | None:
         """The node of an entity, or None."""
-        return self._nodes_by_entity.get(self._shown.one(entity))
+        return self._nodes_by_entity.get(self._display.resolve_one(entity))
 
-    def entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
+    def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
         """The entities of two nodes."""
         first, second = (int(self._tree.graph.entities[node]) for node in nodes)
         return first, second
 
-    def place(self, passage: int) -> SentenceSpan:
+    def get_span(self, position: int) -> SentenceSpan:
         """The whole of a passage."""
-        chunk = int(self._tree.graph.passages[passage])
+        chunk = int(self._tree.graph.chunks[position])
         record = self._state.chunks.get(chunk)
         return SentenceSpan(record.document, chunk, record.start, record.end)
 
-    def text(self, place: SentenceSpan) -> str:
+    def read_text(self, span: SentenceSpan) -> str:
         """The text at a place."""
-        return self._state.documents.text_slice(place.document, place.start, place.end)
+        return self._state.documents.text_slice(span.document, span.start, span.end)
 
-    def sentences(self, passage: int) -> Iterator[_Candidate]:
+    def iter_sentences(self, position: int) -> Iterator[_Candidate]:
         """The sentences of a passage, in order; headings, tables and code have none."""
-        record, text = self._text(passage)
-        chunk = int(self._tree.graph.passages[passage])
-        mentions = self._nodes(passage, chunk)
+        record, text = self._read_chunk(position)
+        chunk = int(self._tree.graph.chunks[position])
+        mentions = self._find_mentions(position, chunk)
         decoded = text.decode()
-        for first, last in _find_sentence_spans(decoded, self._format(record.document)):
+        for first, last in _find_sentence_spans(decoded, self._get_format(record.document)):
             words = extract_sentence_words(format_summary_sentence(decoded[first:last]))
             if words.length < 2:
                 continue
-            start, end = _bytes(decoded, text, first), _bytes(decoded, text, last)
+            start, end = _to_byte_offset(decoded, text, first), _to_byte_offset(decoded, text, last)
             node_ranges: dict[int, list[tuple[int, int]]] = {}
             for node, begin, stop in mentions:
                 if start <= begin < end:
                     node_ranges.setdefault(node, []).append((begin, stop))
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = SentenceSpan(record.document, chunk, record.start + start, record.start + end)
-            yield _Candidate(span, (passage, start), words, node_ranges)
+            yield _Candidate(span, (position, start), words, node_ranges)
 
-    def _named(self, passage: int) -> list[int]:
-        nodes: list[int] = self._tree.graph.named[self._bounds[passage] : self._bounds[passage + 1]].tolist()
+    def _list_nodes(self, position: int) -> list[int]:
+        nodes: list[int] = self._tree.graph.mention_nodes[self._bounds[position] : self._bounds[position + 1]].tolist()
         return nodes
 
-    def _nodes(self, passage: int, chunk: int) -> list[tuple[int, int, int]]:
+    def _find_mentions(self, position: int, chunk: int) -> list[tuple[int, int, int]]:
         """The nodes that a passage names, and where it mentions them, from its start."""
         entities = self._tree.graph.entities
-        nodes_by_entity = {int(entities[node]): node for node in self._named(passage)}
-        found = []
+        nodes_by_entity = {int(entities[node]): node for node in self._list_nodes(position)}
+        mentions = []
         for entity, start, length in self._state.mentions.get_in_chunk(chunk):
-            node = nodes_by_entity.get(self._shown.one(entity))
+            node = nodes_by_entity.get(self._display.resolve_one(entity))
             if node is not None:
-                found.append((node, start, start + length))
-        return found
+                mentions.append((node, start, start + length))
+        return mentions
 
-    def _text(self, passage: int) -> tuple[ChunkRecord, bytes]:
-        record = self._state.chunks.get(int(self._tree.graph.passages[passage]))
+    def _read_chunk(self, position: int) -> tuple[ChunkRecord, bytes]:
+        record = self._state.chunks.get(int(self._tree.graph.chunks[position]))
         return record, self._state.documents.text_slice(record.document, record.start, record.end).encode()
 
-    def _format(self, document: int) -> str:
+    def _get_format(self, document: int) -> str:
         cached = self._formats.get(document)
         if cached is None:
             stored_format = self._state.documents.get(document).format
@@ -342,12 +342,12 @@ class _ChunkReader:
 
 def _find_sentence_spans(text: str, format: str) -> Iterator[tuple[int, int]]:
     """The sentences of the paragraphs and list items of a chunk, in characters."""
-    for part in parts(text, format):
+    for part in split_parts(text, format):
         if part.kind in ("prose", "item"):
-            for first, last in sentences(text[part.start : part.end]):
+            for first, last in split_sentences(text[part.start : part.end]):
                 yield part.start + first, part.start + last
 
 
-def _bytes(text: str, encoded: bytes, place: int) -> int:
+def _to_byte_offset(text: str, encoded: bytes, offset: int) -> int:
     """A place in characters as one in bytes."""
-    return place if len(text) == len(encoded) else len(text[:place].encode())
+    return offset if len(text) == len(encoded) else len(text[:offset].encode())

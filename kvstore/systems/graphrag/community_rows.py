@@ -9,7 +9,7 @@ first and last byte), and the findings (two entities, weight in 2^-16, and a pla
 community → entity, weight in 2^-16, and so on, the strongest first. ``community_passages``: community → chunk, share in
 ten thousandths, and so on, of those at home in it and in none of its children. ``entity_communities``: entity → its
 finest community (nil: none), passages that name it. ``community_vectors``: block → 64 vectors, float32.
-``community_terms``: community → the terms of its title and its report, which :mod:`.report_terms` adds.
+``community_terms``: community → the terms of its title and its report, which :mod:`.build_report_terms` adds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from ...storage import records
 from ...structures.clustering.affinity import Partition
-from .community_building import NOWHERE, CommunityTree
+from .community_building import NO_COMMUNITY, CommunityTree
 from .community_reports import CommunityReport
 
 COMMUNITIES, MEMBERS, CHUNK_HOMES = "communities", "community_members", "community_passages"
@@ -29,34 +29,34 @@ ENTITY_COMMUNITIES, VECTORS, TERMS = "entity_communities", "community_vectors", 
 TABLES = (COMMUNITIES, MEMBERS, CHUNK_HOMES, ENTITY_COMMUNITIES, VECTORS, TERMS)
 
 #: Vectors of communities in one record.
-_BLOCK = 64
+_VECTORS_PER_BLOCK = 64
 
 
-def community_rows(
+def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
     """The rows of each table for the communities of a tree."""
     count, graph = len(tree), tree.graph
     children: dict[int, list[int]] = {}
-    for community, parent in enumerate(tree.parent.tolist()):
+    for community, parent in enumerate(tree.parents.tolist()):
         children.setdefault(parent, []).append(community)
     members = _group_members(tree)
     homes = _group_homes(tree)
-    chunk_counts, document_counts = _sizes(tree)
+    chunk_counts, document_counts = _count_sizes(tree)
     first_members = _find_first_members(tree)
     max_sizes: dict[int, int] = {}
     for level, size in zip(tree.level.tolist(), chunk_counts, strict=True):
         max_sizes[level] = max(size, max_sizes.get(level, 1))
-    found: dict[str, list[tuple[bytes, Any]]] = {table: [] for table in TABLES}
+    rows: dict[str, list[tuple[bytes, Any]]] = {table: [] for table in TABLES}
     for community, report in sorted(reports):
-        level, parent = int(tree.level[community]), int(tree.parent[community])
-        key = records.u32(community)
-        found[COMMUNITIES].append(
+        level, parent = int(tree.level[community]), int(tree.parents[community])
+        key = records.encode_u32(community)
+        rows[COMMUNITIES].append(
             (
                 key,
                 [
                     level,
-                    None if parent == NOWHERE else parent,
+                    None if parent == NO_COMMUNITY else parent,
                     children.get(community, []),
                     len(members[community]) // 2,
                     chunk_counts[community],
@@ -69,33 +69,36 @@ def community_rows(
                 ],
             )
         )
-        found[MEMBERS].append((key, members[community]))
+        rows[MEMBERS].append((key, members[community]))
         if community in homes:
-            found[CHUNK_HOMES].append((key, homes[community]))
+            rows[CHUNK_HOMES].append((key, homes[community]))
     nodes = sorted(zip(graph.entities.tolist(), tree.finest.tolist(), graph.degrees.tolist(), strict=True))
-    found[ENTITY_COMMUNITIES] = [
-        (records.u32(entity), [None if community == NOWHERE else community, degree])
+    rows[ENTITY_COMMUNITIES] = [
+        (records.encode_u32(entity), [None if community == NO_COMMUNITY else community, degree])
         for entity, community, degree in nodes
     ]
-    found[VECTORS] = [
-        (records.u32(block), tree.vectors[block * _BLOCK : (block + 1) * _BLOCK].astype("<f4").tobytes())
-        for block in range(-(-count // _BLOCK))
+    rows[VECTORS] = [
+        (
+            records.encode_u32(block),
+            tree.vectors[block * _VECTORS_PER_BLOCK : (block + 1) * _VECTORS_PER_BLOCK].astype("<f4").tobytes(),
+        )
+        for block in range(-(-count // _VECTORS_PER_BLOCK))
     ]
-    return found
+    return rows
 
 
 def _group_members(tree: CommunityTree) -> list[list[int]]:
     """The members of each community: entity and weight, one after the other."""
-    found: list[list[int]] = [[] for _ in range(len(tree))]
+    members: list[list[int]] = [[] for _ in range(len(tree))]
     entities = tree.graph.entities
-    for community, node, weight in zip(*(column.tolist() for column in tree.inside()), strict=True):
-        found[community] += int(entities[node]), weight
-    return found
+    for community, node, weight in zip(*(column.tolist() for column in tree.group_members()), strict=True):
+        members[community] += int(entities[node]), weight
+    return members
 
 
 def _find_first_members(tree: CommunityTree) -> list[int]:
     """The first member of each community in order of names."""
-    communities, nodes, _ = tree.inside()
+    communities, nodes, _ = tree.group_members()
     first: Partition = np.full(len(tree), len(tree.graph.entities))
     np.minimum.at(first, communities, nodes)
     return [int(tree.graph.entities[node]) for node in first.tolist()]
@@ -105,27 +108,27 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
     """The passages whose finest community each is: chunk and share, one after the other, the largest share first."""
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))
-    found: dict[int, list[int]] = {}
+    homes: dict[int, list[int]] = {}
     for position in order[np.searchsorted(tree.homes[order], 0) :].tolist():
-        found.setdefault(int(tree.homes[position]), []).extend(
-            (int(tree.graph.passages[position]), int(shares[position]))
+        homes.setdefault(int(tree.homes[position]), []).extend(
+            (int(tree.graph.chunks[position]), int(shares[position]))
         )
-    return found
+    return homes
 
 
-def _sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
+def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
     """How many passages are at home in each community, and of how many documents."""
     chunk_counts: Partition = np.zeros(len(tree), np.int64)
     document_counts: Partition = np.zeros(len(tree), np.int64)
     homes = tree.homes
-    while (homes != NOWHERE).any():
-        has_home = homes != NOWHERE
+    while (homes != NO_COMMUNITY).any():
+        has_home = homes != NO_COMMUNITY
         np.add.at(chunk_counts, homes[has_home], 1)
-        homes = np.where(has_home, tree.parent[homes], NOWHERE)
+        homes = np.where(has_home, tree.parents[homes], NO_COMMUNITY)
     pairs = set()
     for home, document in set(zip(tree.homes.tolist(), tree.graph.documents.tolist(), strict=True)):
-        while home != NOWHERE and (home, document) not in pairs:
+        while home != NO_COMMUNITY and (home, document) not in pairs:
             pairs.add((home, document))
             document_counts[home] += 1
-            home = int(tree.parent[home])
+            home = int(tree.parents[home])
     return chunk_counts.tolist(), document_counts.tolist()

@@ -20,7 +20,7 @@ from .communities import Communities
 from .community_index import COMMUNITIES
 
 #: Members that DESCRIBE names.
-_NAMED = 20
+_MAX_NAMED_MEMBERS = 20
 
 
 def get_communities(state: State) -> Communities | None:
@@ -30,46 +30,46 @@ def get_communities(state: State) -> Communities | None:
 
 def get_community_text(state: State, communities: Communities, community: int) -> str:
     """What a community is about: what a model wrote, or the sentences that sum it up."""
-    model_text = communities.written(community)
+    model_text = communities.get_written_text(community)
     if model_text is not None:
         findings = (finding["explanation"] for finding in model_text.value["findings"])
         return "\n".join((model_text.value["summary"], *findings))
-    spans = communities.summary(community)
+    spans = communities.list_summary_spans(community)
     pieces = (state.documents.text_slice(span.document, span.start, span.end) for span in spans)
     return " ".join(map(format_summary_sentence, pieces))
 
 
-def _numbers(reader: Reader) -> TableRows:
-    communities = get_communities(reader.view)
+def _iter_alive(reader: Reader) -> TableRows:
+    communities = get_communities(reader.state)
     if communities is not None:
-        yield from filter(communities.alive, range(len(communities)))
+        yield from filter(communities.is_alive, range(len(communities)))
 
 
-def _called(reader: Reader, key: str) -> TableRows:
-    communities = get_communities(reader.view)
+def _find_by_key(reader: Reader, key: str) -> TableRows:
+    communities = get_communities(reader.state)
     community = None if communities is None else communities.find(key)
     if community is not None:
         yield community
 
 
-def _column(
+def _make_column(
     kind: str, read: Callable[[State, Communities, int], SqlValue]
 ) -> tuple[str, Callable[[Reader, TableRow, Any], SqlValue]]:
-    def value(reader: Reader, row: TableRow, record: Any) -> SqlValue:
-        communities = get_communities(reader.view)
+    def read_value(reader: Reader, row: TableRow, record: Any) -> SqlValue:
+        communities = get_communities(reader.state)
         assert communities is not None  # its rows are those of an index
-        return read(reader.view, communities, row if isinstance(row, int) else row[0])
+        return read(reader.state, communities, row if isinstance(row, int) else row[0])
 
-    return kind, value
+    return kind, read_value
 
 
-def _parent(state: State, communities: Communities, community: int) -> str | None:
+def _get_parent_key(state: State, communities: Communities, community: int) -> str | None:
     parent = communities.get(community).parent
-    return None if parent is None else communities.key(parent)
+    return None if parent is None else communities.get_key(parent)
 
 
 def _get_model_name(state: State, communities: Communities, community: int) -> str | None:
-    model_text = communities.written(community)
+    model_text = communities.get_written_text(community)
     return None if model_text is None else model_text.model
 
 
@@ -77,40 +77,40 @@ COMMUNITY_TABLE = SqlTable(
     "communities",
     "entities that belong together, by level (0: the coarsest), and what they are about; of the index communities",
     {
-        "community": _column("TEXT", lambda state, communities, number: communities.key(number)),
-        "level": _column("INTEGER", lambda state, communities, number: communities.get(number).level),
-        "parent": _column("TEXT", _parent),
-        "title": _column("TEXT", lambda state, communities, number: communities.title(number)),
-        "entities": _column("INTEGER", lambda state, communities, number: len(communities.members(number))),
-        "passages": _column("INTEGER", lambda state, communities, number: len(communities.passages(number))),
-        "documents": _column("INTEGER", lambda state, communities, number: communities.documents(number)),
-        "rating": _column("REAL", lambda state, communities, number: communities.get(number).rating),
-        "stale": _column("INTEGER", lambda state, communities, number: communities.stale(number)),
-        "written_by": _column("TEXT", _get_model_name),
-        "text": _column("TEXT", get_community_text),
+        "community": _make_column("TEXT", lambda state, communities, number: communities.get_key(number)),
+        "level": _make_column("INTEGER", lambda state, communities, number: communities.get(number).level),
+        "parent": _make_column("TEXT", _get_parent_key),
+        "title": _make_column("TEXT", lambda state, communities, number: communities.get_title(number)),
+        "entities": _make_column("INTEGER", lambda state, communities, number: len(communities.list_members(number))),
+        "passages": _make_column("INTEGER", lambda state, communities, number: len(communities.list_chunks(number))),
+        "documents": _make_column("INTEGER", lambda state, communities, number: communities.count_documents(number)),
+        "rating": _make_column("REAL", lambda state, communities, number: communities.get(number).rating),
+        "stale": _make_column("INTEGER", lambda state, communities, number: communities.is_stale(number)),
+        "written_by": _make_column("TEXT", _get_model_name),
+        "text": _make_column("TEXT", get_community_text),
     },
-    scan=_numbers,
-    equal={"community": _called},
+    scan=_iter_alive,
+    equal={"community": _find_by_key},
 )
 
 
 def _iter_member_rows(reader: Reader) -> Iterator[tuple[int, int, float]]:
-    for number in _numbers(reader):
+    for number in _iter_alive(reader):
         yield from _iter_members(reader, number)
 
 
 def _iter_members(reader: Reader, number: int) -> Iterator[tuple[int, int, float]]:
-    communities = get_communities(reader.view)
+    communities = get_communities(reader.state)
     assert communities is not None
-    for entity, weight in communities.members(number):
+    for entity, weight in communities.list_members(number):
         yield number, entity, weight
 
 
 def _iter_memberships(reader: Reader, name: str) -> TableRows:
-    communities, entity = get_communities(reader.view), reader.entity_id(name)
+    communities, entity = get_communities(reader.state), reader.find_entity(name)
     if communities is None or entity is None:
         return
-    for number in communities.of_entity(entity):
+    for number in communities.find_by_entity(entity):
         for row in _iter_members(reader, number):
             if reader.get_entity_name(row[1]) == name:
                 yield row
@@ -120,8 +120,8 @@ MEMBER_TABLE = SqlTable(
     "community_members",
     "which entities each community has, with the weight of what joins each to the others in it",
     {
-        "community": _column("TEXT", lambda state, communities, number: communities.key(number)),
-        "level": _column("INTEGER", lambda state, communities, number: communities.get(number).level),
+        "community": _make_column("TEXT", lambda state, communities, number: communities.get_key(number)),
+        "level": _make_column("INTEGER", lambda state, communities, number: communities.get(number).level),
         "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
         "weight": ("REAL", lambda reader, row, record: row[2]),
     },
@@ -129,7 +129,9 @@ MEMBER_TABLE = SqlTable(
     number=hash_row,
     equal={
         "entity": _iter_memberships,
-        "community": lambda reader, key: (row for one in _called(reader, key) for row in _iter_members(reader, one)),
+        "community": lambda reader, key: (
+            row for one in _find_by_key(reader, key) for row in _iter_members(reader, one)
+        ),
     },
 )
 
@@ -141,26 +143,28 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
         raise InputError("there are no communities; CREATE INDEX communities finds them")
     number = communities.find(key)
     if number is None:
-        keys = (communities.key(candidate) for candidate in range(len(communities)) if communities.alive(candidate))
+        keys = (
+            communities.get_key(candidate) for candidate in range(len(communities)) if communities.is_alive(candidate)
+        )
         matches = difflib.get_close_matches(key, keys, 1)
         remedy = f"did you mean {matches[0]!r}?" if matches else "SELECT community, title FROM communities lists them"
         raise InputError(f"there is no community {key!r}; {remedy}")
     community = communities.get(number)
-    members = [entity for entity, _ in communities.members(number)]
-    model_text = communities.written(number)
-    findings = (finding.span for finding in communities.findings(number))
+    members = [entity for entity, _ in communities.list_members(number)]
+    model_text = communities.get_written_text(number)
+    findings = (finding.span for finding in communities.list_findings(number))
     return {
-        "community": communities.key(number),
+        "community": communities.get_key(number),
         "level": community.level,
-        "title": communities.title(number),
-        "parent": _parent(state, communities, number),
-        "children": [communities.key(child) for child in community.children if communities.alive(child)],
+        "title": communities.get_title(number),
+        "parent": _get_parent_key(state, communities, number),
+        "children": [communities.get_key(child) for child in community.children if communities.is_alive(child)],
         "entities": len(members),
-        "strongest": [state.entities.get(entity).name for entity in members[:_NAMED]],
-        "passages": len(communities.passages(number)),
-        "documents": communities.documents(number),
+        "strongest": [state.entities.get(entity).name for entity in members[:_MAX_NAMED_MEMBERS]],
+        "passages": len(communities.list_chunks(number)),
+        "documents": communities.count_documents(number),
         "rating": community.rating,
-        "stale": communities.stale(number),
+        "stale": communities.is_stale(number),
         "written by": None if model_text is None else model_text.model,
         "text": get_community_text(state, communities, number),
         "findings": [
@@ -178,7 +182,9 @@ def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
         if communities is None
         else {
             "communities": [
-                communities.key(number) for number in communities.of_entity(entity) if communities.alive(number)
+                communities.get_key(number)
+                for number in communities.find_by_entity(entity)
+                if communities.is_alive(number)
             ]
         }
     )

@@ -3,7 +3,7 @@
 In: a community, with the names of its strongest members and the places that its text is made of. Out: a prompt whose
 answer is a report: title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2, in words of
 our own). Sources are quoted and numbered; a finding that names none of them is left out, and a report of which none is
-left is no answer. What is kept names its sources by their number in :meth:`Communities.sources`, so that each finding
+left is no answer. What is kept names its sources by their number in :meth:`Communities.list_sources`, so that each finding
 can be cited.
 """
 
@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...models.json_schema import build_object_schema
-from ...models.quoting import Quotation, printable
+from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
 from ...models.token_estimate import token_estimate
 from .communities import Communities
 
 #: Tokens of the sources of one report, and findings that it may have.
-_TOKENS, _MAX_FINDINGS = 6000, 10
+_MAX_SOURCE_TOKENS, _MAX_FINDINGS = 6000, 10
 _TASK = (
     "You write a report on a group of names that belong together in a collection of documents: who or what they are, "
     "how they are related, what is important about them. Use only the numbered sources. Give a short title that names "
@@ -29,31 +29,31 @@ _TASK = (
     "explanation of "
     "a few sentences that stands by itself, and the numbers of the sources that say so. Leave out what no source says."
 )
-_TEXT = {"type": "string", "minLength": 1}
+_TEXT_SCHEMA = {"type": "string", "minLength": 1}
 #: Tokens around a source: its number and the marks.
-_AROUND = 16
+_FRAME_TOKENS = 16
 
 
 def build_report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
     """What a model is asked for a report on a community; None where a place that it is made of is gone."""
-    spans = communities.sources(community)
+    spans = communities.list_sources(community)
     if not communities.has_spans(spans):
         return None
     numbered_texts: list[tuple[int, str]] = []
-    room = _TOKENS
+    room = _MAX_SOURCE_TOKENS
     for number, source in enumerate(spans):
-        text = printable(communities.read_text(source))
-        cost = token_estimate(text) + _AROUND
+        text = to_printable(communities.read_text(source))
+        cost = token_estimate(text) + _FRAME_TOKENS
         if cost <= room:
             numbered_texts.append((number, text))
             room -= cost
     names = communities.list_member_names(community)
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
-    sources = "\n\n".join(f"[{source}]\n{quotation.of(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
+    sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
     numbers = [number for number, _ in numbered_texts]
 
     def check(answer: Any) -> Mapping[str, Any]:
-        findings = list(_cited(answer["findings"], numbers))
+        findings = list(_resolve_sources(answer["findings"], numbers))
         if not findings:
             raise ValueError("no finding gives the number of one of the sources")
         fields = {part: " ".join(answer[part].split()) for part in ("title", "summary", "rating_explanation")}
@@ -63,18 +63,20 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
         "report",
         [
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
-            {"role": "user", "content": f"Names:\n{quotation.of(', '.join(names))}\n\nSources:\n\n{sources}"},
+            {"role": "user", "content": f"Names:\n{quotation.quote(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
         build_object_schema(
-            title=_TEXT,
-            summary=_TEXT,
+            title=_TEXT_SCHEMA,
+            summary=_TEXT_SCHEMA,
             rating={"type": "number", "minimum": 0, "maximum": 10},
-            rating_explanation=_TEXT,
+            rating_explanation=_TEXT_SCHEMA,
             findings={
                 "type": "array",
                 "minItems": 1,
                 "items": build_object_schema(
-                    summary=_TEXT, explanation=_TEXT, sources={"type": "array", "items": {"type": "integer"}}
+                    summary=_TEXT_SCHEMA,
+                    explanation=_TEXT_SCHEMA,
+                    sources={"type": "array", "items": {"type": "integer"}},
                 ),
             },
         ),
@@ -82,7 +84,7 @@ def build_report_prompt(communities: Communities, community: int) -> StructuredP
     )
 
 
-def _cited(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
+def _resolve_sources(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
     """The findings that name sources they were given, with the numbers of these in the list of all."""
     for finding in findings[:_MAX_FINDINGS]:
         sources = [numbers[source - 1] for source in dict.fromkeys(finding["sources"]) if 1 <= source <= len(numbers)]

@@ -22,24 +22,31 @@ import numpy as np
 
 from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
-from ...retrieval.distillation import Distiller, Point, distilled
+from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
 from ...structures.ranking import Ranking, assign_ranks, best
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .local_search import LocalStrategy, Start, find_near_entities, find_question_entities, narrowed, rank_entity_chunks
-from .report_hits import fit_reports, ranked, require_communities
+from .local_search import (
+    LocalStrategy,
+    StartEntity,
+    find_near_entities,
+    find_question_entities,
+    narrow_query,
+    rank_entity_chunks,
+)
+from .report_hits import fit_reports, renumber_hits, require_communities
 
 #: Communities of the primer, and passages of each search, whose names lead on.
 _NUM_PRIMER_COMMUNITIES, _NUM_LEADING_CHUNKS = 3, 5
 #: What the searches of a round weigh together, as a share of the round before.
-_FURTHER = 0.5
+_ROUND_DECAY = 0.5
 #: How little the first ranks stand out where the searches are joined.
 _RRF_CONSTANT = 10
 #: Passages near the question, by vector and by words each.
-_NEAREST = 20
+_NUM_NEAREST = 20
 
 
 class DriftStrategy:
@@ -56,25 +63,25 @@ class DriftStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         communities = require_communities(query)
-        rankings = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
+        rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
-            selected = [community for community, _ in communities.nearest(query.vector, _NUM_PRIMER_COMMUNITIES)]
-            step.detail = "; ".join(communities.title(one) for one in selected)
+            selected = [community for community, _ in communities.find_nearest(query.vector, _NUM_PRIMER_COMMUNITIES)]
+            step.detail = "; ".join(communities.get_title(one) for one in selected)
             step.count = len(selected)
         paths: dict[int, str] = {}
         with query.trace.step("search of the question") as step:
-            searches = [(1.0, self._search(query, starts, "", paths, rankings))]
+            searches = [(1.0, self._search_locally(query, starts, "", paths, rankings))]
             step.count = len(searches[0][1])
-        self._follow(query, communities, starts, selected, searches, paths)
-        ranking = _joined(query, searches)
+        self._follow_up(query, communities, starts, selected, searches, paths)
+        ranking = _fuse_rankings(query, searches)
         reports = self._build_primer_reports(query, communities, selected)
-        evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
-        return replace(evidence, hits=ranked([*evidence.hits, *reports]))
+        evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
+        return replace(evidence, hits=renumber_hits([*evidence.hits, *reports]))
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Take points from what was found, ask what the model asks next, and answer from all the points."""
-        with distiller.asked(evidence.question) as query:
+        with distiller.open_query(evidence.question) as query:
             rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
         asked_questions = {evidence.question}
@@ -90,43 +97,45 @@ class DriftStrategy:
             ]
             asked_questions.update(next_questions)
             results = [(question, distiller.retrieve(question, LocalStrategy.name).hits) for question in next_questions]
-        return distilled(evidence, points, distiller.trace)
+        return build_distilled_evidence(evidence, points, distiller.trace)
 
-    def _follow(
+    def _follow_up(
         self,
         query: Query,
         communities: Communities,
-        starts: Sequence[Start],
+        starts: Sequence[StartEntity],
         selected: Sequence[int],
         searches: list[tuple[float, Ranking]],
         paths: dict[int, str],
     ) -> None:
         """Search for the strongest names of the primer, then for those of the passages found, and so on."""
         visited = {start.entity for start in starts}
-        names: Iterable[int] = _iter_strongest_members(communities, selected)
+        entities: Iterable[int] = _iter_strongest_members(communities, selected)
         width = int(option(query, self, "width"))
         for number in range(1, int(option(query, self, "rounds")) + 1):
-            new_entities = _select_unfollowed(names, visited, width)
+            new_entities = _select_unfollowed(entities, visited, width)
             if not new_entities:
                 return
             visited.update(new_entities)
             keys = {entity: query.view.entities.get(entity).key for entity in new_entities}
             with query.trace.step(f"follow-up {number}") as step:
                 rankings = [
-                    self._search(query, [Start(entity, keys[entity], 1.0, False)], f"follow-up {number}: ", paths)
+                    self._search_locally(
+                        query, [StartEntity(entity, keys[entity], 1.0, False)], f"follow-up {number}: ", paths
+                    )
                     for entity in new_entities
                 ]
                 step.detail, step.count = ", ".join(keys.values()), sum(map(len, rankings))
-            searches += [(_FURTHER**number / len(rankings), ranking) for ranking in rankings]
+            searches += [(_ROUND_DECAY**number / len(rankings), ranking) for ranking in rankings]
             top_rankings = [ranking[:_NUM_LEADING_CHUNKS] for ranking in rankings]
-            names = [start.entity for start in find_near_entities(query, top_rankings, visited, width)]
+            entities = [start.entity for start in find_near_entities(query, top_rankings, visited, width)]
 
     @staticmethod
-    def _search(
-        query: Query, starts: Sequence[Start], path: str, paths: dict[int, str], near: Sequence[Ranking] = ()
+    def _search_locally(
+        query: Query, starts: Sequence[StartEntity], path: str, paths: dict[int, str], rankings: Sequence[Ranking] = ()
     ) -> Ranking:
         """A local search, whose paths are added where a passage has none yet."""
-        ranking, reasons = rank_entity_chunks(query, starts, near)
+        ranking, reasons = rank_entity_chunks(query, starts, rankings)
         for chunk, reason in reasons.items():
             paths.setdefault(chunk, f"{path}{reason}")
         return ranking
@@ -144,18 +153,18 @@ def _iter_strongest_members(communities: Communities, selected: Iterable[int]) -
         yield from (member[0] for member in turn if member is not None)
 
 
-def _select_unfollowed(names: Iterable[int], followed: Container[int], most: int) -> list[int]:
+def _select_unfollowed(entities: Iterable[int], visited: Container[int], limit: int) -> list[int]:
     """The first names that were not followed yet, at most so many; no more names are looked for."""
     selected: dict[int, None] = {}
-    for entity in names:
-        if entity not in followed:
+    for entity in entities:
+        if entity not in visited:
             selected[entity] = None
-        if len(selected) == most:
+        if len(selected) == limit:
             break
     return list(selected)
 
 
-def _joined(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
+def _fuse_rankings(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
     """One ranking by the sum of weight / (constant + rank), where equals share a rank."""
     scores: dict[int, float] = {}
     for weight, ranking in searches:

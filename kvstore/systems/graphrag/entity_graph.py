@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import ONE, Edges, select_strongest_edges
-from ...structures.shown_entities import DisplayEntities, shown_entities
+from ...structures.clustering.affinity import FIXED_ONE, Edges, select_strongest_edges
+from ...structures.shown_entities import DisplayEntities, load_display_entities
 from ...structures.state import State
 from ..passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
 from ..passage_graph.graph import PassageGraph
@@ -29,11 +29,11 @@ from ..passage_graph.structure import GRAPH
 #: Passages of an entity that is a node.
 MIN_NODE_CHUNKS, MAX_NODE_CHUNKS = 2, 200
 #: The strongest edges of a node that are kept: an edge is where it is among those of either end.
-STRONGEST = 10
+MAX_NODE_EDGES = 10
 #: Of a passage that names more nodes than this the rarest are joined: a list of names joins nothing closely.
 _MOST_NAMES = 64
 #: Passages read, and pairs gathered, at a time.
-_READ, _GATHERED = 4096, 1 << 21
+_CHUNK_BATCH_SIZE, _PAIR_BATCH_SIZE = 4096, 1 << 21
 
 Indices = npt.NDArray[np.int64]
 
@@ -42,32 +42,32 @@ Indices = npt.NDArray[np.int64]
 class EntityGraph:
     """Entities and the passages that name them.
 
-    ``entities`` (ids) are the nodes, and ``keys`` their normal forms; ``passages`` are chunk ids, and ``places`` says
+    ``entities`` (ids) are the nodes, and ``keys`` their normal forms; ``chunks`` are chunk ids, and ``places`` says
     of each which document it is of (number in order of keys). Node ``named[i]`` is named in passage ``naming[i]`` with
     ``features[i]``, in order of passages and then nodes. ``edges`` are the strongest of either end.
     """
 
     entities: npt.NDArray[np.uint32]
     keys: list[str]
-    passages: npt.NDArray[np.uint64]
+    chunks: npt.NDArray[np.uint64]
     documents: Indices
-    naming: Indices
-    named: Indices
+    mention_chunks: Indices
+    mention_nodes: Indices
     features: npt.NDArray[np.uint16]
     edges: Edges
 
     @cached_property
     def degrees(self) -> Indices:
         """The passages of each node."""
-        return np.bincount(self.named, minlength=len(self.entities)).astype(np.int64)
+        return np.bincount(self.mention_nodes, minlength=len(self.entities)).astype(np.int64)
 
     @cached_property
     def strengths(self) -> npt.NDArray[np.float64]:
         """How strongly each naming counts."""
-        return strengths(self.features)
+        return compute_strengths(self.features)
 
 
-def strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
+def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     """How strongly each naming with these features counts: ln(1 + mentions + half of those inside longer names), and 3
     more in a title."""
     numbers = features.astype(np.int64)
@@ -77,34 +77,36 @@ def strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     return found
 
 
-def entity_graph(state: State) -> EntityGraph:
+def build_entity_graph(state: State) -> EntityGraph:
     """The graph of a state."""
     graph = build_mention_graph(state)
     degrees = graph.degrees
-    links = _links(state.part(GRAPH), shown_entities(state), graph.entities)
-    edges = strongest(len(graph.keys), _together(graph.naming, graph.named, degrees), links, degrees)
+    links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
+    edges = weigh_edges(
+        len(graph.keys), _count_cooccurrences(graph.mention_chunks, graph.mention_nodes, degrees), links, degrees
+    )
     return replace(graph, edges=edges)
 
 
 def build_mention_graph(state: State) -> EntityGraph:
     """The graph of a state without its edges: which passages name which entities."""
-    passage_graph = state.part(GRAPH)
-    chunks, documents = _passages(state)
+    passage_graph = state.get_part(GRAPH)
+    chunks, documents = _list_chunks(state)
     mention_chunks, entities, features = _read_mentions(passage_graph, chunks)
-    display = shown_entities(state)
-    entities = display.of(entities)
-    mention_chunks, entities, features = _joined(mention_chunks, entities, features)
-    keys, node_entities = _in_order(state, display, entities)
+    display = load_display_entities(state)
+    entities = display.resolve(entities)
+    mention_chunks, entities, features = _merge_mentions(mention_chunks, entities, features)
+    keys, node_entities = _order_nodes(state, display, entities)
     positions = np.searchsorted(np.sort(node_entities), entities)
     mention_nodes = np.argsort(node_entities)[positions] if len(node_entities) else positions
     order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable") if len(keys) else positions
     mention_chunks, mention_nodes, features = mention_chunks[order], mention_nodes[order], features[order]
     return EntityGraph(
-        node_entities, keys, chunks, documents, mention_chunks, mention_nodes, features, _summed(len(keys), [])
+        node_entities, keys, chunks, documents, mention_chunks, mention_nodes, features, _sum_edges(len(keys), [])
     )
 
 
-def _passages(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
+def _list_chunks(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
     """All chunks in order of document key and ordinal, and the number of the document of each in order of keys."""
     records = sorted(state.documents.scan(), key=lambda record: record.key)
     chunks = [list(record.chunk_ids()) for record in records]
@@ -112,16 +114,16 @@ def _passages(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
     return np.array([chunk for ids in chunks for chunk in ids], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
 
 
-_Namings = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
+_MentionArrays = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
-def _read_mentions(stored: PassageGraph, passages: npt.NDArray[np.uint64]) -> _Namings:
+def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
     """Which passage names which entity and how; mentions in lower case alone are left out."""
-    parts: list[_Namings] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
-    order = np.argsort(passages, kind="stable")  # rows are read in order of ids
-    for first in range(0, len(passages), _READ):
-        positions = order[first : first + _READ]
-        bounds, entities, features = stored.chunk_rows(passages[positions])
+    parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
+    order = np.argsort(chunks, kind="stable")  # rows are read in order of ids
+    for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
+        positions = order[first : first + _CHUNK_BATCH_SIZE]
+        bounds, entities, features = passage_graph.read_chunk_rows(chunks[positions])
         mention_chunks = np.repeat(positions, np.diff(bounds))
         is_informative = (features & ~np.uint16(LOWER)) != 0
         parts.append((mention_chunks[is_informative], entities[is_informative], features[is_informative]))
@@ -129,44 +131,50 @@ def _read_mentions(stored: PassageGraph, passages: npt.NDArray[np.uint64]) -> _N
     return mention_chunks, entities, features
 
 
-def _joined(naming: Indices, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]) -> _Namings:
+def _merge_mentions(
+    mention_chunks: Indices, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]
+) -> _MentionArrays:
     """The namings of entities with a node's number of passages, those of one entity in one passage as one."""
-    codes = naming << 32 | entities.astype(np.int64)
+    codes = mention_chunks << 32 | entities.astype(np.int64)
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)
     features = np.maximum.reduceat(features[order], starts) if len(starts) else features
     codes = codes[starts]
-    naming, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
+    mention_chunks, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
     numbers, positions, counts = np.unique(entities, return_inverse=True, return_counts=True)
     del numbers
     is_kept = ((counts >= MIN_NODE_CHUNKS) & (counts <= MAX_NODE_CHUNKS))[positions]
-    return naming[is_kept], entities[is_kept], features[is_kept]
+    return mention_chunks[is_kept], entities[is_kept], features[is_kept]
 
 
-def _in_order(
-    state: State, shown: DisplayEntities, entities: npt.NDArray[np.uint32]
+def _order_nodes(
+    state: State, display: DisplayEntities, entities: npt.NDArray[np.uint32]
 ) -> tuple[list[str], npt.NDArray[np.uint32]]:
     """The normal forms of the entities that are nodes, in order, and their ids."""
     nodes = set(np.unique(entities).tolist())
-    found = [(key, entity) for key, entity in state.entities.names() if entity in nodes]
-    return [key for key, _ in found], np.array([entity for _, entity in found], np.uint32)
+    names = [(key, entity) for key, entity in state.entities.iter_names() if entity in nodes]
+    return [key for key, _ in names], np.array([entity for _, entity in names], np.uint32)
 
 
-def _together(naming: Indices, named: Indices, degrees: Indices) -> Edges:
+def _count_cooccurrences(mention_chunks: Indices, mention_nodes: Indices, degrees: Indices) -> Edges:
     """The pairs of nodes that passages name together, with how many do."""
-    bounds = np.flatnonzero(np.concatenate(([True], naming[1:] != naming[:-1], [True]))) if len(naming) else [0]
+    bounds = (
+        np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
+        if len(mention_chunks)
+        else [0]
+    )
     starts, sizes = np.asarray(bounds[:-1], np.int64), np.diff(bounds)
     count = len(degrees)
     is_long = sizes > _MOST_NAMES
     rarest_nodes = [
-        _rarest(named[start : start + size], degrees)
+        _select_rarest(mention_nodes[start : start + size], degrees)
         for start, size in zip(starts[is_long], sizes[is_long], strict=True)
     ]
     rows: dict[int, list[Indices]] = {}
     for size in np.unique(sizes[~is_long]).tolist():
         positions = starts[sizes == size]
-        rows[size] = [named[positions[:, None] + np.arange(size)]]
+        rows[size] = [mention_nodes[positions[:, None] + np.arange(size)]]
     if rarest_nodes:
         rows.setdefault(_MOST_NAMES, []).append(np.stack(rarest_nodes))
     codes: list[Indices] = []
@@ -177,50 +185,50 @@ def _together(naming: Indices, named: Indices, degrees: Indices) -> Edges:
             continue
         table = np.concatenate(tables)
         upper, lower = np.triu_indices(size, 1)
-        step = max(1, _GATHERED // len(upper))
+        step = max(1, _PAIR_BATCH_SIZE // len(upper))
         for first in range(0, len(table), step):
             part = table[first : first + step]
             codes.append((part[:, upper] * count + part[:, lower]).ravel())
             pending_count += codes[-1].size
-            if pending_count > _GATHERED:
+            if pending_count > _PAIR_BATCH_SIZE:
                 totals.append(np.unique(np.concatenate(codes), return_counts=True))
                 codes, pending_count = [], 0
     if codes:
         totals.append(np.unique(np.concatenate(codes), return_counts=True))
-    return _summed(count, totals)
+    return _sum_edges(count, totals)
 
 
-def _rarest(nodes: Indices, degrees: Indices) -> Indices:
+def _select_rarest(nodes: Indices, degrees: Indices) -> Indices:
     """The rarest nodes of a long list, in order."""
     return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MOST_NAMES]])
 
 
-def _links(stored: PassageGraph, shown: DisplayEntities, numbers: npt.NDArray[np.uint32]) -> Edges:
+def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
     """The pairs of nodes that links join, with what the links are worth."""
-    links = [(entity, link.other, LINK_WEIGHTS[link.kind] * link.times) for entity, link in stored.iter_links()]
-    if not links or not len(numbers):
-        return _summed(len(numbers), [])
+    links = [(entity, link.other, LINK_WEIGHTS[link.kind] * link.times) for entity, link in passage_graph.iter_links()]
+    if not links or not len(node_entities):
+        return _sum_edges(len(node_entities), [])
     first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))
-    order = np.argsort(numbers)
+    order = np.argsort(node_entities)
     ends = []
     is_known = np.ones(len(links), np.bool_)
     for column in (first, second):
-        entities = shown.of(column.astype(np.uint32))
-        positions = np.minimum(np.searchsorted(numbers[order], entities), len(numbers) - 1)
-        is_known &= numbers[order][positions] == entities
+        entities = display.resolve(column.astype(np.uint32))
+        positions = np.minimum(np.searchsorted(node_entities[order], entities), len(node_entities) - 1)
+        is_known &= node_entities[order][positions] == entities
         ends.append(order[positions])
     is_kept = is_known & (ends[0] < ends[1])  # each link stands with both its ends
-    codes, positions = np.unique(ends[0][is_kept] * len(numbers) + ends[1][is_kept], return_inverse=True)
+    codes, positions = np.unique(ends[0][is_kept] * len(node_entities) + ends[1][is_kept], return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
     np.add.at(sums, positions, worth[is_kept])
-    return _summed(len(numbers), [(codes, sums)])
+    return _sum_edges(len(node_entities), [(codes, sums)])
 
 
-def _summed(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
+def _sum_edges(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
     """Edges of ``count`` nodes by codes with weights, those of the same two as one."""
     if not parts:
-        nothing = np.empty(0, np.int64)
-        return Edges(nothing, nothing, nothing)
+        empty = np.empty(0, np.int64)
+        return Edges(empty, empty, empty)
     all_codes = np.concatenate([codes for codes, _ in parts])
     codes, positions = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
@@ -228,15 +236,15 @@ def _summed(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
     return Edges(codes // count, codes % count, sums)
 
 
-def strongest(count: int, together: Edges, links: Edges, degrees: Indices) -> Edges:
+def weigh_edges(count: int, cooccurrences: Edges, links: Edges, degrees: Indices) -> Edges:
     """The edges between ``count`` nodes: what joins two is weighed with the passages of both, and of each node the
     strongest are kept."""
-    summed = _summed(
+    summed = _sum_edges(
         count,
-        [(part.first * count + part.second, part.weights) for part in (together, links) if len(part.first)],
+        [(part.first * count + part.second, part.weights) for part in (cooccurrences, links) if len(part.first)],
     )
     sizes = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the whole number is the same everywhere.
     degree_norms = np.sqrt(sizes[summed.first] * sizes[summed.second])
-    weights = np.maximum(np.rint(ONE * summed.weights / degree_norms).astype(np.int64), 1)
-    return select_strongest_edges(count, summed._replace(weights=weights), STRONGEST)
+    weights = np.maximum(np.rint(FIXED_ONE * summed.weights / degree_norms).astype(np.int64), 1)
+    return select_strongest_edges(count, summed._replace(weights=weights), MAX_NODE_EDGES)

@@ -22,42 +22,42 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.cover import collect_cover_sentences, cover, extract_question_words
+from ...retrieval.cover import collect_cover_sentences, extract_question_words, select_cover
 from ...retrieval.dense_search import compute_cosines, rank_by_vector
-from ...retrieval.distillation import Distiller, Point, distilled
+from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit
-from ...retrieval.lexical_search import K1, compute_term_rarity, question_terms
+from ...retrieval.lexical_search import K1, compute_term_rarity, find_question_terms
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
 from ...storage import records
 from ...structures.clustering.affinity import Partition
-from ...structures.ranking import in_order
-from ...text.words import count_text_tokens, stemmer
+from ...structures.ranking import sort_chunks
+from ...text.words import count_text_tokens, get_stemmer
 from .communities import Communities
 from .community_index import COMMUNITIES
 from .report_hits import (
     build_community_report,
     build_report_hit,
     find_report_source,
-    ranked,
     render_reports,
+    renumber_hits,
     require_communities,
 )
-from .report_terms import frame_terms, report_terms
+from .report_terms import build_report_terms, frame_terms
 
 #: Levels that the selection goes down.
 _MAX_LEVELS = 8
 #: Communities looked at together whose reports are read, the nearest.
-_READ = 50
+_NUM_SCORED_REPORTS = 50
 #: Chunks near the question that are looked at, whether they are in a community; chunks in none that are read, and
 #: those of them that tell how near they are.
-_NEAR, _MAX_UNASSIGNED, _TELLING = 50, 500, 8
+_NUM_NEAR_CHUNKS, _MAX_UNASSIGNED, _NUM_SCORING_CHUNKS = 50, 500, 8
 #: Reports of which the terms are kept in memory, about 2 kB each.
 _MAX_CACHED_TERMS = 1 << 14
 #: Tokens of the report on what is in no community, where nothing limits it.
 _UNASSIGNED_TOKENS = 400
 #: Passages of a community that a report is filled up from, and the tokens of the shortest such report.
-_PASSAGES, _MIN_REPORT_TOKENS = 200, 80
+_MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80
 
 
 class GlobalStrategy:
@@ -78,118 +78,124 @@ class GlobalStrategy:
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
             selected, count = _select_communities(tree, levels, query.top)
-            step.detail, step.count = f"{tree.looked_at} looked at, down to level {tree.deepest}", count
+            step.detail, step.count = f"{tree.scored_count} looked at, down to level {tree.deepest_level}", count
         with query.trace.step("points of communities") as step:
-            hits = _reports(query, communities, selected, tree)
-            suffix = f", {tree.left_out} newer chunks left out" if tree.left_out else ""
+            hits = _build_reports(query, communities, selected, tree)
+            suffix = f", {tree.omitted_count} newer chunks left out" if tree.omitted_count else ""
             step.detail = f"{len(hits)} of {count} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
-        return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.looked_at)
+        return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.scored_count)
 
     def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Rate reports on the way down, take points from those that count, and answer from the points."""
         rated_hits = _rate_reports(self, evidence.question, distiller)
         hits = [*rated_hits, *(hit for hit in evidence.hits if not hit.heading)] if rated_hits else evidence.hits
         points: list[Point] = []
-        for batch in distiller.batches(evidence.question, hits):
+        for batch in distiller.split_into_batches(evidence.question, hits):
             points += distiller.read(evidence.question, batch).points
-        return distilled(evidence, points, distiller.trace)
+        return build_distilled_evidence(evidence, points, distiller.trace)
 
 
 class _ScoredTree:
     """The tree of communities as far as it may answer, and how much each says to the question.
 
-    ``loose`` are chunks that may answer and are told apart from the communities: those in none near the question, and
-    ``newer`` ones, the nearest first; ``left_out`` says how many more there are.
+    ``unassigned`` are chunks that may answer and are told apart from the communities: those in none near the question, and
+    ``newer_chunks`` ones, the nearest first; ``omitted_count`` says how many more there are.
     """
 
     def __init__(self, query: Query, communities: Communities) -> None:
         state = query.view
         self._query = query
         self._communities = communities
-        self._stem = stemmer(state.settings.stemmer)
-        counts = {term: state.postings.count(term) for term in question_terms(state, query.question)}
+        self._stem = get_stemmer(state.settings.stemmer)
+        counts = {term: state.postings.count_chunks(term) for term in find_question_terms(state, query.question)}
         self._rarities = {
             term: compute_term_rarity(state.counters.chunks, count) for term, count in counts.items() if count
         }
-        self._most = sum(self._rarities.values()) * (K1 + 1) or 1.0
+        self._max_word_score = sum(self._rarities.values()) * (K1 + 1) or 1.0
         allowed = None if query.allowed is None else query.allowed.documents.tolist()
         chunks = (chunk for document in allowed or () for chunk in state.documents.get(document).chunk_ids())
-        near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
-        newer_chunks = np.array(communities.newer(), np.uint64)
-        self.newer = frozenset(newer_chunks[query.mask_allowed(newer_chunks)].tolist())
+        near_chunks = [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAR_CHUNKS)]
+        newer_chunks = np.array(communities.list_newer_chunks(), np.uint64)
+        self.newer_chunks = frozenset(newer_chunks[query.mask_allowed(newer_chunks)].tolist())
         candidates = list(dict.fromkeys((*near_chunks, *chunks)))
-        homes = dict(zip(candidates, communities.of_chunks(candidates), strict=True))
+        homes = dict(zip(candidates, communities.find_by_chunks(candidates), strict=True))
         self._is_allowed = None
         if allowed is not None:
             self._is_allowed = np.zeros(len(communities), np.bool_)
             self._is_allowed[list({community for path in homes.values() for community in path})] = True
-        unassigned = [chunk for chunk, path in homes.items() if not path or chunk in self.newer]
-        unassigned = list(dict.fromkeys((*unassigned, *in_order(state, self.newer))))
-        self.loose = unassigned[
-            : _MAX_UNASSIGNED if query.within is not None or is_overview_question(query.question) else _TELLING
+        unassigned = [chunk for chunk, path in homes.items() if not path or chunk in self.newer_chunks]
+        unassigned = list(dict.fromkeys((*unassigned, *sort_chunks(state, self.newer_chunks))))
+        self.unassigned = unassigned[
+            : _MAX_UNASSIGNED
+            if query.within is not None or is_overview_question(query.question)
+            else _NUM_SCORING_CHUNKS
         ]
-        self.left_out = len(unassigned) - len(self.loose)
-        self.looked_at = 0
-        self.deepest = 0
+        self.omitted_count = len(unassigned) - len(self.unassigned)
+        self.scored_count = 0
+        self.deepest_level = 0
 
-    def roots(self) -> Partition:
+    def list_roots(self) -> Partition:
         """The coarsest communities."""
-        return self._living(self._communities.tree.partition(0))
+        return self._filter_alive(self._communities.tree.get_partition(0))
 
-    def children(self, communities: Partition) -> Partition:
+    def list_children(self, communities: Partition) -> Partition:
         """The communities that some are parted into, in the order of their numbers."""
-        return self._living(np.sort(self._communities.tree.children(communities)))
+        return self._filter_alive(np.sort(self._communities.tree.list_children(communities)))
 
-    def parents(self, communities: Partition) -> Partition:
+    def get_parents(self, communities: Partition) -> Partition:
         """The community that each of some is a part of."""
         return self._communities.tree.parents[communities]
 
-    def weights(self, communities: Partition) -> npt.NDArray[np.float64]:
+    def compute_weights(self, communities: Partition) -> npt.NDArray[np.float64]:
         """How much more communities count that have many passages."""
         return 1 + self._communities.tree.ratings[communities] / 10 / 10
 
-    def scored(self, found: Partition) -> npt.NDArray[np.float64]:
+    def score_communities(self, communities: Partition) -> npt.NDArray[np.float64]:
         """How much communities say to the question: the cosine, and the share of its words."""
-        self.looked_at += len(found)
-        self.deepest = max(self.deepest, int(self._communities.tree.levels[found].max(initial=0)))
-        scores = self._communities.cosines(found, self._query.vector).astype(np.float64).round(6)
+        self.scored_count += len(communities)
+        self.deepest_level = max(self.deepest_level, int(self._communities.tree.levels[communities].max(initial=0)))
+        scores = self._communities.compute_cosines(communities, self._query.vector).astype(np.float64).round(6)
         if self._rarities:
-            best = _find_best(found, scores, _READ)
-            scores[best] += [self._share(terms) for terms in self._terms(found[best].tolist())]
+            best = _find_best(communities, scores, _NUM_SCORED_REPORTS)
+            scores[best] += [self._score_terms(terms) for terms in self._get_terms(communities[best].tolist())]
         return scores
 
     def score_unassigned(self) -> float:
         """The same of what is in no community: its chunks that are nearest, and the words of all of it."""
-        ids = np.array(self.loose, np.uint64)
-        cosines = np.sort(compute_cosines(self._query.view, ids, self._query.vector))[::-1][:_TELLING]
+        ids = np.array(self.unassigned, np.uint64)
+        cosines = np.sort(compute_cosines(self._query.view, ids, self._query.vector))[::-1][:_NUM_SCORING_CHUNKS]
         state = self._query.view
-        records = state.chunks.get_many(self.loose) if self._rarities else []
+        records = state.chunks.get_many(self.unassigned) if self._rarities else []
         texts = (state.documents.text_slice(record.document, record.start, record.end) for record in records)
-        return float(cosines.mean(dtype=np.float64)) + self._share(frame_terms("\n".join(texts), self._stem))
+        return float(cosines.mean(dtype=np.float64)) + self._score_terms(frame_terms("\n".join(texts), self._stem))
 
-    def _living(self, found: Partition) -> Partition:
-        return self._communities.living(found) if self._is_allowed is None else found[self._is_allowed[found]]
+    def _filter_alive(self, communities: Partition) -> Partition:
+        return (
+            self._communities.filter_alive(communities)
+            if self._is_allowed is None
+            else communities[self._is_allowed[communities]]
+        )
 
-    def _terms(self, found: Sequence[int]) -> list[str]:
+    def _get_terms(self, communities: Sequence[int]) -> list[str]:
         """The terms of reports; those that are stored, where all that reports say may answer and is as it was
         built."""
         if self._query.allowed is None and self._communities.is_as_built:
-            return self._communities.get_built_terms(found)
-        return self._build_terms(found)
+            return self._communities.get_built_terms(communities)
+        return self._build_terms(communities)
 
-    def _build_terms(self, found: Sequence[int]) -> list[str]:
+    def _build_terms(self, numbers: Sequence[int]) -> list[str]:
         """The terms of reports; kept for other questions as long as they say the same."""
         communities = self._communities
-        communities.read(found)
-        titles = communities.titles(found)
-        reports = [find_report_source(self._query, communities, number) for number in found]
-        cache: dict[int, tuple[bytes, str]] = communities.memory("terms of reports", dict)
+        communities.preload(numbers)
+        titles = communities.get_titles(numbers)
+        reports = [find_report_source(self._query, communities, number) for number in numbers]
+        cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)
         sources = [
-            records.pack([title, report.spans if report.written is None else report.written])
+            records.pack([title, report.spans if report.model_text is None else report.model_text])
             for title, report in zip(titles, reports, strict=True)
         ]
-        entries = [cache.get(number, (b"", "")) for number in found]
+        entries = [cache.get(number, (b"", "")) for number in numbers]
         changed_positions = [position for position, source in enumerate(sources) if entries[position][0] != source]
         if len(cache) + len(changed_positions) > _MAX_CACHED_TERMS:
             cache.clear()
@@ -198,78 +204,83 @@ class _ScoredTree:
             render_reports(self._query, [reports[position] for position in changed_positions]),
             strict=True,
         ):
-            new_terms = report_terms(titles[position], text, self._stem)
-            entries[position] = cache[found[position]] = sources[position], new_terms
+            new_terms = build_report_terms(titles[position], text, self._stem)
+            entries[position] = cache[numbers[position]] = sources[position], new_terms
         return [terms for _, terms in entries]
 
-    def _share(self, terms: str) -> float:
+    def _score_terms(self, terms: str) -> float:
         """How much of the question's words a text has whose terms these are, by rarity; BM25 without regard to
         lengths."""
         counts = ((rarity, terms.count(f" {term} ")) for term, rarity in self._rarities.items())
-        return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / self._most
+        return (
+            math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count)
+            / self._max_word_score
+        )
 
 
-def _find_best(communities: Partition, scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.intp]:
+def _find_best(communities: Partition, scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.intp]:
     """The places of communities that have the greatest scores, best first, equals by number."""
-    if not 0 < most < len(scores):
-        return np.lexsort((communities, -scores))[:most]
-    last = len(scores) - most
+    if not 0 < limit < len(scores):
+        return np.lexsort((communities, -scores))[:limit]
+    last = len(scores) - limit
     candidates = np.flatnonzero(scores >= np.partition(scores, last)[last])
-    return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:most]]
+    return candidates[np.lexsort((communities[candidates], -scores[candidates]))[:limit]]
 
 
-def _select_communities(tree: _ScoredTree, levels: int, most: int) -> tuple[list[tuple[int | None, float]], int]:
-    """The communities that say most with their scores, best first, ``most`` of them, and how many there are: from the
+def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[tuple[int | None, float]], int]:
+    """The communities that say most with their scores, best first, ``limit`` of them, and how many there are: from the
     coarsest down as long as one below says as much; None stands for what is in no community."""
-    current = tree.roots()
-    scores = tree.scored(current)
+    current = tree.list_roots()
+    scores = tree.score_communities(current)
     selected: list[tuple[Partition, npt.NDArray[np.float64]]] = []
     for _ in range(levels):
-        below = tree.children(current)
-        child_scores = tree.scored(below)
-        above = np.searchsorted(current, tree.parents(below))
-        is_better = child_scores >= scores[above]
+        children = tree.list_children(current)
+        child_scores = tree.score_communities(children)
+        parents = np.searchsorted(current, tree.get_parents(children))
+        is_better = child_scores >= scores[parents]
         is_final = np.ones(len(current), np.bool_)
-        is_final[above[is_better]] = False
+        is_final[parents[is_better]] = False
         selected.append((current[is_final], scores[is_final]))
-        current, scores = below[is_better], child_scores[is_better]
-    every, scores = map(np.concatenate, zip(*selected, (current, scores), strict=True))
-    scores = scores * tree.weights(every)
-    first = _find_best(every, scores, most)
-    ranking: list[tuple[int | None, float]] = list(zip(every[first].tolist(), scores[first].tolist(), strict=True))
-    if tree.loose:
+        current, scores = children[is_better], child_scores[is_better]
+    communities, scores = map(np.concatenate, zip(*selected, (current, scores), strict=True))
+    scores = scores * tree.compute_weights(communities)
+    best = _find_best(communities, scores, limit)
+    ranking: list[tuple[int | None, float]] = list(zip(communities[best].tolist(), scores[best].tolist(), strict=True))
+    if tree.unassigned:
         score = tree.score_unassigned()
         ranking.insert(sum(1 for _, other_score in ranking if other_score >= score), (None, score))
-    return ranking[:most], len(every) + bool(tree.loose)
+    return ranking[:limit], len(communities) + bool(tree.unassigned)
 
 
-def _reports(
+def _build_reports(
     query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree
 ) -> list[Hit]:
     """A report of each selected community; where they have so many tokens together, each fills its share by a cover of
     its passages."""
     if query.within is not None:
-        return _within(query, communities, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within)
+        return _build_reports_within(
+            query, communities, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within
+        )
     hits: list[Hit | None] = []
     for community, score in selected:
         if community is None:
-            hits.append(_build_cover_report(query, communities, community, tree.loose, score, _UNASSIGNED_TOKENS))
+            hits.append(_build_cover_report(query, communities, community, tree.unassigned, score, _UNASSIGNED_TOKENS))
         else:
             path = f"community of level {communities.get(community).level}"
             hits.append(build_community_report(query, communities, community, path=path, score=score))
-    return ranked(hit for hit in hits if hit is not None)
+    return renumber_hits(hit for hit in hits if hit is not None)
 
 
-def _within(
+def _build_reports_within(
     query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _ScoredTree, tokens: int
 ) -> list[Hit]:
     """Reports of so many tokens together: the share of each is what it says times the passages it has, and what one
     does not use goes to those with more."""
     chunks_by_community: dict[int | None, list[int]] = {}
     for community, _ in selected:
-        chunks = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
+        chunks = tree.unassigned if community is None else [chunk for chunk, _ in communities.list_chunks(community)]
         # What is newer is told apart.
-        older_chunks = (chunk for chunk in chunks if community is None or chunk not in tree.newer)
+        older_chunks = (chunk for chunk in chunks if community is None or chunk not in tree.newer_chunks)
         chunks_by_community[community] = [chunk for chunk in older_chunks if query.is_allowed(chunk)]
     shares = {community: max(0.0, score) * len(chunks_by_community[community]) for community, score in selected}
     remaining_share = math.fsum(shares.values())
@@ -277,13 +288,13 @@ def _within(
     for community, score in sorted(selected, key=lambda one: (shares[one[0]], -1 if one[0] is None else one[0])):
         room = int(tokens * shares[community] / remaining_share) if remaining_share > 0 else 0
         hit = _build_cover_report(
-            query, communities, community, chunks_by_community[community][:_PASSAGES], score, room
+            query, communities, community, chunks_by_community[community][:_MAX_COVER_CHUNKS], score, room
         )
         hits[community] = hit
         remaining_share -= shares[community]
         tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
     ordered = (hits[community] for community, _ in selected)
-    return ranked(hit for hit in ordered if hit is not None)
+    return renumber_hits(hit for hit in ordered if hit is not None)
 
 
 def _build_cover_report(
@@ -294,17 +305,19 @@ def _build_cover_report(
     if community is None:
         heading, title, path = "", "in no community", "in no community, or newer than these"
     else:
-        heading, title = communities.key(community), communities.title(community)
+        heading, title = communities.get_key(community), communities.get_title(community)
         path = f"community of level {communities.get(community).level}"
     # Apart from the communities the nearest chunk comes first: it may be all that there is on the question.
-    first_sentences = [] if community is not None else cover(collect_cover_sentences(state, chunks[:1]), tokens // 2)
+    first_sentences = (
+        [] if community is not None else select_cover(collect_cover_sentences(state, chunks[:1]), tokens // 2)
+    )
     room = tokens - sum(count_text_tokens(sentence.text) for sentence in first_sentences)
     other_chunks = chunks if community is not None else chunks[1:]
-    taken = first_sentences + cover(
-        collect_cover_sentences(state, other_chunks), room, asked=extract_question_words(query.question)
+    sentences = first_sentences + select_cover(
+        collect_cover_sentences(state, other_chunks), room, question_words=extract_question_words(query.question)
     )
-    text = "\n".join(sentence.text for sentence in taken)
-    return build_report_hit([sentence.span(state) for sentence in taken], text, heading, title, path, score)
+    text = "\n".join(sentence.text for sentence in sentences)
+    return build_report_hit([sentence.to_span(state) for sentence in sentences], text, heading, title, path, score)
 
 
 def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
@@ -317,21 +330,21 @@ def _rate_reports(strategy: GlobalStrategy, question: str, distiller: Distiller)
     expanded: list[int] | None = None
     change: int | None = None
     while expanded is None or expanded:
-        with distiller.asked(question) as query:
+        with distiller.open_query(question) as query:
             communities = require_communities(query)
             if change not in (None, communities.change):
                 break
             change = communities.change
             tree = _ScoredTree(query, communities)
-            candidates = tree.roots() if expanded is None else tree.children(np.array(expanded, np.int64))
-            order = candidates[np.lexsort((candidates, -tree.scored(candidates)))][
+            candidates = tree.list_roots() if expanded is None else tree.list_children(np.array(expanded, np.int64))
+            order = candidates[np.lexsort((candidates, -tree.score_communities(candidates)))][
                 : int(option(query, strategy, "rated"))
             ].tolist()
             reports = {
                 community: build_community_report(query, communities, community, path="rated by the model")
                 for community in order
             }
-            parents = dict(zip(order, tree.parents(np.array(order, np.int64)).tolist(), strict=True))
+            parents = dict(zip(order, tree.get_parents(np.array(order, np.int64)).tolist(), strict=True))
         hits = {community: hit for community, hit in reports.items() if hit is not None}
         expanded = []
         for community, rating in zip(hits, distiller.rate(question, list(hits.values())), strict=True):

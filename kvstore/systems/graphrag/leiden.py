@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from ...errors import InputError
-from ...structures.clustering.affinity import Edges, Partition, numbered
+from ...structures.clustering.affinity import Edges, Partition, renumber_clusters
 
 #: The seed of the published systems.
 SEED = 0xDEADBEEF
@@ -26,7 +26,7 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
     if not len(edges.weights):  # which the library takes for an error
         return []
     columns = (column.tolist() for column in edges)
-    edge_list = [(str(one), str(second), float(weight)) for one, second, weight in zip(*columns, strict=True)]
+    edge_list = [(str(first), str(second), float(weight)) for first, second, weight in zip(*columns, strict=True)]
     clusters = library.hierarchical_leiden(edge_list, max_cluster_size=largest, seed=SEED)
     partitions: list[Partition] = []
     labels: Partition = np.arange(count) + len(clusters)  # above all numbers of groups
@@ -36,7 +36,7 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
             if cluster.level == level:
                 labels[int(cluster.node)] = cluster.cluster
         partitions.append(labels)
-    return [numbered(labels) for labels in reversed(partitions)]
+    return [renumber_clusters(labels) for labels in reversed(partitions)]
 
 
 def run_leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:

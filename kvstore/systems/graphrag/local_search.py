@@ -25,23 +25,23 @@ from ...arguments import Option
 from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.lexical_search import question_terms, score_by_terms
+from ...retrieval.lexical_search import find_question_terms, score_by_terms
 from ...retrieval.ordered_addresses import sort_nodes
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import recognise
+from ...retrieval.recognition import recognize_entities
 from ...retrieval.word_search import rank_by_words
-from ...structures.ranking import Ranking, best, scale_to_best
+from ...structures.ranking import Ranking, scale_to_best, best
 from ...text.words import count_text_tokens
 from ..passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
 from ..passage_graph.structure import GRAPH
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .report_hits import fit_reports, ranked, require_communities
+from .report_hits import fit_reports, renumber_hits, require_communities
 
 #: Passages near the question, by vector and by words each, whose entities may stand beside those it names.
-_NEAREST = 20
+_NUM_NEAREST = 20
 #: Passages of an entity that are read at most: one in more leads nowhere in particular.
-_MOST_PASSAGES = 2000
+_MAX_ENTITY_CHUNKS = 2000
 #: Passages by their entities whose cosines are read.
 _MAX_CANDIDATES = 200
 #: What says that a passage itself writes of an entity, not the title or heading above it.
@@ -52,13 +52,13 @@ _UNNAMED_WEIGHT = 0.5
 _MAX_RELATIVES = 3
 
 
-class Start(NamedTuple):
-    """An entity that the search starts at; ``named`` says whether the question names it."""
+class StartEntity(NamedTuple):
+    """An entity that the search starts at; ``is_named`` says whether the question names it."""
 
     entity: int
     key: str
     weight: float
-    named: bool
+    is_named: bool
 
 
 class LocalStrategy:
@@ -75,8 +75,8 @@ class LocalStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         communities = require_communities(query)
-        rankings = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
-        starts = _starts(query, rankings, int(option(query, self, "entities")))
+        rankings = [rank_by_vector(query, max(_NUM_NEAREST, query.reach)), rank_by_words(query, _NUM_NEAREST)]
+        starts = _find_starts(query, rankings, int(option(query, self, "entities")))
         if not starts:
             return evidence_of(
                 query, self.name, rankings[0], "near the question (no entity is known)", len(rankings[0])
@@ -84,26 +84,28 @@ class LocalStrategy:
         with query.trace.step("passages of the entities") as step:
             ranking, paths = rank_entity_chunks(query, starts, rankings)
             step.detail, step.count = "by the entities they name, cosine and words", len(ranking)
-        reports = self._reports(query, communities, starts)
-        evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
-        return replace(evidence, hits=ranked([*evidence.hits, *reports]), context=self._relations(query, starts))
+        reports = self._build_reports(query, communities, starts)
+        evidence = evidence_of(narrow_query(query, reports), self.name, ranking, paths, len(ranking))
+        return replace(
+            evidence, hits=renumber_hits([*evidence.hits, *reports]), context=self._list_relations(query, starts)
+        )
 
-    def _reports(self, query: Query, communities: Communities, starts: Sequence[Start]) -> list[Hit]:
+    def _build_reports(self, query: Query, communities: Communities, starts: Sequence[StartEntity]) -> list[Hit]:
         """Reports of the communities that most of the entities are in, within their share."""
         share = option(query, self, "reports")
         max_reports = min(query.top - 1, math.ceil(share * query.top)) if share else 0
         matches: dict[int, list[str]] = {}
         with query.trace.step("communities of the entities") as step:
             for start in starts:
-                for community in communities.of_entity(start.entity)[-1:]:
+                for community in communities.find_by_entity(start.entity)[-1:]:
                     matches.setdefault(community, []).append(start.key)
             order = sorted(matches, key=lambda one: (-len(matches[one]), -communities.get(one).rating, one))
             paths = {community: f"community of {', '.join(matches[community])}" for community in order}
-            found = fit_reports(query, communities, paths, share, max_reports)
-            step.detail, step.count = f"{len(found)} reports", len(order)
-        return found
+            reports = fit_reports(query, communities, paths, share, max_reports)
+            step.detail, step.count = f"{len(reports)} reports", len(order)
+        return reports
 
-    def _relations(self, query: Query, starts: Sequence[Start]) -> list[str]:
+    def _list_relations(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
         """What the forest says of the entities, those that the question names first, within their share."""
         share = option(query, self, "relations")
         room = math.inf if query.within is None else share * query.within
@@ -111,8 +113,8 @@ class LocalStrategy:
             hierarchy = Hierarchy(query.view, _MAX_RELATIVES)
             lines: list[str] = []
             for start in starts if share else ():
-                nodes = [node for node_group in hierarchy.nodes([start.key]) for node in node_group]
-                for line in hierarchy.sentences(sort_nodes(query.view, nodes)[:_MAX_RELATIVES]):
+                nodes = [node for node_group in hierarchy.find_nodes([start.key]) for node in node_group]
+                for line in hierarchy.build_sentences(sort_nodes(query.view, nodes)[:_MAX_RELATIVES]):
                     room -= count_text_tokens(line)
                     if room >= 0:
                         lines.append(line)
@@ -120,84 +122,88 @@ class LocalStrategy:
         return lines
 
 
-def find_question_entities(query: Query) -> list[Start]:
+def find_question_entities(query: Query) -> list[StartEntity]:
     """The entities that a question names, the rarest first."""
-    seeds = recognise(query, capitalized_only=True)
-    return [Start(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entities]
+    seeds = recognize_entities(query, capitalized_only=True)
+    return [StartEntity(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entities]
 
 
-def find_near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[int], most: int) -> list[Start]:
+def find_near_entities(
+    query: Query, rankings: Iterable[Ranking], excluded: Container[int], limit: int
+) -> list[StartEntity]:
     """The entities that some rankings of passages name most tellingly, best first: each counts with its rarity, times
     the share of the best score that the passage has."""
     state = query.view
     scores: dict[int, float] = {}
-    for ranking in near:
-        rows = state.part(GRAPH).chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
-        rarities = _rarities(query, rows.entities).tolist()
+    for ranking in rankings:
+        rows = state.get_part(GRAPH).read_chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
+        rarities = _compute_rarities(query, rows.entities).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
         top = max((score for _, score in ranking), default=0.0) or 1.0
         for number, (_, score) in enumerate(ranking):
             for position in range(rows.bounds[number], rows.bounds[number + 1]):
-                if is_own_text[position] and entities[position] not in leaving_out:
+                if is_own_text[position] and entities[position] not in excluded:
                     gain = rarities[position] * max(0.0, score) / top
                     scores[entities[position]] = scores.get(entities[position], 0.0) + gain
     keys = {entity: state.entities.get(entity).key for entity in scores}
     best_score = max(scores.values(), default=0.0) or 1.0
-    order = sorted(scores, key=lambda entity: (-scores[entity], keys[entity]))[:most]
-    return [Start(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, False) for entity in order]
+    order = sorted(scores, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
+    return [StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, False) for entity in order]
 
 
-def _starts(query: Query, near: Sequence[Ranking], most: int) -> list[Start]:
+def _find_starts(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
     """The entities that a question names; behind them those of its nearest passages."""
-    named_starts = find_question_entities(query)[:most]
+    named_starts = find_question_entities(query)[:limit]
     with query.trace.step("entities of near passages") as step:
-        top_rankings = [of_one[:_NEAREST] for of_one in near]
+        top_rankings = [ranking[:_NUM_NEAREST] for ranking in rankings]
         near_starts = find_near_entities(
-            query, top_rankings, {start.entity for start in named_starts}, most - len(named_starts)
+            query, top_rankings, {start.entity for start in named_starts}, limit - len(named_starts)
         )
         step.detail, step.count = ", ".join(start.key for start in near_starts) or "none", len(near_starts)
     return named_starts + near_starts
 
 
 def rank_entity_chunks(
-    query: Query, starts: Sequence[Start], near: Sequence[Ranking] = ()
+    query: Query, starts: Sequence[StartEntity], rankings: Sequence[Ranking] = ()
 ) -> tuple[Ranking, dict[int, str]]:
     """Passages by the entities they name, their cosines with the question, and its words, each as a share of the best;
     best first, and why each is there.
 
-    ``near`` are rankings by vector and by words, whose passages are candidates too.
+    ``rankings`` are rankings by vector and by words, whose passages are candidates too.
     """
     state = query.view
     entities = np.array([start.entity for start in starts], np.uint32)
-    graph = state.part(GRAPH)
-    rows = graph.read_entity_rows(entities, graph.degrees(entities), _MOST_PASSAGES)
-    weights = np.array([start.weight for start in starts]) * _rarities(query, entities)
-    scores, owners = _scores(rows, weights)
+    graph = state.get_part(GRAPH)
+    rows = graph.read_entity_rows(entities, graph.read_degrees(entities), _MAX_ENTITY_CHUNKS)
+    weights = np.array([start.weight for start in starts]) * _compute_rarities(query, entities)
+    scores, owners = _score_chunks(rows, weights)
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.mask_allowed(chunks)]
-    kept = best(state, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach)
-    ids = np.unique(np.array([chunk for ranking in (kept, *near) for chunk, _ in ranking], np.uint64))
+    candidates = best(
+        state, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _MAX_CANDIDATES + query.reach
+    )
+    ids = np.unique(np.array([chunk for ranking in (candidates, *rankings) for chunk, _ in ranking], np.uint64))
     if not len(ids):
         return [], {}
     total = scale_to_best(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
     total += scale_to_best(compute_cosines(state, ids, query.vector).astype(np.float64))
-    total += scale_to_best(score_by_terms(state, question_terms(state, query.question), ids))
+    total += scale_to_best(score_by_terms(state, find_question_terms(state, query.question), ids))
     ranking = best(state, ids, total, query.reach)
-    return ranking, {chunk: _path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
+    return ranking, {chunk: _format_path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
 
 
-def _path(starts: Sequence[Start], owners: Iterable[int]) -> str:
+def _format_path(starts: Sequence[StartEntity], owners: Iterable[int]) -> str:
     names = ", ".join(dict.fromkeys(starts[number].key for number in owners))
     return f"names {names}" if names else "near the question"
 
 
-def _rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
-    degrees = query.view.part(GRAPH).degrees(entities)
+def _compute_rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    degrees = query.view.get_part(GRAPH).read_degrees(entities)
     chunk_counts = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
     return np.asarray(np.log(1 + query.view.counters.chunks / chunk_counts), np.float64)
 
 
-def _scores(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
+def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
     """The weights of the entities that each passage names, added up in their order, and which these are."""
     scores: dict[int, float] = {}
     owners: dict[int, list[int]] = {}
@@ -210,7 +216,7 @@ def _scores(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[in
     return scores, owners
 
 
-def narrowed(query: Query, hits: Sequence[Hit]) -> Query:
+def narrow_query(query: Query, hits: Sequence[Hit]) -> Query:
     """A query with the room that some hits leave."""
     within = None if query.within is None else query.within - sum(count_text_tokens(hit.text) for hit in hits)
     narrowed_query = replace(query, top=query.top - len(hits), within=within)

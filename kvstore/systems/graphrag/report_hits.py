@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ...errors import InputError
 from ...retrieval.evidence import Hit, TextSpan
 from ...retrieval.query import Query
-from ...structures.indexes.index_reading import bound_index
+from ...structures.indexes.index_reading import bind_index
 from ...text.words import count_text_tokens
 from .communities import Communities
 from .community_index import COMMUNITIES
@@ -24,10 +24,10 @@ from .community_reports import SentenceSpan, list_report_spans, read_spans
 
 def require_communities(query: Query) -> Communities:
     """The communities that a strategy asks; raises InputError where they are not made yet."""
-    found = bound_index(query.view, COMMUNITIES)
-    if found is None:
+    communities = bind_index(query.view, COMMUNITIES)
+    if communities is None:
         raise InputError("the index communities is not built yet: REFRESH INDEX communities; makes it")
-    return found
+    return communities
 
 
 def build_community_report(
@@ -35,9 +35,9 @@ def build_community_report(
 ) -> Hit | None:
     """The report of a community; None where nothing of it may answer."""
     report = find_report_source(query, communities, community)
-    places = [to_text_span(query, span) for span in report.spans]
-    heading, title = communities.key(community), communities.title(community)
-    return build_report_hit(places, render_reports(query, [report])[0], heading, title, path, score)
+    spans = [to_text_span(query, span) for span in report.spans]
+    heading, title = communities.get_key(community), communities.get_title(community)
+    return build_report_hit(spans, render_reports(query, [report])[0], heading, title, path, score)
 
 
 class ReportSource(NamedTuple):
@@ -45,78 +45,82 @@ class ReportSource(NamedTuple):
     nothing of it may answer."""
 
     spans: Sequence[SentenceSpan]
-    written: Mapping[str, Any] | None
+    model_text: Mapping[str, Any] | None
 
 
 def find_report_source(query: Query, communities: Communities, community: int) -> ReportSource:
     """What the report of a community says it from, as far as that may answer."""
-    model_text = communities.written(community)
+    model_text = communities.get_written_text(community)
     if model_text is not None:
-        sources = communities.sources(community)
+        sources = communities.list_sources(community)
         if all(is_allowed(query, source) for source in sources):
             source_numbers = dict.fromkeys(
                 number for finding in model_text.value["findings"] for number in finding["sources"]
             )
             if source_numbers:
                 return ReportSource([sources[number] for number in source_numbers], model_text.value)
-    return ReportSource([span for span in extracted(communities, community) if is_allowed(query, span)], None)
+    return ReportSource(
+        [span for span in list_extracted_spans(communities, community) if is_allowed(query, span)], None
+    )
 
 
 def render_reports(query: Query, reports: Sequence[ReportSource]) -> list[str]:
     """What some reports say; the documents of their sentences are read together."""
-    quoted = dict.fromkeys(span for report in reports if report.written is None for span in report.spans)
-    texts = dict(zip(quoted, read_spans(query.view.documents, list(quoted)), strict=True))
+    spans = dict.fromkeys(span for report in reports if report.model_text is None for span in report.spans)
+    texts = dict(zip(spans, read_spans(query.view.documents, list(spans)), strict=True))
     return [
         "\n".join(map(texts.__getitem__, report.spans))
-        if report.written is None
-        else _render_model_text(report.written)
+        if report.model_text is None
+        else _render_model_text(report.model_text)
         for report in reports
     ]
 
 
-def _render_model_text(written: Mapping[str, Any]) -> str:
-    told = (f"{finding['summary']} {finding['explanation']}" for finding in written["findings"])
-    return "\n".join([written["title"], written["summary"], *told])
+def _render_model_text(report: Mapping[str, Any]) -> str:
+    findings = (f"{finding['summary']} {finding['explanation']}" for finding in report["findings"])
+    return "\n".join([report["title"], report["summary"], *findings])
 
 
-def fit_reports(query: Query, communities: Communities, paths: Mapping[int, str], share: float, most: int) -> list[Hit]:
+def fit_reports(
+    query: Query, communities: Communities, paths: Mapping[int, str], share: float, limit: int
+) -> list[Hit]:
     """The reports of communities, in the order of ``paths``, which say why each is there: at most so many, and within a
     share of the tokens that the query has, where it has a limit."""
     room = math.inf if query.within is None else share * query.within
-    found: list[Hit] = []
+    reports: list[Hit] = []
     for community, path in paths.items():
-        if len(found) >= most:
+        if len(reports) >= limit:
             break
         report = build_community_report(query, communities, community, path=path)
         if report is not None and (size := count_text_tokens(report.text)) <= room:
-            found.append(report)
+            reports.append(report)
             room -= size
-    return found
+    return reports
 
 
 def build_report_hit(
-    places: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float
+    spans: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float
 ) -> Hit | None:
     """A hit of the kind ``report``, or None where there are no places."""
-    if not places:
+    if not spans:
         return None
-    first_span = places[0]
+    first_span = spans[0]
     fields = (first_span.document, first_span.ordinal, text, path, first_span.start, first_span.end)
-    return Hit(1, score, *fields, heading, title, "report", tuple(places))
+    return Hit(1, score, *fields, heading, title, "report", tuple(spans))
 
 
-def extracted(communities: Communities, community: int) -> list[SentenceSpan]:
+def list_extracted_spans(communities: Communities, community: int) -> list[SentenceSpan]:
     """The sentences on a community that no model wrote: its summary, then what is found in it, each once."""
-    return list_report_spans(communities.summary(community), communities.findings(community))
+    return list_report_spans(communities.list_summary_spans(community), communities.list_findings(community))
 
 
 def to_text_span(query: Query, span: SentenceSpan) -> TextSpan:
     """A place as hits and citations name it."""
     state = query.view
-    return TextSpan(state.documents.key_of(span.document), state.chunks.get(span.chunk).ordinal, span.start, span.end)
+    return TextSpan(state.documents.get_key(span.document), state.chunks.get(span.chunk).ordinal, span.start, span.end)
 
 
-def ranked(hits: Iterable[Hit]) -> list[Hit]:
+def renumber_hits(hits: Iterable[Hit]) -> list[Hit]:
     """Hits with ranks from 1, in this order."""
     return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]
 

@@ -1,7 +1,7 @@
 """The terms of reports: what a community's title and its report say, as a search for words sees it.
 
 In: texts; at a build the rows of communities and their reports. Out: a string of the terms of each, kept with the
-communities (:mod:`.community_rows`), so that strategies need not read the reports that they compare.
+communities (:mod:`.build_community_rows`), so that strategies need not read the reports that they compare.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from itertools import islice
 
 from ...storage import records
 from ...structures.state import State
-from ...text.words import stemmer, term_counts
-from .communities import TITLED, title_of
+from ...text.words import count_text_terms, get_stemmer
+from .communities import MAX_TITLE_CANDIDATES, build_title
 from .community_reports import CommunityReport, list_report_spans, read_spans
 
 #: Reports that are read together.
-_TOGETHER = 64
+_BATCH_SIZE = 64
 
 
 def frame_terms(text: str, stem: Callable[[str], str]) -> str:
@@ -26,10 +26,10 @@ def frame_terms(text: str, stem: Callable[[str], str]) -> str:
     >>> frame_terms("Bergen ferries, Bergen", str.lower)
     ' bergen  bergen  ferries '
     """
-    return "".join(f" {term} " * count for term, count in term_counts(text, stem).items())
+    return "".join(f" {term} " * count for term, count in count_text_terms(text, stem).items())
 
 
-def report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
+def build_report_terms(title: str, report: str, stem: Callable[[str], str]) -> str:
     """The terms of a community of this title and of its report; none where that says nothing."""
     return frame_terms(f"{title}\n{report}", stem) if report else ""
 
@@ -38,15 +38,15 @@ def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
     """The rows of terms of all communities, as they are built: from the rows of their members, the strongest first."""
-    stem = stemmer(state.settings.stemmer)
+    stem = get_stemmer(state.settings.stemmer)
     member_rows = iter(members)
-    while batch := list(islice(member_rows, _TOGETHER)):
-        entity_groups = [list(islice(row, 0, 2 * TITLED, 2)) for _, row in batch]
+    while batch := list(islice(member_rows, _BATCH_SIZE)):
+        entity_groups = [list(islice(row, 0, 2 * MAX_TITLE_CANDIDATES, 2)) for _, row in batch]
         entities = list(dict.fromkeys(entity for group in entity_groups for entity in group))
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))
         batch_reports = [reports[records.U32.unpack(key)[0]] for key, _ in batch]
         span_groups = [list_report_spans(report.summary, report.findings) for report in batch_reports]
         texts = iter(read_spans(state.documents, [span for group in span_groups for span in group]))
         for (key, _), group, spans in zip(batch, entity_groups, span_groups, strict=True):
-            title, report = title_of(map(names.__getitem__, group)), "\n".join(islice(texts, len(spans)))
-            yield key, report_terms(title, report, stem)
+            title, report = build_title(map(names.__getitem__, group)), "\n".join(islice(texts, len(spans)))
+            yield key, build_report_terms(title, report, stem)

@@ -16,7 +16,7 @@ section, the entry of a list, an option. Many passages mention a thing (a list o
 is. Rare words count for more. A number that the question names something by, an invoice or a version, is looked for as
 it is written. A document without a title is called by the name of its file.
 
-In: a query. Out: :class:`Direct`.
+In: a query. Out: :class:`DirectResult`.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.dense_search import Cosines, build_nearest_request
-from ...retrieval.lexical_search import parse_question_words, weighed
+from ...retrieval.dense_search import CosineRequest, build_nearest_request
+from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.passage_reading import LoadedChunk
 from ...retrieval.query import Query, Strategy, option
-from ...retrieval.word_search import WordSearchRequest, WordSearchResult, counted
-from ...structures.id_sets import distinct
-from ...structures.ranking import Ranking, assign_ranks, best, scale_to_best
+from ...retrieval.word_search import WordSearchRequest, WordSearchResult, build_count_request
+from ...structures.id_sets import merge_distinct
+from ...structures.ranking import Ranking, assign_ranks, scale_to_best, best
 from ...structures.reading import Ids
 from ...text.blocks import find_entry_terms
 from ...text.normalize import fold_case
 from ...text.words import (
-    content_words,
     count_chunk_terms,
     count_heading_terms,
     find_reference_numbers,
     get_informative_terms,
+    get_stemmer,
     is_unspaced,
+    list_content_words,
     list_term_words,
-    stemmer,
 )
 
 #: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
@@ -65,10 +65,10 @@ _SEPARATION_RANGE = (0.5, 1.0)
 #: The fall of lexical scores from which lexical search is a reference for dense search; a flat ranking judges nothing.
 _MIN_REFERENCE_FALL = 0.1
 #: The best candidates, whose headings and texts are read.
-_READ = 40
+_NUM_READ = 40
 #: Characters of a word, with the space before it, and how many words apart two words may stand.
 _WORD_LENGTH = 6
-_APART = 8
+_MAX_WORD_DISTANCE = 8
 
 _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 
@@ -107,11 +107,11 @@ def get_weights(query: Query, strategy: Strategy) -> Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class DirectResult:
     """What direct search found.
 
     ``chunks`` are ids, ascending, and ``scores`` theirs; ``vectors`` and ``words`` the two rankings. ``rarities`` are
-    those of the question's terms that the store has; ``coverage`` the share of them that the best chunk has.
+    those of the question's terms that the store has; ``compute_coverage`` the share of them that the best chunk has.
     """
 
     chunks: Ids
@@ -121,39 +121,41 @@ class Direct:
     rarities: Mapping[str, float]
     coverage: float
 
-    def paths(self) -> dict[int, str]:
+    def format_paths(self) -> dict[int, str]:
         """Which ranks each chunk had."""
         parts: dict[int, list[str]] = {}
         for name, ranking in (("vector", self.vectors), ("words", self.words)):
             for chunk, rank in assign_ranks(ranking):
                 parts.setdefault(chunk, []).append(f"{name} #{rank}")
-        return {chunk: ", ".join(found) for chunk, found in parts.items()}
+        return {chunk: ", ".join(ranks) for chunk, ranks in parts.items()}
 
 
-def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> Direct:
-    """The chunks that resemble the question; ``also`` are some that may answer and are scored beside them."""
+def search_directly(query: Query, weights: Weights, extra_chunks: Ids = _NO_CHUNKS) -> DirectResult:
+    """The chunks that resemble the question; ``extra_chunks`` are some that may answer and are scored beside them."""
     num_chunks = max(weights.candidates, query.reach)
-    vectors, words, word_search, rarities = _run_searches(query, num_chunks, also)
+    vectors, words, word_search, rarities = _run_searches(query, num_chunks, extra_chunks)
     with query.trace.step("resemblance") as step:
-        chunks = distinct(_ids(vectors), _ids(words), also)
+        chunks = merge_distinct(_list_ids(vectors), _list_ids(words), extra_chunks)
         if not len(chunks):
-            return Direct(chunks, np.empty(0), vectors, words, rarities, 0.0)
-        cosines = _cosines(query, vectors, words, word_search, chunks)
+            return DirectResult(chunks, np.empty(0), vectors, words, rarities, 0.0)
+        cosines = _collect_cosines(query, vectors, words, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in vectors], query.chunk_count)
         dense = scale_to_best(cosines - noise.mean)
-        lexical = scale_to_best(_collect_lexical_scores(words, word_search, _others(vectors, also), chunks))
+        lexical = scale_to_best(
+            _collect_lexical_scores(words, word_search, _list_other_chunks(vectors, extra_chunks), chunks)
+        )
         separation = measure_separation(cosines, lexical, noise)
         word_share = _compute_word_share(weights.words, dense, lexical, separation)
         scores = (1 - word_share) * dense + word_share * lexical
-        read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
+        read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
         texts = _ResemblanceScorer(query, rarities)
         positions = np.searchsorted(chunks, read_chunks)
-        for position, passage in zip(positions.tolist(), query.passages(read_chunks.tolist()), strict=True):
-            resembling = texts.read(passage)
-            scores[position] += weights.nearness * resembling.nearness + weights.headings * resembling.headings
-            scores[position] += weights.entries * resembling.entries + weights.numbers * resembling.numbers
-        scores /= 1 + weights.nearness + weights.headings + weights.entries + weights.numbers * texts.numbered
-        (best_passage,) = query.passages(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
+        for position, passage in zip(positions.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
+            resemblance = texts.score(passage)
+            scores[position] += weights.nearness * resemblance.nearness + weights.headings * resemblance.headings
+            scores[position] += weights.entries * resemblance.entries + weights.numbers * resemblance.numbers
+        scores /= 1 + weights.nearness + weights.headings + weights.entries + weights.numbers * texts.has_numbers
+        (best_passage,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
             f"{1 - word_share:.0%} cosine and {word_share:.0%} BM25 as shares of the best; "
@@ -164,51 +166,56 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
                 f"; cosine has {separation:.0%} of its usual weight: passages with the question's words are hardly "
                 "nearer to it than others"
             )
-    return Direct(chunks, scores, vectors, words, rarities, texts.coverage(best_passage))
+    return DirectResult(chunks, scores, vectors, words, rarities, texts.compute_coverage(best_passage))
 
 
-def _ids(ranking: Ranking) -> Ids:
+def _list_ids(ranking: Ranking) -> Ids:
     return np.array([chunk for chunk, _ in ranking], np.uint64)
 
 
-def _others(vectors: Ranking, also: Ids) -> Ids:
+def _list_other_chunks(vectors: Ranking, extra_chunks: Ids) -> Ids:
     """The chunks whose BM25 is asked for beside the best, ascending."""
-    return distinct(_ids(vectors), also)
+    return merge_distinct(_list_ids(vectors), extra_chunks)
 
 
-def _run_searches(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, WordSearchResult, Mapping[str, float]]:
+def _run_searches(
+    query: Query, top: int, extra_chunks: Ids
+) -> tuple[Ranking, Ranking, WordSearchResult, Mapping[str, float]]:
     """The rankings by vector and by words, what the search by words gave beside its ranking, and the rarities of the
     question's terms: in two rounds, of which the first counts the terms."""
     reading = query.reading
     nearest = build_nearest_request(query, top)
-    words = parse_question_words(query.question, stemmer(reading.settings.stemmer))
+    words = parse_question_words(query.question, get_stemmer(reading.settings.stemmer))
     with query.trace.step("vector search") as step:
-        (vectors, step.detail), counts = reading.fetch(nearest, counted(words))
+        (vectors, step.detail), counts = reading.fetch(nearest, build_count_request(words))
         step.count = len(vectors)
     with query.trace.step("lexical search") as step:
-        terms = words.looked_up(counts)
-        weights = weighed(reading.counters, terms, counts)
-        others = _others(vectors, also)
+        terms = words.list_lookup_terms(counts)
+        weights = build_term_weights(reading.counters, terms, counts)
+        others = _list_other_chunks(vectors, extra_chunks)
         word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, others, nearest.vector))
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
     return vectors, word_search.ranking, word_search, weights.rarities
 
 
 def _collect_lexical_scores(
-    words: Ranking, found: WordSearchResult, others: Ids, chunks: Ids
+    words: Ranking, word_search: WordSearchResult, others: Ids, chunks: Ids
 ) -> npt.NDArray[np.float64]:
     """BM25 of some chunks, from what a search gave."""
     scores = dict(words)
-    scores.update(zip(others.tolist(), found.also.tolist(), strict=True))
+    scores.update(zip(others.tolist(), word_search.other_scores.tolist(), strict=True))
     return np.array([scores[chunk] for chunk in chunks.tolist()])
 
 
 def _compute_word_share(
-    even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], separation: float
+    base_share: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], separation: float
 ) -> float:
-    """The share of lexical search, where it would be ``even`` if both searches told their best equally well: by the
+    """The share of lexical search, where it would be ``base_share`` if both searches told their best equally well: by the
     roots of how far the scores of each fall, and by the ``separation`` of dense search."""
-    words, cosines = even * math.sqrt(_measure_fall(lexical)), (1 - even) * math.sqrt(_measure_fall(dense)) * separation
+    words, cosines = (
+        base_share * math.sqrt(_measure_fall(lexical)),
+        (1 - base_share) * math.sqrt(_measure_fall(dense)) * separation,
+    )
     return words / (words + cosines) if words else 0.0
 
 
@@ -219,19 +226,19 @@ def _measure_fall(shares: npt.NDArray[np.float64]) -> float:
     return max(_MIN_FALL, 1 - float(np.partition(shares, len(shares) - _FALL_RANK)[len(shares) - _FALL_RANK]))
 
 
-def _cosines(
-    query: Query, ranking: Ranking, words: Ranking, found: WordSearchResult, chunks: Ids
+def _collect_cosines(
+    query: Query, ranking: Ranking, words: Ranking, word_search: WordSearchResult, chunks: Ids
 ) -> npt.NDArray[np.float64]:
     """Return the cosines of some chunks with the question; 0 if dense search has no ranking."""
     if not ranking:
         return np.zeros(len(chunks))
     known_cosines = dict(ranking)
-    if found.cosines is not None:
-        for (chunk, _), cosine in zip(words, found.cosines.tolist(), strict=True):
+    if word_search.cosines is not None:
+        for (chunk, _), cosine in zip(words, word_search.cosines.tolist(), strict=True):
             known_cosines.setdefault(chunk, cosine)
     missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known_cosines], np.uint64)
     if len(missing):
-        cosines = query.reading.fetch(Cosines(missing, query.vector))
+        cosines = query.reading.fetch(CosineRequest(missing, query.vector))
         known_cosines.update(zip(missing.tolist(), cosines.tolist(), strict=True))
     return np.array([known_cosines[chunk] for chunk in chunks.tolist()], np.float64)
 
@@ -248,10 +255,10 @@ class Noise(NamedTuple):
     sample: int
 
 
-def fit_noise(cosines: Sequence[float], among: int) -> Noise:
-    """Return the normal distribution of which the best are some cosines (in order) of ``among`` in all; mean and
+def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
+    """Return the normal distribution of which the best are some cosines (in order) of ``num_chunks`` in all; mean and
     deviation are 0 if there are too few."""
-    lower = min(len(cosines), among // 2)
+    lower = min(len(cosines), num_chunks // 2)
     upper = lower // _UPPER_RANK_DIVISOR
     if not upper:
         return Noise(0.0, 0.0, 0)
@@ -259,7 +266,7 @@ def fit_noise(cosines: Sequence[float], among: int) -> Noise:
 
     normal = NormalDist()
     # How many deviations above the middle the two places are expected.
-    low, high = (normal.inv_cdf(1 - rank / (among + 1)) for rank in (lower, upper))
+    low, high = (normal.inv_cdf(1 - rank / (num_chunks + 1)) for rank in (lower, upper))
     deviation = (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
     return Noise(cosines[lower - 1] - low * deviation, deviation, upper)
 
@@ -298,94 +305,96 @@ class _ResemblanceScorer:
     """Candidates and a question, word by word."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
-        self._stem = stemmer(query.reading.settings.stemmer)
+        self._stem = get_stemmer(query.reading.settings.stemmer)
         self._rarities = rarities
-        self._all = sum(rarities.values()) or 1.0
+        self._total_rarity = sum(rarities.values()) or 1.0
         self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question could have name nothing.
         generic_terms = {self._stem(word) for word in list_term_words(query.question)}
         generic_terms -= get_informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
-        self._told = sum(self._informative.values()) or 1.0
+        self._informative_rarity = sum(self._informative.values()) or 1.0
         self._numbers = frozenset(find_reference_numbers(query.question))
 
     @property
-    def numbered(self) -> bool:
+    def has_numbers(self) -> bool:
         """Whether the question names something by a number."""
         return bool(self._numbers)
 
-    def read(self, passage: LoadedChunk) -> _Resemblance:
+    def score(self, passage: LoadedChunk) -> _Resemblance:
         """How much of the question is found in a chunk."""
         name = passage.document.title or PurePosixPath(passage.document.key).stem
         context_terms = count_heading_terms(name, passage.headings, self._stem)
-        heading_share = sum(rarity for term, rarity in self._rarities.items() if term in context_terms) / self._all
-        entry_names = [*passage.begun, *find_entry_terms(passage.text)]
+        heading_share = (
+            sum(rarity for term, rarity in self._rarities.items() if term in context_terms) / self._total_rarity
+        )
+        entry_names = [*passage.starting_titles, *find_entry_terms(passage.text)]
         if not passage.record.start and not passage.document.title:
             entry_names.append(name)
-        name_score = max(map(self._called, entry_names), default=0.0)
+        name_score = max(map(self._score_name, entry_names), default=0.0)
         numbers = 0.0
         if self._numbers:
             text_numbers = find_reference_numbers(" ".join((name, *passage.headings, passage.text)))
             numbers = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
-        return _Resemblance(self._pairs.nearness(passage.text), heading_share, name_score, numbers)
+        return _Resemblance(self._pairs.measure_nearness(passage.text), heading_share, name_score, numbers)
 
-    def _called(self, name: str) -> float:
+    def _score_name(self, name: str) -> float:
         """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
         it that the question has."""
         terms = count_chunk_terms(None, (), name, self._stem)
-        share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._told
+        share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
         if not share:
             return 0.0
-        words = list(map(self._stem, content_words(name)))
+        words = list(map(self._stem, list_content_words(name)))
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
-    def coverage(self, passage: LoadedChunk) -> float:
+    def compute_coverage(self, passage: LoadedChunk) -> float:
         """The share of the question's terms that a chunk has, weighed by rarity."""
         terms = count_chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
-        return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._all
+        return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
 
 class _WordPairs:
     """Words that follow each other in a question, function words left out; each pair weighs what its words do."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        content = list(map(stem, content_words(question)))
+        content = list(map(stem, list_content_words(question)))
         self._weights = {
             (word, other): rarities[word] + rarities[other]
             for word, other in pairwise(content)
             if word != other and word in rarities and other in rarities
         }
-        self._all = sum(self._weights.values())
+        self._total_weight = sum(self._weights.values())
         self._stem = stem
-        self._of: dict[str, list[tuple[str, str]]] = {}
+        self._pairs_by_term: dict[str, list[tuple[str, str]]] = {}
         for pair in self._weights:
             for term in pair:
-                self._of.setdefault(term, []).append(pair)
+                self._pairs_by_term.setdefault(term, []).append(pair)
         # Stems begin as their words do, but for the last letter ("fly", "flies").
-        prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._of})
-        self._word = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
-        if any(map(is_unspaced, self._of)):  # pairs of characters, which overlap
-            self._word = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._of)))}))")
+        prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._pairs_by_term})
+        self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
+        if any(map(is_unspaced, self._pairs_by_term)):  # pairs of characters, which overlap
+            self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
 
-    def nearness(self, text: str) -> float:
+    def measure_nearness(self, text: str) -> float:
         """How near each other the words of the pairs stand at best, from 0 to 1: next to each other and in order is
         1."""
-        if self._word is None:
+        if self._word_pattern is None:
             return 0.0
         pair_scores: dict[tuple[str, str], float] = {}
         ends: dict[str, int] = {}
-        for match in self._word.finditer(fold_case(text)):
+        for match in self._word_pattern.finditer(fold_case(text)):
             group = match.lastindex or 0
             term = self._stem(match.group(group))
-            for pair in self._of.get(term, ()):
+            for pair in self._pairs_by_term.get(term, ()):
                 is_second = pair[1] == term
                 end = ends.get(pair[0] if is_second else pair[1])
                 if end is None:
                     continue
                 distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
-                if distance <= _APART:
+                if distance <= _MAX_WORD_DISTANCE:
                     pair_scores[pair] = max(
                         pair_scores.get(pair, 0.0), self._weights[pair] / (distance if is_second else 1 + distance)
                     )
             ends[term] = match.end(group)
-        return sum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._all
+        return sum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight

@@ -21,4 +21,4 @@ class HybridStrategy:
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, get_weights(query, self))
         ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
-        return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
+        return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import K1, PHRASES, B
+from ...retrieval.lexical_search import K1, PHRASE_SHARE, B
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
 
@@ -19,7 +19,7 @@ class LexicalStrategy:
     options: Mapping[str, Option] = {
         "k1": Option(K1, 0, 10, "how soon repeating a word stops counting"),
         "b": Option(B, 0, 1, "how much long chunks are held back"),
-        "phrases": Option(PHRASES, 0, 10, "how much words in double quotes count as a whole, beside themselves"),
+        "phrases": Option(PHRASE_SHARE, 0, 10, "how much words in double quotes count as a whole, beside themselves"),
     }
 
     def retrieve(self, query: Query) -> Evidence:

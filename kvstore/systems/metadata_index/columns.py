@@ -18,10 +18,10 @@ from ...storage import records
 from ...structures.documents.documents import DocumentRecord
 
 #: Documents of one block.
-SPAN = 256
+DOCUMENTS_PER_BLOCK = 256
 
 #: What a row holds, in this order; ``document`` is the place in the block on disk, and the id in memory.
-NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed", "left_out")
+COLUMN_NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed", "left_out")
 ColumnValues = npt.NDArray[np.int64]
 DocumentColumns = tuple[int, ...]
 
@@ -30,7 +30,7 @@ _FRAME = struct.Struct("<qB")
 _TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
-def row_of(record: DocumentRecord) -> DocumentColumns:
+def to_row(record: DocumentRecord) -> DocumentColumns:
     """The row of a document."""
     return (
         record.id,
@@ -43,10 +43,10 @@ def row_of(record: DocumentRecord) -> DocumentColumns:
     )
 
 
-def packed(rows: Mapping[int, DocumentColumns]) -> bytes:
+def pack_rows(rows: Mapping[int, DocumentColumns]) -> bytes:
     """The sealed block of some rows, by document."""
     table = np.array([rows[document] for document in sorted(rows)], np.int64)
-    table[:, 0] %= SPAN
+    table[:, 0] %= DOCUMENTS_PER_BLOCK
     parts = [_COUNT.pack(len(table))]
     data = []
     for column in table.T:
@@ -61,16 +61,16 @@ def packed(rows: Mapping[int, DocumentColumns]) -> bytes:
     return records.seal(b"".join((*parts, *data)))
 
 
-def unpacked(
-    number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = NAMES
+def unpack_columns(
+    number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
 ) -> list[ColumnValues]:
-    """Some columns of block ``number``, in order; ``names`` are among :data:`NAMES`, as there, ``document`` first."""
+    """Some columns of block ``number``, in order; ``names`` are among :data:`COLUMN_NAMES`, as there, ``document`` first."""
     body = records.unseal(stored, table, key)
     try:
         (count,) = _COUNT.unpack_from(body)
-        position = _COUNT.size + len(NAMES) * _FRAME.size
+        position = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size
         columns: list[ColumnValues] = []
-        for index, name in enumerate(NAMES):
+        for index, name in enumerate(COLUMN_NAMES):
             minimum, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
             if name in names:
                 kind = _TYPES[width]
@@ -81,11 +81,13 @@ def unpacked(
             position += width * count
     except (struct.error, ValueError, KeyError) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: no columns of documents: {error}") from error
-    columns[0] += number * SPAN
+    columns[0] += number * DOCUMENTS_PER_BLOCK
     return columns
 
 
-def joined(blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = NAMES) -> dict[str, ColumnValues]:
+def join_blocks(
+    blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
+) -> dict[str, ColumnValues]:
     """The columns of these names of some blocks, one after the other."""
     block_list = list(blocks)
     if not block_list:

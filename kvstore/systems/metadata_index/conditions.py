@@ -2,7 +2,7 @@
 
 A condition is true, false or unknown of a document, as in SQL (NULL compares as unknown). What makes conditions (SQL's
 WHERE; a dictionary) builds these; :mod:`.evaluation` finds the documents. A part that the index does not tell is
-:class:`Untold`.
+:class:`Unsupported`.
 """
 
 from __future__ import annotations
@@ -128,19 +128,19 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class Unsupported:
     """Somebody else knows."""
 
 
 Condition = (
-    Compare | Present | IsLike | HasText | MatchesText | EmptyList | Not | All | AnyOf | Exists | Unknown | Untold
+    Compare | Present | IsLike | HasText | MatchesText | EmptyList | Not | All | AnyOf | Exists | Unknown | Unsupported
 )
 
 
 def is_supported(condition: Condition) -> bool:
     """Whether no part of a condition is untold."""
     match condition:
-        case Untold():
+        case Unsupported():
             return False
         case Not(part) | Exists(part):
             return is_supported(part)
@@ -161,6 +161,6 @@ def has_text_search(condition: Condition) -> bool:
     return False
 
 
-def one_of(field: Field, values: Sequence[FieldValue | None]) -> Condition:
+def build_in_condition(field: Field, values: Sequence[FieldValue | None]) -> Condition:
     """A field equals one of some values (IN)."""
     return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

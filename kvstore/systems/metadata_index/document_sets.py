@@ -18,53 +18,55 @@ from ...errors import CorruptionError
 from ...storage import records
 
 #: Documents of one container.
-SPAN = 8192
+DOCUMENTS_PER_CONTAINER = 8192
 _LISTED, _RUNS, _BITS = 0, 1, 2
-_BITMAP_BYTES = SPAN // 8
-_ALONE = struct.Struct("<BH")
+_BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
+_SINGLE_NUMBER = struct.Struct("<BH")
 #: Bytes of a container of one number.
-_SHORT = _ALONE.size + records.CHECKSUM.size
+_SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
 
 ContainerNumbers = npt.NDArray[np.uint16]
 #: Whether each document belongs to a set, by its id.
 DocumentMask = npt.NDArray[np.bool_]
 
 
-def packed(numbers: Iterable[int]) -> bytes:
+def pack_container(numbers: Iterable[int]) -> bytes:
     """The sealed container of some numbers below 8,192, each once."""
     ordered = sorted(numbers)
     if len(ordered) == 1:  # most are alone: a title, a date
-        return records.seal(_ALONE.pack(_LISTED, ordered[0]))
-    return _packed(np.array(ordered, np.uint16))
+        return records.seal(_SINGLE_NUMBER.pack(_LISTED, ordered[0]))
+    return _pack_array(np.array(ordered, np.uint16))
 
 
-def _packed(found: ContainerNumbers) -> bytes:
-    breaks = np.flatnonzero(np.diff(found) > 1)
+def _pack_array(numbers: ContainerNumbers) -> bytes:
+    breaks = np.flatnonzero(np.diff(numbers) > 1)
     runs = len(breaks) + 1
-    list_bytes, run_bytes = 2 * len(found), 4 * runs
+    list_bytes, run_bytes = 2 * len(numbers), 4 * runs
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
-        flags = np.zeros(SPAN, np.bool_)
-        flags[found] = True
+        flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
+        flags[numbers] = True
         return records.seal(bytes((_BITS,)) + np.packbits(flags, bitorder="little").tobytes())
     if list_bytes <= run_bytes:
-        return records.seal(bytes((_LISTED,)) + found.astype("<u2").tobytes())
+        return records.seal(bytes((_LISTED,)) + numbers.astype("<u2").tobytes())
     bounds = np.empty((runs, 2), "<u2")
-    bounds[:, 0] = found[np.concatenate(([0], breaks + 1))]
-    bounds[:, 1] = found[np.concatenate((breaks, [len(found) - 1]))]
+    bounds[:, 0] = numbers[np.concatenate(([0], breaks + 1))]
+    bounds[:, 1] = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
     return records.seal(bytes((_RUNS,)) + bounds.tobytes())
 
 
-def changed(stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes) -> bytes | None:
+def change_container(
+    stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
+) -> bytes | None:
     """A container with some numbers more and others less; None where none is left."""
     if stored is None:
-        return packed(added - removed) if added - removed else None
+        return pack_container(added - removed) if added - removed else None
     # As bits whatever the form: numpy's operations on sets sort and hash all numbers, which takes ten times as long.
-    flags = np.zeros(SPAN, np.bool_)
-    flags[unpacked(stored, table, key)] = True
+    flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
+    flags[unpack_container(stored, table, key)] = True
     flags[list(removed)] = False
     flags[list(added)] = True
     numbers = np.flatnonzero(flags).astype(np.uint16)
-    return _packed(numbers) if len(numbers) else None
+    return _pack_array(numbers) if len(numbers) else None
 
 
 def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
@@ -73,18 +75,18 @@ def build_mask(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str
     mask = np.zeros(size, np.bool_)
     single_ids: list[int] = []
     for key, value in stored:
-        first = records.U32.unpack_from(key, len(key) - 4)[0] * SPAN
-        if len(value) == _SHORT and value[0] == _LISTED:
-            body, checksum = value[: _ALONE.size], records.CHECKSUM.unpack_from(value, _ALONE.size)[0]
+        first = records.U32.unpack_from(key, len(key) - 4)[0] * DOCUMENTS_PER_CONTAINER
+        if len(value) == _SINGLE_NUMBER_BYTES and value[0] == _LISTED:
+            body, checksum = value[: _SINGLE_NUMBER.size], records.CHECKSUM.unpack_from(value, _SINGLE_NUMBER.size)[0]
             if zlib.crc32(body) == checksum:
                 single_ids.append(first + body[1] + (body[2] << 8))
                 continue
-        mask[unpacked(value, table, key).astype(np.intp) + first] = True
+        mask[unpack_container(value, table, key).astype(np.intp) + first] = True
     mask[single_ids] = True
     return mask
 
 
-def unpacked(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
+def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
     """The numbers of a container, ascending."""
     body = records.unseal(stored, table, key)
     kind = body[0] if len(body) else -1

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from ...storage import records
 from ...structures import tables
-from ...structures.documents.chunks import GROUP
+from ...structures.documents.chunks import GROUP_SIZE
 from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
-from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, candidates
+from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
 from .columns import ColumnValues
 from .conditions import (
     DOCUMENT_TEXT,
@@ -44,7 +44,7 @@ from .conditions import (
     Not,
     Present,
     Unknown,
-    Untold,
+    Unsupported,
 )
 from .document_sets import DocumentMask
 from .metadata_structure import METADATA, MetadataIndex
@@ -76,7 +76,7 @@ _NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
 #: Ways to write a pattern's beginning in either case that are looked for.
 _MAX_PATTERN_CASES = 64
 #: Doubles next to each other within which a number may be read as another.
-_NEIGHBOURS = 16
+_NUM_NEIGHBOURS = 16
 #: A long key stands in ``document_keys`` as so many bytes and a digest.
 _MAX_STORED_KEY_BYTES = 400
 #: Characters of the longest pattern that is compared here.
@@ -91,106 +91,112 @@ class Evaluation:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._index: MetadataIndex = state.part(METADATA)
+        self._index: MetadataIndex = state.get_part(METADATA)
 
-    def bounds(self, condition: Condition, *, true: bool = True) -> Bounds:
+    def evaluate(self, condition: Condition, *, true: bool = True) -> Bounds:
         """The documents for which a condition is true for certain, and may be; or false."""
         match condition:
             case Not(part):
-                return self.bounds(part, true=not true)
+                return self.evaluate(part, true=not true)
             case All(parts) | AnyOf(parts):
                 combine = np.logical_and if isinstance(condition, All) == true else np.logical_or
-                return reduce(partial(_joined, combine), (self.bounds(part, true=true) for part in parts))
+                return reduce(partial(_combine_bounds, combine), (self.evaluate(part, true=true) for part in parts))
             case Exists(part):
-                least, possible = self.bounds(part)
-                return (least, possible) if true else (self._every & ~possible, self._every & ~least)
+                certain, possible = self.evaluate(part)
+                return (
+                    (certain, possible) if true else (self._all_documents & ~possible, self._all_documents & ~certain)
+                )
             case Unknown():
-                empty = self._index.mask()
+                empty = self._index.make_empty_mask()
                 return empty, empty
-            case Untold():
-                return self._index.mask(), self._every
+            case Unsupported():
+                return self._index.make_empty_mask(), self._all_documents
             case Present(field):
-                present = self._present(field)
+                present = self._find_present(field)
                 if present is None:
-                    return self.bounds(Untold())
-                return _same(present[0] if true else self._every & ~present[0], present[1])
+                    return self.evaluate(Unsupported())
+                return _make_bounds(present[0] if true else self._all_documents & ~present[0], present[1])
             case EmptyList(field):
                 # A list has no value of its own, so nothing but the document tells; it is not NULL.
-                empty, (_, possible) = self._index.mask(), self.bounds(Present(field))
-                return (empty, possible) if true else (self._every & ~possible, self._every)
+                empty, (_, possible) = self._index.make_empty_mask(), self.evaluate(Present(field))
+                return (empty, possible) if true else (self._all_documents & ~possible, self._all_documents)
             case Compare(field):
-                return self._judged(field, self._compared(condition), true)
+                return self._select_truth(field, self._evaluate_comparison(condition), true)
             case IsLike(field) | HasText(field):
-                return self._judged(field, self._matching(condition), true)
+                return self._select_truth(field, self._evaluate_match(condition), true)
             case MatchesText(field, query):
                 if field != DOCUMENT_TEXT:
-                    return self.bounds(Untold())
+                    return self.evaluate(Unsupported())
                 possible = self._find_text_candidates(query)
-                return (self._index.mask(), possible) if true else (self._every & ~possible, self._every)
+                return (
+                    (self._index.make_empty_mask(), possible)
+                    if true
+                    else (self._all_documents & ~possible, self._all_documents)
+                )
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
         """The columns of all documents."""
-        return self._index.every_column()
+        return self._index.read_columns()
 
     @cached_property
-    def _every(self) -> DocumentMask:
-        return self._of(self.columns["document"])
+    def _all_documents(self) -> DocumentMask:
+        return self._make_mask(self.columns["document"])
 
     @cached_property
-    def _crowded(self) -> DocumentMask:
-        return self._index.having(CROWDED + b"\x00" + UNCLEAR)
+    def _crowded_documents(self) -> DocumentMask:
+        return self._index.find_key(CROWDED + b"\x00" + UNCLEAR)
 
-    def _of(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
-        found = self._index.mask()
-        found[documents] = True
-        return found
+    def _make_mask(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
+        mask = self._index.make_empty_mask()
+        mask[documents] = True
+        return mask
 
-    def _judged(self, field: Field, found: Bounds | None, true: bool) -> Bounds:
+    def _select_truth(self, field: Field, bounds: Bounds | None, true: bool) -> Bounds:
         """What is found to be true, or else false: the others that are not NULL."""
-        if found is None:
-            return self.bounds(Untold())
+        if bounds is None:
+            return self.evaluate(Unsupported())
         if true:
-            return found
-        present = self._present(field)
+            return bounds
+        present = self._find_present(field)
         if present is None:
-            return self._index.mask(), self._every & ~found[0]
-        certain = present[0] & ~found[1]
-        if found[0] is found[1] and present[1] is None:
+            return self._index.make_empty_mask(), self._all_documents & ~bounds[0]
+        certain = present[0] & ~bounds[1]
+        if bounds[0] is bounds[1] and present[1] is None:
             return certain, certain
-        possible = (present[0] if present[1] is None else present[0] | present[1]) & ~found[0]
+        possible = (present[0] if present[1] is None else present[0] | present[1]) & ~bounds[0]
         return certain, possible
 
-    def _present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
+    def _find_present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
         """The documents of which a field is not NULL, and those of which that is not told (None: there are none)."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return self._index.having(encode_column(field.name) + PRESENT), None
-            return (self._every, None) if field.name in _NEVER_NULL else None
+                return self._index.find_key(encode_column(field.name) + PRESENT), None
+            return (self._all_documents, None) if field.name in _NEVER_NULL else None
         start = encode_names(FIELD, field.names)
         if start is None or field.elements:
             return None
-        crowded = self._crowded
-        return self._index.having(start + PRESENT), crowded if crowded.any() else None
+        crowded = self._crowded_documents
+        return self._index.find_key(start + PRESENT), crowded if crowded.any() else None
 
     # Words -----------------------------------------------------------------------------------------------------------
 
     def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
         """The documents that have the words of a query anywhere: a phrase may go on from one chunk to the next."""
-        return candidates(query, self._find_with_words, np.logical_and, np.logical_or)
+        return find_candidates(query, self._find_with_words, np.logical_and, np.logical_or)
 
     def _find_with_words(self, leaf: Phrase | Proximity) -> DocumentMask:
         return reduce(np.logical_and, map(self._find_with_word, set(iter_patterns(leaf))))
 
     def _find_with_word(self, pattern: WordPattern) -> DocumentMask:
-        groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP)).astype(np.int64)
+        groups = (find_chunks_with_word(self._state, pattern) // np.uint64(GROUP_SIZE)).astype(np.int64)
         # Documents and their groups are numbered upwards together; one without groups has the number of the next.
         owners = self.columns["first_group"].searchsorted(groups, "right") - 1
-        return self._of(self.columns["document"][np.unique(owners)])
+        return self._make_mask(self.columns["document"][np.unique(owners)])
 
     # What compares ---------------------------------------------------------------------------------------------------
 
-    def _compared(self, condition: Compare) -> Bounds | None:
+    def _evaluate_comparison(self, condition: Compare) -> Bounds | None:
         field, operator, value = condition.field, condition.operator, condition.value
         text = isinstance(value, str)
         if text and operator != "=" and encode_value(value) is None:
@@ -199,14 +205,16 @@ class Evaluation:
             alike = condition.alike
             return self._evaluate_values(field, lambda start: self._compare_values(start, operator, value, alike))
         if field.name in NUMBER_COLUMNS and not isinstance(value, str):
-            return _same(self._of(self.columns["document"][_mask_matching(self.columns[field.name], operator, value)]))
+            return _make_bounds(
+                self._make_mask(self.columns["document"][_mask_matching(self.columns[field.name], operator, value)])
+            )
         if field.name == "changed" and isinstance(value, str):
             return self._compare_changed(operator, value)
         if field.name == "key" and isinstance(value, str):
             return self._compare_keys(operator, value)
         return None
 
-    def _matching(self, condition: IsLike | HasText) -> Bounds | None:
+    def _evaluate_match(self, condition: IsLike | HasText) -> Bounds | None:
         field = condition.field
         if isinstance(condition, HasText):
             prefixes, matches, include_numbers = [""], make_substring_matcher(condition.text, condition.any_case), False
@@ -224,12 +232,12 @@ class Evaluation:
                 field, lambda start: self._match_texts(start, prefixes, matches, include_numbers)
             )
         if field.name == "changed":
-            return self._changed(matches)
+            return self._match_changed(matches)
         if field.name == "key":
             return self._match_keys(prefixes, matches)
         return None
 
-    def _evaluate_values(self, field: Field, found: Callable[[bytes], Bounds]) -> Bounds | None:
+    def _evaluate_values(self, field: Field, evaluate_prefix: Callable[[bytes], Bounds]) -> Bounds | None:
         """What is found among the values of a field, whose keys begin alike; values that are unclear may do."""
         if isinstance(field, ColumnField):
             start = encode_column(field.name)
@@ -238,74 +246,80 @@ class Evaluation:
             if field_key is None:
                 return None
             start = field_key
-        certain, possible = self._index.mask(), self._index.mask()
+        certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
         # A text or a number is found as the field itself, elements of a list apart from it.
         starts = [start, ELEMENT + start[1:]] if isinstance(field, MetaField) and field.elements else [start]
         for start in starts:
-            new_certain, new_possible = found(start)
+            new_certain, new_possible = evaluate_prefix(start)
             certain |= new_certain
             possible |= new_possible
         # A list is unclear, but no element of itself: the last space says what is unclear of the elements.
-        possible |= self._index.having(start + UNCLEAR)
+        possible |= self._index.find_key(start + UNCLEAR)
         if isinstance(field, MetaField):
-            possible |= self._crowded
+            possible |= self._crowded_documents
         possible |= certain
-        return _same(certain) if np.array_equal(certain, possible) else (certain, possible)
+        return _make_bounds(certain) if np.array_equal(certain, possible) else (certain, possible)
 
     def _compare_values(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
         """Of the values whose keys begin with ``start``, those that compare so with a value."""
         if isinstance(value, str):
-            return _same(self._compare_texts(start, operator, value, TEXT if alike else NUMBER))
+            return _make_bounds(self._compare_texts(start, operator, value, TEXT if alike else NUMBER))
         return self._compare_numbers(start, operator, value, TEXT if alike else AFTER_TEXT)
 
-    def _compare_texts(self, start: bytes, operator: str, text: str, least: bytes) -> DocumentMask:
+    def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
         """Texts that compare so with one, and what lies between the kind ``least`` and them."""
         # The end of a text is the least of bytes: after it come the longer texts that begin alike.
         bound = start + TEXT + text.encode()
         if operator == "=":
             key = encode_value(text)
-            return self._index.mask() if key is None else self._index.having(start + key)
+            return self._index.make_empty_mask() if key is None else self._index.find_key(start + key)
         if operator in "<=":
             stop = bound + (b"\x00" if operator == "<" else b"\x01")
-            return self._index.between(start + least, stop)
-        return self._index.between(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
+            return self._index.find_range(start + lowest_kind, stop)
+        return self._index.find_range(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
         """Numbers that compare so with one, and what lies between them and the kind ``end``."""
-        low, high = (start + encode_number_bound(edge) for edge in _neighbours(number))
-        certain = self._index.mask()
+        low, high = (start + encode_number_bound(edge) for edge in _get_neighbours(number))
+        certain = self._index.make_empty_mask()
         if operator in ("<", "<="):
-            certain |= self._index.between(start + NUMBER, low)
+            certain |= self._index.find_range(start + NUMBER, low)
         elif operator in (">", ">="):
-            certain |= self._index.between(high + b"\xff", start + end)
+            certain |= self._index.find_range(high + b"\xff", start + end)
         is_exact = is_exact_decimal(number)
 
-        def surely(key: bytes) -> bool:
+        def is_certain(key: bytes) -> bool:
             stored = decode_value(key[len(start) :])
             return is_exact and is_exact_decimal(stored) and _is_true(stored, operator, number)  # type: ignore[arg-type]
 
-        def perhaps(key: bytes) -> bool:
+        def is_possible(key: bytes) -> bool:
             return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
-        certain |= self._index.chosen(low, high + b"\xff", surely)
-        return certain, certain | self._index.chosen(low, high + b"\xff", perhaps)
+        certain |= self._index.find_matching(low, high + b"\xff", is_certain)
+        return certain, certain | self._index.find_matching(low, high + b"\xff", is_possible)
 
-    def _match_texts(self, start: bytes, begins: list[str], matches: Callable[[str], bool], numbers: bool) -> Bounds:
+    def _match_texts(
+        self, start: bytes, prefixes: list[str], matches: Callable[[str], bool], include_numbers: bool
+    ) -> Bounds:
         # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
-        def whole(key: bytes) -> bool:
+        def is_matching_number(key: bytes) -> bool:
             number = decode_value(key[len(start) :])
             return isinstance(number, int) and matches(str(number))
 
-        def like(key: bytes) -> bool:
+        def is_matching_text(key: bytes) -> bool:
             return matches(str(decode_value(key[len(start) :])))
 
-        certain = self._index.chosen(start + NUMBER, start + TEXT, whole) if numbers else self._index.mask()
-        for prefix in begins:
+        certain = (
+            self._index.find_matching(start + NUMBER, start + TEXT, is_matching_number)
+            if include_numbers
+            else self._index.make_empty_mask()
+        )
+        for prefix in prefixes:
             bound = start + TEXT + prefix.encode()
-            certain |= self._index.chosen(bound, _after(bound), like)
-        if not numbers:
+            certain |= self._index.find_matching(bound, _get_upper_bound(bound), is_matching_text)
+        if not include_numbers:
             return certain, certain
-        real_numbers = self._index.chosen(
+        real_numbers = self._index.find_matching(
             start + NUMBER, start + TEXT, lambda key: isinstance(decode_value(key[len(start) :]), float)
         )
         return certain, certain | real_numbers
@@ -314,39 +328,41 @@ class Evaluation:
         # Times sort as their texts do, which have four digits for the year.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)
-        low, high = (side(sorted_seconds, text, key=_told) for side in (bisect_left, bisect_right))
+        low, high = (side(sorted_seconds, text, key=_format_time) for side in (bisect_left, bisect_right))
         if operator == "=":
             selection = slice(low, high)
         elif operator in "<=":
             selection = slice(0, low if operator == "<" else high)
         else:
             selection = slice(high if operator == ">" else low, len(sorted_seconds))
-        return _same(self._of(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
+        return _make_bounds(self._make_mask(self.columns["document"][np.isin(seconds, sorted_seconds[selection])]))
 
-    def _changed(self, fulfils: Callable[[str], bool]) -> Bounds:
+    def _match_changed(self, matches: Callable[[str], bool]) -> Bounds:
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
-        is_matching = np.fromiter((fulfils(_told(second)) for second in seconds.tolist()), np.bool_, len(seconds))
-        return _same(self._of(self.columns["document"][is_matching[indexes]]))
+        is_matching = np.fromiter(
+            (matches(_format_time(second)) for second in seconds.tolist()), np.bool_, len(seconds)
+        )
+        return _make_bounds(self._make_mask(self.columns["document"][is_matching[indexes]]))
 
     # Keys of documents -----------------------------------------------------------------------------------------------
 
     def _compare_keys(self, operator: str, key: str) -> Bounds:
         if operator == "=":
-            document = self._state.documents.identify(key) if key else None
-            return _same(self._of(np.array([] if document is None else [document], np.int64)))
+            document = self._state.documents.find_id(key) if key else None
+            return _make_bounds(self._make_mask(np.array([] if document is None else [document], np.int64)))
         low, high = (b"", key.encode()) if operator in "<=" else (key.encode(), None)
-        return self._keys(low, high, lambda stored: _is_true(stored, operator, key))
+        return self._scan_keys(low, high, lambda stored: _is_true(stored, operator, key))
 
-    def _match_keys(self, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
-        certain, possible = self._index.mask(), self._index.mask()
-        for prefix in begins:
+    def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
+        certain, possible = self._index.make_empty_mask(), self._index.make_empty_mask()
+        for prefix in prefixes:
             low = prefix.encode()
-            bounds = self._keys(low, _after(low) if low else None, matches)
+            bounds = self._scan_keys(low, _get_upper_bound(low) if low else None, matches)
             certain |= bounds[0]
             possible |= bounds[1]
         return certain, possible
 
-    def _keys(self, low: bytes, high: bytes | None, fulfils: Callable[[str], bool]) -> Bounds:
+    def _scan_keys(self, low: bytes, high: bytes | None, matches: Callable[[str], bool]) -> Bounds:
         """The documents whose keys fulfil something, all of which lie from ``low`` to ``high``."""
         documents: list[int] = []
         truncated: list[int] = []
@@ -357,49 +373,55 @@ class Evaluation:
                 break
             if b"\xff" in key:
                 truncated.append(records.U64.unpack(value)[0])
-            elif fulfils(key.decode()):
+            elif matches(key.decode()):
                 documents.append(records.U64.unpack(value)[0])
-        certain = self._of(np.array(documents, np.int64))
-        return _same(certain) if not truncated else (certain, certain | self._of(np.array(truncated, np.int64)))
+        certain = self._make_mask(np.array(documents, np.int64))
+        return (
+            _make_bounds(certain)
+            if not truncated
+            else (certain, certain | self._make_mask(np.array(truncated, np.int64)))
+        )
 
 
-def _joined(both: Callable[[DocumentMask, DocumentMask], DocumentMask], one: Bounds, other: Bounds) -> Bounds:
+def _combine_bounds(
+    combine: Callable[[DocumentMask, DocumentMask], DocumentMask], left: Bounds, right: Bounds
+) -> Bounds:
     """The bounds of two parts by AND or OR; one set where each has one."""
-    certain = both(one[0], other[0])
-    is_exact = one[0] is one[1] and other[0] is other[1]
-    return certain, certain if is_exact else both(one[1], other[1])
+    certain = combine(left[0], right[0])
+    is_exact = left[0] is left[1] and right[0] is right[1]
+    return certain, certain if is_exact else combine(left[1], right[1])
 
 
-def _same(found: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
-    return (found, found) if unclear is None else (found & ~unclear, found | unclear)
+def _make_bounds(documents: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
+    return (documents, documents) if unclear is None else (documents & ~unclear, documents | unclear)
 
 
-def _told(second: int) -> str:
+def _format_time(second: int) -> str:
     """A time as the column ``changed`` has it."""
     return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 
-def _neighbours(number: float) -> tuple[float, float]:
+def _get_neighbours(number: float) -> tuple[float, float]:
     """The numbers between which one may be that is read as a given one, or as which that may be read."""
     low = high = float(number)
-    for _ in range(_NEIGHBOURS):
+    for _ in range(_NUM_NEIGHBOURS):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     return low, high
 
 
-def _is_true(one: FieldValue, operator: str, other: FieldValue) -> bool:
+def _is_true(left: FieldValue, operator: str, right: FieldValue) -> bool:
     """How two values of one kind compare."""
     match operator:
         case "=":
-            return one == other
+            return left == right
         case "<":
-            return one < other  # type: ignore[operator]
+            return left < right  # type: ignore[operator]
         case "<=":
-            return one <= other  # type: ignore[operator]
+            return left <= right  # type: ignore[operator]
         case ">":
-            return one > other  # type: ignore[operator]
+            return left > right  # type: ignore[operator]
         case _:
-            return one >= other  # type: ignore[operator]
+            return left >= right  # type: ignore[operator]
 
 
 def _mask_matching(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
@@ -459,6 +481,6 @@ def _list_prefixes(pattern: str, glob: bool) -> list[str]:
     return list(map("".join, product(*cases)))
 
 
-def _after(bound: bytes) -> bytes:
+def _get_upper_bound(bound: bytes) -> bytes:
     """A key after all that begin with one: no byte of UTF-8 is 255."""
     return bound + b"\xff"

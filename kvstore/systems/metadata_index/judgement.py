@@ -38,22 +38,22 @@ _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<
 _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
 
-def judge(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
+def make_predicate(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     """Whether a document of a state fulfils a condition that is never unknown; raises ValueError for any other."""
     match condition:
         case Not(part):
-            negated = judge(part, state)
+            negated = make_predicate(part, state)
             return lambda record: not negated(record)
         case All(parts):
-            all_predicates = [judge(part, state) for part in parts]
-            return lambda record: all(one(record) for one in all_predicates)
+            all_predicates = [make_predicate(part, state) for part in parts]
+            return lambda record: all(predicate(record) for predicate in all_predicates)
         case AnyOf(parts):
-            any_predicates = [judge(part, state) for part in parts]
-            return lambda record: any(one(record) for one in any_predicates)
+            any_predicates = [make_predicate(part, state) for part in parts]
+            return lambda record: any(predicate(record) for predicate in any_predicates)
         case Present(field):
-            return lambda record: _value(record, field, state) is not None
+            return lambda record: _get_value(record, field, state) is not None
         case EmptyList(field):
-            return lambda record: _value(record, field, state) == []
+            return lambda record: _get_value(record, field, state) == []
         case Exists(Unknown()):
             return lambda record: False
         case Exists(part):
@@ -66,7 +66,8 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
         case Compare(field, operator, value, alike=True):
             compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
             return lambda record: any(
-                isinstance(one, kind) and compare(one, value) for one in _values(record, field, state)
+                isinstance(candidate, kind) and compare(candidate, value)
+                for candidate in _list_values(record, field, state)
             )
         case IsLike(field, pattern, glob=False, alike=True):
             matches = make_pattern_matcher(pattern, False)
@@ -76,16 +77,18 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
             matches = build_text_matcher(query, state.settings.stemmer)
         case _:
             raise ValueError(f"a condition that SQL alone can say: {part}")
-    return lambda record: any(isinstance(one, str) and matches(one) for one in _values(record, field, state))
+    return lambda record: any(
+        isinstance(candidate, str) and matches(candidate) for candidate in _list_values(record, field, state)
+    )
 
 
-def _values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
+def _list_values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
     """What a field may be compared by: itself, or the elements of a list."""
-    value = _value(record, field, state)
+    value = _get_value(record, field, state)
     return value if isinstance(value, list) else [value]
 
 
-def _value(record: DocumentRecord, field: Field, state: State) -> Any:
+def _get_value(record: DocumentRecord, field: Field, state: State) -> Any:
     if field == DOCUMENT_TEXT:
         return state.read_searchable_text(record)
     if isinstance(field, ColumnField):

@@ -13,91 +13,98 @@ import numpy as np
 
 from ...storage import records
 from ...storage.view import View, WriteView
-from ...structures.documents.allowed import Allowed
+from ...structures.documents.allowed import AllowedDocuments
 from ...structures.documents.condition_cache import ConditionCache
 from ...structures.documents.documents import DocumentRecord
-from ...structures.logical import Logical
+from ...structures.logical import LogicalNames
 from ...structures.state import State
 from ..contract import Delta, DumpRow, LmdbTable
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
-from .value_keys import NUMBER, TEXT, decode_value, document_keys, encode_column, encode_text
+from .value_keys import NUMBER, TEXT, decode_value, encode_column, encode_text, list_document_keys
 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
 #: The columns that say which chunks are a document's.
-_EXTENT = columns.NAMES[:4]
+_EXTENT = columns.COLUMN_NAMES[:4]
 
 
 class MetadataIndex:
-    """The values of documents as one view sees them; ``size`` is greater than every document's id. ``kept`` has the
+    """The values of documents as one view sees them; ``size`` is greater than every document's id. ``cache`` has the
     columns of other views, by change."""
 
-    def __init__(self, view: View, size: int, change: int = 0, kept: ConditionCache | None = None) -> None:
+    def __init__(self, view: View, size: int, change: int = 0, cache: ConditionCache | None = None) -> None:
         self._view = view
         self.size = size
         self._change = change
-        self._kept = kept
+        self._cache = cache
 
-    def mask(self) -> DocumentMask:
+    def make_empty_mask(self) -> DocumentMask:
         """A set without any document."""
         return np.zeros(self.size, np.bool_)
 
-    def having(self, key: bytes) -> DocumentMask:
+    def find_key(self, key: bytes) -> DocumentMask:
         """The documents that have the value of a key."""
-        return self.between(key, key + b"\xff\xff\xff\xff\xff")
+        return self.find_range(key, key + b"\xff\xff\xff\xff\xff")
 
     def find_text(self, column: str, text: str) -> list[int] | None:
         """The documents that have a text in a column, ids ascending; None for a text that has no key."""
         key = encode_text(text)
-        return None if key is None else np.flatnonzero(self.having(encode_column(column) + key)).tolist()
+        return None if key is None else np.flatnonzero(self.find_key(encode_column(column) + key)).tolist()
 
-    def between(self, start: bytes, stop: bytes) -> DocumentMask:
+    def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop``."""
         return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
-    def chosen(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
+    def find_matching(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop`` whose key is chosen."""
         stored = self._view.scan(METADATA_SETS, start, stop)
         selected = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
         return document_sets.build_mask(selected, self.size, METADATA_SETS)
 
-    def every_column(self) -> dict[str, ColumnValues]:
+    def read_columns(self) -> dict[str, ColumnValues]:
         """The columns of all documents, in order of their ids; not to be changed by the caller."""
-        values = None if self._kept is None else self._kept.columns(self._change)
+        values = None if self._cache is None else self._cache.get_columns(self._change)
         if values is None:
-            values = columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
-            if self._kept is not None:
-                self._kept.put_columns(self._change, values)
+            values = columns.join_blocks(
+                self._read_block(key, value) for key, value in self._view.scan(METADATA_COLUMNS)
+            )
+            if self._cache is not None:
+                self._cache.put_columns(self._change, values)
         return values
 
-    def allowed(self, documents: ColumnValues) -> Allowed:
+    def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
         """Some documents, ids ascending, as those that may answer."""
-        numbers = np.unique(documents // columns.SPAN)
-        if 2 * len(numbers) * columns.SPAN > self.size:
-            values = self.every_column()
+        numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
+        if 2 * len(numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
+            values = self.read_columns()
         else:
-            keys = [records.u32(number) for number in numbers.tolist()]
+            keys = [records.encode_u32(number) for number in numbers.tolist()]
             stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
-            blocks = (self._block(key, value, _EXTENT) for key, value in stored if value is not None)
-            values = columns.joined(blocks, _EXTENT)
+            blocks = (self._read_block(key, value, _EXTENT) for key, value in stored if value is not None)
+            values = columns.join_blocks(blocks, _EXTENT)
         rows = np.flatnonzero(np.isin(values["document"], documents, assume_unique=True))
         ids, first, groups = (values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
-        return Allowed(ids, first, groups, int(values["chunks"][rows].sum()))
+        return AllowedDocuments(ids, first, groups, int(values["chunks"][rows].sum()))
 
-    def sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
+    def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Every value's key and the ids of documents that have it; a value may come several times."""
         for key, value in self._view.scan(METADATA_SETS):
-            first = records.U32.unpack(key[-4:])[0] * document_sets.SPAN
-            yield bytes(key[:-4]), (document_sets.unpacked(value, METADATA_SETS, key).astype(np.int64) + first).tolist()
+            first = records.U32.unpack(key[-4:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
+            yield (
+                bytes(key[:-4]),
+                (document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64) + first).tolist(),
+            )
 
-    def counts(self) -> dict[str, int]:
+    def count_records(self) -> dict[str, int]:
         return {"values": self._view.count(METADATA_SETS)}
 
-    def _block(self, key: bytes, value: memoryview, names: Sequence[str] = columns.NAMES) -> list[ColumnValues]:
-        return columns.unpacked(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
+    def _read_block(
+        self, key: bytes, value: memoryview, names: Sequence[str] = columns.COLUMN_NAMES
+    ) -> list[ColumnValues]:
+        return columns.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
 class MetadataMaintainer:
@@ -108,22 +115,22 @@ class MetadataMaintainer:
         self._sets: dict[bytes, tuple[set[int], set[int]]] = {}
         self._rows: dict[int, dict[int, DocumentColumns | None]] = {}
 
-    def leaving(self, record: DocumentRecord) -> None:
-        self._note(record, 1)
-        self._rows.setdefault(record.id // columns.SPAN, {})[record.id] = None
+    def remove_document(self, record: DocumentRecord) -> None:
+        self._record_change(record, 1)
+        self._rows.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
-    def follow(self, delta: Delta) -> None:
+    def apply_delta(self, delta: Delta) -> None:
         for added in delta.added:
-            self._note(added.record, 0)
-            row = columns.row_of(added.record)
-            self._rows.setdefault(added.record.id // columns.SPAN, {})[added.record.id] = row
+            self._record_change(added.record, 0)
+            row = columns.to_row(added.record)
+            self._rows.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()
 
-    def _note(self, record: DocumentRecord, removed: int) -> None:
-        container, number = divmod(record.id, document_sets.SPAN)
-        end = records.u32(container)
-        for key in document_keys(record):
+    def _record_change(self, record: DocumentRecord, removed: int) -> None:
+        container, number = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
+        end = records.encode_u32(container)
+        for key in list_document_keys(record):
             self._sets.setdefault(key + end, (set(), set()))[removed].add(number)
 
     def _flush_sets(self) -> None:
@@ -131,7 +138,7 @@ class MetadataMaintainer:
         changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write.get_many(METADATA_SETS, keys), strict=True):
             added, removed = self._sets[key]
-            container = document_sets.changed(value, added, removed, METADATA_SETS, key)
+            container = document_sets.change_container(value, added, removed, METADATA_SETS, key)
             if container is not None or value is not None:
                 changes[key] = container
         self._write.change_many(METADATA_SETS, changes)
@@ -139,12 +146,12 @@ class MetadataMaintainer:
 
     def _flush_columns(self) -> None:
         numbers = sorted(self._rows)
-        keys = [records.u32(number) for number in numbers]
+        keys = [records.encode_u32(number) for number in numbers]
         changes: dict[bytes, bytes | None] = {}
         for number, key, value in zip(numbers, keys, self._write.get_many(METADATA_COLUMNS, keys), strict=True):
             rows: dict[int, DocumentColumns] = {}
             if value is not None:
-                stored = columns.unpacked(number, value, METADATA_COLUMNS, key)
+                stored = columns.unpack_columns(number, value, METADATA_COLUMNS, key)
                 rows = {row[0]: row for row in zip(*(column.tolist() for column in stored), strict=True)}
             for document, row in self._rows[number].items():
                 if row is None:
@@ -152,7 +159,7 @@ class MetadataMaintainer:
                 else:
                     rows[document] = row
             if rows or value is not None:
-                changes[key] = columns.packed(rows) if rows else None
+                changes[key] = columns.pack_rows(rows) if rows else None
         self._write.change_many(METADATA_COLUMNS, changes)
         self._rows.clear()
 
@@ -166,24 +173,26 @@ class MetadataStructure:
 
     def read(self, state: State) -> MetadataIndex:
         counters = state.counters
-        cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
+        cache = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.condition_cache
         return MetadataIndex(state.lmdb, counters.next_document, counters.change, cache)
 
-    def follower(self, state: State, write: WriteView) -> MetadataMaintainer:
+    def make_maintainer(self, state: State, write: WriteView) -> MetadataMaintainer:
         return MetadataMaintainer(write)
 
-    def dump(self, read: MetadataIndex, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
+    def dump(self, read: MetadataIndex, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         return {
             METADATA_SETS: (
-                (*_told(key), names.document(document)) for key, documents in read.sets() for document in documents
+                (*_describe_key(key), names.name_document(document))
+                for key, documents in read.iter_sets()
+                for document in documents
             ),
             # When a document was stored says nothing of it.
             METADATA_COLUMNS: (
-                (names.document(document), *row)
+                (names.name_document(document), *row)
                 for document, *row in zip(
                     *(
-                        read.every_column()[name].tolist()
-                        for name in columns.NAMES
+                        read.read_columns()[name].tolist()
+                        for name in columns.COLUMN_NAMES
                         if name not in ("first_group", "changed")
                     ),
                     strict=True,
@@ -191,11 +200,11 @@ class MetadataStructure:
             ),
         }
 
-    def counts(self, read: MetadataIndex) -> Mapping[str, int]:
-        return read.counts()
+    def compute_statistics(self, read: MetadataIndex) -> Mapping[str, int]:
+        return read.count_records()
 
 
-def _told(key: bytes) -> tuple[str, str, str | float | None]:
+def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
     """Where a value is found, its kind and, where the key tells it, the value."""
     field, _, value = key.partition(b"\x00")
     kind = value[:1]

@@ -28,9 +28,9 @@ CROWDED = b"\x04"
 #: Columns of documents that are kept by value.
 TEXT_COLUMNS = ("title", "source")
 
-_END, _BETWEEN = b"\x00", b"\x1f"
+_TERMINATOR, _SEPARATOR = b"\x00", b"\x1f"
 _MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200
-_DEEPEST = 4
+_MAX_DEPTH = 4
 _MAX_VALUES = 512
 _NUMBER = struct.Struct(">QHB")
 _DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
@@ -44,15 +44,15 @@ def encode_names(space: bytes, names: Sequence[str]) -> bytes | None:
 
     These have a name that is empty, or that JSON writes in other characters than its own, or lie too deep.
     """
-    if not 0 < len(names) <= _DEEPEST or not all(map(_plain, names)):
+    if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
-    joined = _BETWEEN.join(name.encode() for name in names)
-    return space + joined + _END if len(joined) <= _MAX_NAME_BYTES else None
+    joined = _SEPARATOR.join(name.encode() for name in names)
+    return space + joined + _TERMINATOR if len(joined) <= _MAX_NAME_BYTES else None
 
 
 def encode_column(name: str) -> bytes:
     """The beginning of the keys of a column's values."""
-    return COLUMN + name.encode() + _END
+    return COLUMN + name.encode() + _TERMINATOR
 
 
 def encode_value(value: Any) -> bytes | None:
@@ -69,7 +69,7 @@ def encode_value(value: Any) -> bytes | None:
 def encode_text(text: str) -> bytes | None:
     """The end of the key of a text; None for one that is long, or has a NUL."""
     packed = text.encode()
-    return TEXT + packed + _END if len(packed) <= _MAX_TEXT_BYTES and _END not in packed else None
+    return TEXT + packed + _TERMINATOR if len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed else None
 
 
 def encode_number(number: float) -> bytes:
@@ -107,30 +107,30 @@ def is_exact_decimal(number: float) -> bool:
     return len(digits.replace(".", "").strip("0")) <= 15 and abs(int(exponent or 0)) < 16
 
 
-def document_keys(record: DocumentRecord) -> set[bytes]:
+def list_document_keys(record: DocumentRecord) -> set[bytes]:
     """The keys of all values of a document, without its number."""
-    found = set[bytes]()
+    keys = set[bytes]()
     for name in TEXT_COLUMNS:
         value = getattr(record, name)
         if value is not None:
-            found.update(_keys(encode_column(name), value))
+            keys.update(_make_value_keys(encode_column(name), value))
     metadata_keys = set[bytes]()
     for key in _iter_metadata_keys(record.meta, ()):
         metadata_keys.add(key)
         if len(metadata_keys) > _MAX_VALUES:
-            metadata_keys = {CROWDED + _END + UNCLEAR}
+            metadata_keys = {CROWDED + _TERMINATOR + UNCLEAR}
             break
-    return found | metadata_keys
+    return keys | metadata_keys
 
 
-def _iter_metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[bytes]:
+def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[bytes]:
     for name, value in fields.items():
-        names = (*above, name)
+        names = (*parents, name)
         field = encode_names(FIELD, names)
         if field is None or value is None:
             continue
         element = ELEMENT + field[1:]
-        yield from _keys(field, value)
+        yield from _make_value_keys(field, value)
         if isinstance(value, list):
             for item in value:
                 key = encode_value(item)
@@ -141,12 +141,12 @@ def _iter_metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> It
             yield from _iter_metadata_keys(value, names)
 
 
-def _keys(field: bytes, value: Any) -> tuple[bytes, bytes]:
+def _make_value_keys(field: bytes, value: Any) -> tuple[bytes, bytes]:
     key = encode_value(value)
     return field + PRESENT, field + (UNCLEAR if key is None else key)
 
 
-def _plain(name: str) -> bool:
+def _is_plain(name: str) -> bool:
     return bool(name) and min(name) > "\x1f" and not {'"', "\\"} & set(name)
 
 

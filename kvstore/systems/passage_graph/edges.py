@@ -27,7 +27,7 @@ HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
 TRIPLE = 0x1000  # a triple that was imported for the document names it
 #: What does not follow from the text of a chunk alone.
-ABOVE = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
+CONTEXT_FEATURES = TITLE_WHOLE | TITLE_PART | HEADING_WHOLE | HEADING_PART | TRIPLE
 #: Bits of a set of features, and what is above every set.
 FEATURE_BITS = 13
 FEATURE_SETS = 1 << FEATURE_BITS

@@ -25,7 +25,7 @@ from ...storage import records
 from ...storage.view import View, WriteView
 from ...structures.filter.block_lists import BlockLists
 from .edges import (
-    ABOVE,
+    CONTEXT_FEATURES,
     FEATURE_BITS,
     FEATURE_SETS,
     LOWER,
@@ -49,16 +49,16 @@ _PAGE_HEADER = struct.Struct("<4sI")
 ENTITIES_PER_PAGE = (records.compute_page_value_size(1) - _PAGE_HEADER.size) // 8
 # A degree: 0; or the entity's only chunk; or MANY, the number of chunks and the number of informative ones. LINKED
 # where there are links.
-_MANY = 1 << 63
+_MANY_FLAG = 1 << 63
 _LINKED_FLAG = 1 << 62
-_CHUNK = _LINKED_FLAG - 1
-_TOTAL = (1 << 31) - 1
+_CHUNK_MASK = _LINKED_FLAG - 1
+_TOTAL_MASK = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
 _ENTRY_FEATURE_BITS = 16
 _ENTRY_FEATURE_MASK = (1 << _ENTRY_FEATURE_BITS) - 1
 
 #: Chunks whose rows are changed at once.
-TOGETHER = 4096
+CHUNKS_PER_BATCH = 4096
 
 _LINK_KEY = struct.Struct(">IIB")
 _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
@@ -72,17 +72,17 @@ class StoredDegrees:
 
     def __init__(self, values: Numbers) -> None:
         self.values = values
-        self._many: npt.NDArray[np.bool_] = (values & np.uint64(_MANY)) != 0
-        self._chunk: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK)).astype(np.int64)
+        self._many: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
+        self._chunk: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK_MASK)).astype(np.int64)
         #: The number of chunks of each.
-        self.total: npt.NDArray[np.int64] = np.where(self._many, self._chunk & _TOTAL, self._chunk > 0)
+        self.total: npt.NDArray[np.int64] = np.where(self._many, self._chunk & _TOTAL_MASK, self._chunk > 0)
         #: The number of those chunks that do not only mention it in lower case.
         self.informative: npt.NDArray[np.int64] = np.where(
             self._many, self._chunk >> _INFORMATIVE_SHIFT, _mask_informative(self._chunk & _ENTRY_FEATURE_MASK)
         )
 
     @property
-    def only(self) -> npt.NDArray[np.int64]:
+    def only_chunks(self) -> npt.NDArray[np.int64]:
         """The chunk of each that has no other, with its features, as :class:`PassageGraph` keeps them; else 0."""
         return np.where(self._many, 0, self._chunk)
 
@@ -103,20 +103,20 @@ class PassageGraph:
         self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
         self._page_indexes: dict[int, int] = {}
 
-    def chunk_rows(self, chunks: Numbers) -> ChunkRows:
+    def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
         """The entities of chunks, each once; a chunk without any, or that is not stored, has an empty row."""
-        keys = list(map(records.u64, chunks.tolist()))
+        keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
-        rows = [b"" if value is None else _unpacked(key, value) for key, value in records_by_key]
+        rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // 8
         numbers = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
-            _bounds(lengths),
+            _compute_bounds(lengths),
             (numbers >> np.uint64(FEATURE_BITS)).astype(np.uint32),
             (numbers & np.uint64(FEATURE_SETS - 1)).astype(np.uint16),
         )
 
-    def degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
+    def read_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """How many chunks each of some entities has, and whether it has links; their rows are not read."""
         blocks = (entities // np.uint32(ENTITIES_PER_PAGE)).tolist()
         self._read_pages(set(blocks))
@@ -125,18 +125,18 @@ class PassageGraph:
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """Return the degrees of some entities, counted over the chunks that may answer."""
-        return self.degrees(entities)
+        return self.read_degrees(entities)
 
-    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
-        """The chunks of entities, ascending; ``degrees`` are theirs. One with more than ``most`` has an empty row."""
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
+        """The chunks of entities, ascending; ``read_degrees`` are theirs. One with more than ``max_chunks`` has an empty row."""
         totals = degrees.total
-        is_multiple = (totals > 1) & (totals <= most)
+        is_multiple = (totals > 1) & (totals <= max_chunks)
         blocks = self._lists.read_many(entities[is_multiple].tolist())
         numbers = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
         is_single = totals == 1
         owners = np.concatenate((entities[is_single], np.repeat(numbers, sizes)))
-        entries = np.concatenate((degrees.values[is_single] & np.uint64(_CHUNK), *(block for _, block in blocks)))
+        entries = np.concatenate((degrees.values[is_single] & np.uint64(_CHUNK_MASK), *(block for _, block in blocks)))
         rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
         order = np.argsort(rows, kind="stable")
         entries = entries[order]
@@ -145,7 +145,7 @@ class PassageGraph:
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """The links of entities, entity by entity in the order given, those of one in order of the others and kinds."""
-        entries = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.u32, entities.tolist())))
+        entries = self._view.scan_prefixes(ENTITY_LINKS, list(map(records.encode_u32, entities.tolist())))
         keys = np.frombuffer(b"".join(key for key, _ in entries), _LINK_KEYS)
         counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in entries)
         return LinkRows(
@@ -155,21 +155,21 @@ class PassageGraph:
             np.frombuffer(counts, "<u4").astype(np.uint32),
         )
 
-    def counts(self) -> dict[str, int]:
+    def count_records(self) -> dict[str, int]:
         """How many chunks name an entity, and how many links there are, from either side."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
-    def joining(self, entity: int) -> list[int]:
+    def list_triple_chunks(self, entity: int) -> list[int]:
         """The chunks of which somebody has stated that they join an entity to another."""
         number = np.array([entity], np.uint32)
-        _, chunks, features = self.read_entity_rows(number, self.degrees(number), most=1 << 62)
+        _, chunks, features = self.read_entity_rows(number, self.read_degrees(number), max_chunks=1 << 62)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()
         return triple_chunks
 
-    def all_chunks(self) -> Iterator[tuple[int, EdgeRow]]:
+    def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
         """Every chunk that names an entity, with its row."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
-            yield records.U64.unpack(key)[0], dict(_pairs(_unpacked(key, value)))
+            yield records.U64.unpack(key)[0], dict(_iter_pairs(_decode_row(key, value)))
 
     def iter_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
         """Every entity that has chunks or links: its number, how many chunks and informative ones, whether it has
@@ -177,8 +177,8 @@ class PassageGraph:
         for key, _ in self._view.scan(ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             numbers = np.arange(first, first + ENTITIES_PER_PAGE, dtype=np.uint32)
-            degrees = self.degrees(numbers)
-            columns = (numbers, degrees.total, degrees.informative, degrees.linked, degrees.only)
+            degrees = self.read_degrees(numbers)
+            columns = (numbers, degrees.total, degrees.informative, degrees.linked, degrees.only_chunks)
             for number, total, informative, linked, only_chunk in zip(
                 *(column.tolist() for column in columns), strict=True
             ):
@@ -213,10 +213,10 @@ class PassageGraph:
         if needed > len(self._pages):
             more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
             self._pages = np.concatenate((self._pages, more))
-        keys = list(map(records.u32, missing))
+        keys = list(map(records.encode_u32, missing))
         for index, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
             if value is not None:
-                self._pages[index] = _decoded(key, value)
+                self._pages[index] = _decode_page(key, value)
         self._page_indexes.update(zip(missing, range(first, needed), strict=True))
 
 
@@ -235,33 +235,35 @@ class GraphWriter(PassageGraph):
         """Store what each of some chunks names in place of what it named; an empty row forgets it."""
         self._change_chunks(rows, lambda chunk, before: set(rows[chunk].items()))
 
-    def forget(self, unnamed: Mapping[int, Set[int]]) -> None:
+    def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
         """Take some entities out of the rows of some chunks."""
-        self._change_chunks(unnamed, lambda chunk, before: {pair for pair in before if pair[0] not in unnamed[chunk]})
+        self._change_chunks(
+            removed_entities, lambda chunk, before: {pair for pair in before if pair[0] not in removed_entities[chunk]}
+        )
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
         """Store what the text of each of some chunks names in place of what that named; what stands above it stays."""
 
-        def changed(chunk: int, before: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             row = dict(counts[chunk])
-            for entity, features in before:
-                if features & ABOVE:
-                    row[entity] = row.get(entity, 0) | features & ABOVE
+            for entity, features in old_row:
+                if features & CONTEXT_FEATURES:
+                    row[entity] = row.get(entity, 0) | features & CONTEXT_FEATURES
             return set(row.items())
 
-        self._change_chunks(counts, changed)
+        self._change_chunks(counts, merge_row)
 
     def _change_chunks(
-        self, chunks: Iterable[int], changed: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
+        self, chunks: Iterable[int], update_row: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
     ) -> None:
         """Store rows, as pairs of entities and features, that follow from those before."""
         remaining = iter(chunks)
-        while batch := list(islice(remaining, TOGETHER)):
-            keys = list(map(records.u64, batch))
+        while batch := list(islice(remaining, CHUNKS_PER_BATCH)):
+            keys = list(map(records.encode_u64, batch))
             values: dict[bytes, bytes | None] = {}
             for chunk, key, value in zip(batch, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
-                old_row = set() if value is None else set(_pairs(_unpacked(key, value)))
-                new_row = changed(chunk, old_row)
+                old_row = set() if value is None else set(_iter_pairs(_decode_row(key, value)))
+                new_row = update_row(chunk, old_row)
                 if old_row == new_row:
                     continue
                 removed, added = (old_row - new_row, new_row - old_row) if old_row else (old_row, new_row)
@@ -272,16 +274,16 @@ class GraphWriter(PassageGraph):
                 values[key] = records.seal(packed) if new_row else None
             self._write.change_many(PASSAGE_ENTITIES, values)
 
-    def change_link(self, entity: int, other: int, kind: int, by: int) -> None:
+    def change_link(self, entity: int, other: int, kind: int, change: int) -> None:
         """Say that two entities belong together so many times more (or less) often."""
         for pair in ((entity, other), (other, entity)):
-            self._link_changes[*pair, kind] = self._link_changes.get((*pair, kind), 0) + by
+            self._link_changes[*pair, kind] = self._link_changes.get((*pair, kind), 0) + change
 
     def flush(self) -> None:
         """Carry the gathered changes to the entities' side."""
         has_links = {entity: self._flush_links(entity, changes) for entity, changes in self._group_links().items()}
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
-        old_degrees = dict(zip(entities, self.degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
+        old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
         pages: dict[bytes, bytes | None] = {}
         for block, block_entities in groupby(entities, lambda entity: entity // ENTITIES_PER_PAGE):
@@ -293,18 +295,18 @@ class GraphWriter(PassageGraph):
                 )
                 page[entity % ENTITIES_PER_PAGE] = degree
                 has_degrees |= degree > 0
-            pages[records.u32(block)] = _encoded(page) if has_degrees or page.any() else None
+            pages[records.encode_u32(block)] = _encode_page(page) if has_degrees or page.any() else None
         self._write.change_many(ENTITY_HEADS, pages)
         self._added.clear()
         self._removed.clear()
         self._link_changes.clear()
 
-    def _flush_chunks(self, before: Mapping[int, int]) -> dict[int, int]:
+    def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
         """Write the changed chunks of entities, whose degrees are given; returns their degrees, links left out."""
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
-        for entity, degree in before.items():
-            if not degree & (_MANY | _CHUNK) and entity not in self._removed:
+        for entity, degree in old_degrees.items():
+            if not degree & (_MANY_FLAG | _CHUNK_MASK) and entity not in self._removed:
                 added_chunks = self._added.get(entity, ())
                 if len(added_chunks) <= 1:  # as of most new names
                     degrees[entity] = added_chunks[0] if added_chunks else 0
@@ -312,19 +314,19 @@ class GraphWriter(PassageGraph):
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
             removed.sort()
             added.sort()
-            if degree & _MANY or not (degree & _CHUNK or removed):  # no chunk stands in the degree itself
+            if degree & _MANY_FLAG or not (degree & _CHUNK_MASK or removed):  # no chunk stands in the degree itself
                 lists[entity] = removed, added
-                if not degree & _MANY:
-                    degrees[entity] = encode_degree(len(added), _informative(added))
+                if not degree & _MANY_FLAG:
+                    degrees[entity] = encode_degree(len(added), _count_informative(added))
                 continue
-            current = {degree & _CHUNK} if degree & _CHUNK else set[int]()
+            current = {degree & _CHUNK_MASK} if degree & _CHUNK_MASK else set[int]()
             remaining = sorted(current.difference(removed).union(added))
             if not current.issuperset(removed):
                 raise _make_chunk_error(entity)
             if len(remaining) > 1:
                 lists[entity] = [], remaining
             degrees[entity] = (
-                encode_degree(len(remaining), _informative(remaining))
+                encode_degree(len(remaining), _count_informative(remaining))
                 if len(remaining) > 1
                 else remaining[0]
                 if remaining
@@ -334,11 +336,13 @@ class GraphWriter(PassageGraph):
             if entity in degrees:
                 continue
             removed, added = lists[entity]
-            if list_change.removed != len(removed):
+            if list_change.num_removed != len(removed):
                 raise _make_chunk_error(entity)
-            total = (before[entity] & _TOTAL) + list_change.new - list_change.removed
-            informative = (before[entity] & _CHUNK) >> _INFORMATIVE_SHIFT
-            degrees[entity] = encode_degree(total, informative + _informative(added) - _informative(removed))
+            total = (old_degrees[entity] & _TOTAL_MASK) + list_change.num_new - list_change.num_removed
+            informative = (old_degrees[entity] & _CHUNK_MASK) >> _INFORMATIVE_SHIFT
+            degrees[entity] = encode_degree(
+                total, informative + _count_informative(added) - _count_informative(removed)
+            )
             if total < 2:
                 degrees[entity] = int.from_bytes(self._lists.take(entity), "little")
         return degrees
@@ -360,7 +364,10 @@ class GraphWriter(PassageGraph):
                 self._write.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
             else:
                 self._write.delete(ENTITY_LINKS, key)
-        return next(self._view.scan(ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)), None) is not None
+        return (
+            next(self._view.scan(ENTITY_LINKS, records.encode_u32(entity), records.encode_u32(entity + 1)), None)
+            is not None
+        )
 
 
 def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -368,7 +375,7 @@ def _mask_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return informative
 
 
-def _informative(entries: list[int]) -> int:
+def _count_informative(entries: list[int]) -> int:
     return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
 
 
@@ -378,16 +385,16 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 def encode_degree(total: int, informative: int) -> int:
     """Return the degree, as it is stored, of an entity with several chunks."""
-    return _MANY | informative << _INFORMATIVE_SHIFT | total
+    return _MANY_FLAG | informative << _INFORMATIVE_SHIFT | total
 
 
-def _bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     bounds = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
 
 
-def _unpacked(key: bytes, value: memoryview) -> bytes:
+def _decode_row(key: bytes, value: memoryview) -> bytes:
     """The numbers of a chunk's row, packed as u64."""
     try:
         return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
@@ -395,7 +402,7 @@ def _unpacked(key: bytes, value: memoryview) -> bytes:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
 
 
-def _pairs(row: bytes) -> Iterator[tuple[int, int]]:
+def _iter_pairs(row: bytes) -> Iterator[tuple[int, int]]:
     """The entities and features of a chunk's row."""
     return ((number >> FEATURE_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
 
@@ -404,12 +411,12 @@ def _decode_link_count(key: bytes, value: memoryview) -> int:
     return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
-def _encoded(page: Numbers) -> bytes:
+def _encode_page(page: Numbers) -> bytes:
     packed = page.astype("<u8", copy=False).tobytes()
     return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
 
 
-def _decoded(key: bytes, value: memoryview) -> Numbers:
+def _decode_page(key: bytes, value: memoryview) -> Numbers:
     packed = value[_PAGE_HEADER.size :]
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (
         _PAGE_ENCODING,

@@ -16,12 +16,12 @@ from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import recognise
+from ...retrieval.recognition import recognize_entities
 from ...structures.ranking import best
 from ..synonyms.nearest_names import NearestNames
 from .neighbourhood import NamesInChunks, make_entity_node
 from .pagerank import compute_personalised_pagerank
-from .walk import compute_name_masses, make_degree_request, paths
+from .walk import compute_name_masses, describe_paths, make_degree_request
 
 #: Names nearest to the question that stand in for names in it.
 _NUM_NEAREST_NAMES = 5
@@ -39,10 +39,10 @@ class HippoRagStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         reading = query.reading
-        names = recognise(query, capitalized_only=True)
-        starts = (compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}) or _nearest(
-            query
-        )
+        names = recognize_entities(query, capitalized_only=True)
+        starts = (
+            compute_name_masses(names, reading.fetch(make_degree_request(names))) if names else {}
+        ) or _find_starts(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
@@ -57,23 +57,23 @@ class HippoRagStrategy:
             query,
             self.name,
             ranking,
-            paths(reading, ranks, [chunk for chunk, _ in ranking]),
+            describe_paths(reading, ranks, [chunk for chunk, _ in ranking]),
             len(ranks.chunks),
         )
 
 
-def _nearest(query: Query) -> dict[int, float]:
+def _find_starts(query: Query) -> dict[int, float]:
     """Where to start for a question that names nothing known, with their masses."""
     request = NearestNames(query.vector, _NUM_NEAREST_NAMES)
     with query.trace.step("nearest names") as step:
         names = query.reading.fetch(request)
-        near = {entity: cosine for entity, cosine in names or () if cosine > 0}
+        masses = {entity: cosine for entity, cosine in names or () if cosine > 0}
         reason = "no entity of the question is known"
         step.detail = f"by embedding: {reason}" if names is not None else "there is no index of names"
-        step.count = len(near)
+        step.count = len(masses)
     if names is None:
         nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest passage") as step:
-            near = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
-            step.detail, step.count = reason, len(near)
-    return {make_entity_node(entity): mass for entity, mass in near.items()}
+            masses = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
+            step.detail, step.count = reason, len(masses)
+    return {make_entity_node(entity): mass for entity, mass in masses.items()}

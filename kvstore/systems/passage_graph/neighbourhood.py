@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...retrieval.dense_search import compute_cosines
-from ...structures.id_sets import without
+from ...structures.id_sets import subtract_ids
 from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
 from .edges import ChunkRows, Degrees, EntityRows, LinkRows
 from .graph import StoredDegrees
 from .structure import GRAPH
 
-_ENTITY = 1 << 63
+_ENTITY_BIT = 1 << 63
 
 #: Nodes: entities and chunks in one space of numbers.
 Nodes = npt.NDArray[np.uint64]
@@ -36,27 +36,27 @@ def make_chunk_node(chunk: int) -> int:
 
 def make_entity_node(entity: int) -> int:
     """The node of an entity."""
-    return _ENTITY | entity
+    return _ENTITY_BIT | entity
 
 
 def is_entity(node: int) -> bool:
     """Whether a node is that of an entity; else it is a chunk's id."""
-    return node >= _ENTITY
+    return node >= _ENTITY_BIT
 
 
 def get_entity(node: int) -> int:
     """The entity of a node that is one's."""
-    return node ^ _ENTITY
+    return node ^ _ENTITY_BIT
 
 
 def mask_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
     """Which nodes are those of entities."""
-    return nodes >= np.uint64(_ENTITY)
+    return nodes >= np.uint64(_ENTITY_BIT)
 
 
-def entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
+def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
     """The nodes of entities."""
-    return entities | np.uint64(_ENTITY)
+    return entities | np.uint64(_ENTITY_BIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class EntityDegrees(ReadRequest[Degrees]):
     entities: EntityNumbers
 
     def fetch(self, state: State) -> Degrees:
-        return state.part(GRAPH).degrees(self.entities)
+        return state.get_part(GRAPH).read_degrees(self.entities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ class NameDegrees(ReadRequest[list[Degrees]]):
 
     def fetch(self, state: State) -> list[Degrees]:
         values = (
-            state.part(GRAPH).read_visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
+            state.get_part(GRAPH)
+            .read_visible_degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32))
+            .values
         )
         ends = np.cumsum(list(map(len, self.entities)))
         return [StoredDegrees(name_values) for name_values in np.split(values, ends)[:-1]]
@@ -91,7 +93,7 @@ class NamedEntities(ReadRequest[EntityNumbers]):
 
     def fetch(self, state: State) -> EntityNumbers:
         # A name that only an imported triple has is found at no place of its own.
-        return state.whole.filter.find_many(self.names)
+        return state.unrestricted.filter.find_many(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class NamesInChunks(ReadRequest[EntityNumbers]):
     chunks: Ids
 
     def fetch(self, state: State) -> EntityNumbers:
-        return state.part(GRAPH).chunk_rows(self.chunks).entities
+        return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
 
 class ChunkSurroundings(NamedTuple):
@@ -134,39 +136,39 @@ class Surroundings(NamedTuple):
 class Neighbourhood(ReadRequest[Surroundings]):
     """The rows of nodes, with what is known of their neighbours.
 
-    An entity in more than ``most`` chunks has an empty row. ``linking`` asks for the links of entities; with a unit
+    An entity in more than ``max_chunks`` chunks has an empty row. ``with_links`` asks for the links of entities; with a unit
     ``vector`` come its cosines with the chunks of entities, those ``compared`` before (ids ascending) left out.
     """
 
     chunks: Ids
     entities: EntityNumbers
-    most: int
-    linking: bool
+    max_chunks: int
+    with_links: bool
     vector: Matrix | None = None
     compared: Ids | None = None
 
     def fetch(self, state: State) -> Surroundings:
         return Surroundings(
-            self._of_chunks(state) if len(self.chunks) else None,
-            self._of_entities(state) if len(self.entities) else None,
+            self._read_chunks(state) if len(self.chunks) else None,
+            self._read_entities(state) if len(self.entities) else None,
         )
 
-    def _of_chunks(self, state: State) -> ChunkSurroundings:
-        graph = state.part(GRAPH)
-        rows = graph.chunk_rows(self.chunks)
-        return ChunkSurroundings(rows, graph.degrees(rows.entities))
+    def _read_chunks(self, state: State) -> ChunkSurroundings:
+        graph = state.get_part(GRAPH)
+        rows = graph.read_chunk_rows(self.chunks)
+        return ChunkSurroundings(rows, graph.read_degrees(rows.entities))
 
-    def _of_entities(self, state: State) -> EntitySurroundings:
-        graph = state.part(GRAPH)
-        degrees = graph.degrees(self.entities)
-        rows = graph.read_entity_rows(self.entities, degrees, self.most)
+    def _read_entities(self, state: State) -> EntitySurroundings:
+        graph = state.get_part(GRAPH)
+        degrees = graph.read_degrees(self.entities)
+        rows = graph.read_entity_rows(self.entities, degrees, self.max_chunks)
         links = linked = None
-        if self.linking and degrees.linked.any():
+        if self.with_links and degrees.linked.any():
             links = graph.read_link_rows(self.entities[degrees.linked])
-            linked = graph.degrees(links.others)
+            linked = graph.read_degrees(links.others)
         compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
         if self.vector is not None:
-            compared = rows.chunks if self.compared is None else without(rows.chunks, self.compared)
+            compared = rows.chunks if self.compared is None else subtract_ids(rows.chunks, self.compared)
             cosines = compute_cosines(state, compared, self.vector) if len(compared) else cosines
         return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
 

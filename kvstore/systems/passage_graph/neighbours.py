@@ -21,11 +21,11 @@ import numpy.typing as npt
 from ...columnar import Columnar, NamedRows
 from ...structures.filter import addresses
 from ...structures.names.aliases import Identity
-from ...structures.shown_entities import DisplayEntities, shown_entities
+from ...structures.shown_entities import DisplayEntities, load_display_entities
 from ...structures.state import State
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from .edges import LOWER, TITLE_LINK, Numbers
-from .graph import TOGETHER, PassageGraph
+from .graph import CHUNKS_PER_BATCH, PassageGraph
 from .neighbourhood import EntityNumbers
 from .structure import GRAPH
 
@@ -67,19 +67,19 @@ class Neighbours(Columnar, list[Neighbour]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from ...markup import table
+        from ...markup import render_table
 
-        return table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
+        return render_table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
 
 
-def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
+def find_neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     """The neighbours of a known entity, at most ``limit``."""
-    graph, display_entities = state.part(GRAPH), shown_entities(state)
+    graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
     own_entities = np.array(sorted(identity.entities), np.uint32)
     entity = identity.entry.entity
-    chunks = _passages(graph, own_entities)
+    chunks = _list_chunks(graph, own_entities)
     named_entities, chunk_indexes = _list_cooccurring(graph, display_entities, chunks, entity)
-    link_weights, links = _links(graph, display_entities, own_entities, entity)
+    link_weights, links = _collect_links(graph, display_entities, own_entities, entity)
     above, below = _collect_trees(state, display_entities, identity)
     others = np.union1d(named_entities, np.array(sorted({*link_weights, *above, *below} - {entity}), np.uint32))
     if not len(others):
@@ -110,38 +110,40 @@ def neighbours(state: State, identity: Identity, limit: int) -> Neighbours:
     return rows
 
 
-def _passages(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
+def _list_chunks(graph: PassageGraph, entities: EntityNumbers) -> Numbers:
     """The chunks that name any of some entities, ascending; those in lower case alone only where there are no
     others."""
-    _, chunks, features = graph.read_entity_rows(entities, graph.degrees(entities), most=1 << 62)
+    _, chunks, features = graph.read_entity_rows(entities, graph.read_degrees(entities), max_chunks=1 << 62)
     is_informative = (features & ~np.uint16(LOWER)) != 0
     return np.unique(chunks[is_informative] if is_informative.any() else chunks)
 
 
 def _list_cooccurring(
-    graph: PassageGraph, shown: DisplayEntities, chunks: Numbers, entity: int
+    graph: PassageGraph, display_entities: DisplayEntities, chunks: Numbers, entity: int
 ) -> tuple[EntityNumbers, npt.NDArray[np.int64]]:
     """The other entities that some chunks name, each once a chunk, and the places of the chunks."""
     pairs = [np.empty(0, np.int64)]
-    for first in range(0, len(chunks), TOGETHER):
-        bounds, entities, features = graph.chunk_rows(chunks[first : first + TOGETHER])
+    for first in range(0, len(chunks), CHUNKS_PER_BATCH):
+        bounds, entities, features = graph.read_chunk_rows(chunks[first : first + CHUNKS_PER_BATCH])
         chunk_indexes = np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
         is_informative = (features & ~np.uint16(LOWER)) != 0
-        others = shown.of(entities[is_informative])
+        others = display_entities.resolve(entities[is_informative])
         codes = others.astype(np.int64) << 32 | chunk_indexes[is_informative]
         pairs.append(np.unique(codes[others != entity]))
     all_codes = np.concatenate(pairs)
     return (all_codes >> 32).astype(np.uint32), all_codes & 0xFFFFFFFF
 
 
-def _links(
-    graph: PassageGraph, shown: DisplayEntities, own: EntityNumbers, entity: int
+def _collect_links(
+    graph: PassageGraph, display_entities: DisplayEntities, own_entities: EntityNumbers, entity: int
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
     """What the links of an entity to each other are worth, and what those are called that are in no tree."""
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
-    _, others, kinds, times = graph.read_link_rows(own)
-    for other, kind, count in zip(shown.of(others).tolist(), kinds.tolist(), times.tolist(), strict=True):
+    _, others, kinds, times = graph.read_link_rows(own_entities)
+    for other, kind, count in zip(
+        display_entities.resolve(others).tolist(), kinds.tolist(), times.tolist(), strict=True
+    ):
         if other == entity:
             continue
         weights[other] = weights.get(other, 0) + LINK_WEIGHTS[kind] * count
@@ -153,41 +155,45 @@ def _links(
 _TreesByEntity = defaultdict[int, set[str]]
 
 
-def _collect_trees(state: State, shown: DisplayEntities, identity: Identity) -> tuple[_TreesByEntity, _TreesByEntity]:
+def _collect_trees(
+    state: State, display_entities: DisplayEntities, identity: Identity
+) -> tuple[_TreesByEntity, _TreesByEntity]:
     """The trees in which others stand directly above an entity, and directly below it."""
     above: _TreesByEntity = defaultdict(set)
     below: _TreesByEntity = defaultdict(set)
     forest, own_entity = state.forest, identity.entry.entity
     names: dict[int, str] = {}
-    for rank, node in map(addresses.split, state.addresses_of(identity).tolist()):
-        if rank != addresses.NODE:
+    for rank, node in map(addresses.split_address, state.find_addresses(identity).tolist()):
+        if rank != addresses.NODE_RANK:
             break  # nodes come first
-        tree = forest.node(node).tree
+        tree = forest.get_node(node).tree
         if tree not in names:
-            names[tree] = forest.tree_name(tree)
-        for relatives, trees in ((forest.parents(node), above), (forest.children(node), below)):
+            names[tree] = forest.get_tree_name(tree)
+        for relatives, trees in ((forest.iter_parents(node), above), (forest.iter_children(node), below)):
             for relative in relatives:
-                other = shown.one(forest.node(relative).entity)
+                other = display_entities.resolve_one(forest.get_node(relative).entity)
                 if other != own_entity:
                     trees[other].add(names[tree])
     return above, below
 
 
-def _count_chunks(graph: PassageGraph, shown: DisplayEntities, entities: EntityNumbers) -> npt.NDArray[np.int64]:
+def _count_chunks(
+    graph: PassageGraph, display_entities: DisplayEntities, entities: EntityNumbers
+) -> npt.NDArray[np.int64]:
     """How many passages name each of some entities, by any of its names."""
-    degrees = graph.degrees(entities)
+    degrees = graph.read_degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
-    targets = shown.targets
+    targets = display_entities.targets
     for index, entity in enumerate(entities.tolist()):
         if entity in targets:
-            counts[index] = len(_passages(graph, np.array(sorted(shown.names_of(entity)), np.uint32)))
+            counts[index] = len(_list_chunks(graph, np.array(sorted(display_entities.list_names(entity)), np.uint32)))
     return counts
 
 
 def _find_first_chunks(state: State, chunks: dict[int, Numbers]) -> dict[int, tuple[str, int]]:
     """Of each entity the first of its chunks by document key and number."""
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
-    places = dict(zip(all_chunks.tolist(), state.places_of(all_chunks.tolist()), strict=True))
+    places = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
     firsts = {
         entity: min(map(places.__getitem__, entity_chunks.tolist()))
         for entity, entity_chunks in chunks.items()

@@ -27,8 +27,8 @@ import numpy.typing as npt
 from kvstore_cext.pagerank import ForwardPush
 
 from ...errors import InputError
-from ...structures.id_sets import distinct
-from ...structures.reading import BatchedReading, Ids, Matrix
+from ...structures.id_sets import merge_distinct
+from ...structures.reading import BatchedReader, Ids, Matrix
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from . import edges
 from .edges import Degrees
@@ -38,7 +38,7 @@ from .neighbourhood import (
     EntitySurroundings,
     Neighbourhood,
     Nodes,
-    entity_nodes,
+    make_entity_nodes,
     mask_entities,
 )
 
@@ -61,11 +61,11 @@ class Bias(Protocol):
         """The chunks that were compared, ids ascending."""
         ...
 
-    def add(self, chunks: Ids, cosines: Matrix) -> None:
+    def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
         """Take note of the cosines of further chunks, ids ascending."""
         ...
 
-    def factors(self, chunks: Ids) -> Masses:
+    def get_factors(self, chunks: Ids) -> Masses:
         """The factors of chunks that were compared."""
         ...
 
@@ -99,7 +99,7 @@ class EdgeWeights:
     max_chunks: int = 2000
 
     @property
-    def linking(self) -> bool:
+    def has_links(self) -> bool:
         """Whether any links weigh anything."""
         return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
 
@@ -130,7 +130,7 @@ class PageRank:
         """What it cost, in words."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
-    def before(self, node: int) -> list[int]:
+    def list_predecessors(self, node: int) -> list[int]:
         """What may come before a node on the likeliest walk from a seed to it: itself where the walk begins there,
         several where walks are as likely; nothing where no walk leads there."""
         predecessors: list[int] = self._push.before(node).tolist()
@@ -138,7 +138,7 @@ class PageRank:
 
 
 def compute_personalised_pagerank(
-    reading: BatchedReading,
+    reading: BatchedReader,
     seeds: Mapping[int, float],
     *,
     restart: float = 0.2,
@@ -161,11 +161,11 @@ def compute_personalised_pagerank(
     rows = _WeightedRows(reading, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
-    push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)
+    push = ForwardPush(nodes, masses, rows.compute_sizes(nodes), restart, epsilon)
     rounds = 0
     while len(pending_nodes := push.run()):
         rounds += 1
-        for kernel_rows in rows.of(pending_nodes):
+        for kernel_rows in rows.read_rows(pending_nodes):
             push.add_rows(*kernel_rows)
     reached_nodes, masses, missing = push.masses()
     entities = mask_entities(reached_nodes)
@@ -189,10 +189,10 @@ _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 class _WeightedRows:
     """Rows of one snapshot's graph, weighed."""
 
-    def __init__(self, reading: BatchedReading, weights: EdgeWeights, bias: Bias | None) -> None:
+    def __init__(self, reading: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
         self._reading = reading
         self._bias = bias
-        self._chunks = max(1, reading.counters.chunks)
+        self._num_chunks = max(1, reading.counters.chunks)
         self._weights = weights
         self._outward, self._inward = _compute_feature_weights(weights)
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
@@ -200,46 +200,48 @@ class _WeightedRows:
         self._link_weights[TRIPLE_LINK] = weights.triple_link
         self._link_weights[RELATION_LINK] = weights.relation_link
 
-    def sizes(self, nodes: Nodes) -> Masses:
+    def compute_sizes(self, nodes: Nodes) -> Masses:
         """What the rows of nodes cost."""
         sizes = np.full(len(nodes), _CHUNK_SIZE)
         entities = mask_entities(nodes)
         if entities.any():
-            sizes[entities] = self._sizes(self._reading.fetch(EntityDegrees(nodes[entities].astype(np.uint32))))
+            sizes[entities] = self._get_row_sizes(self._reading.fetch(EntityDegrees(nodes[entities].astype(np.uint32))))
         return sizes
 
-    def of(self, nodes: Nodes) -> Iterator[_KernelRows]:
+    def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
         """The rows of nodes, read in one round: first those of chunks, then those of entities."""
         entities = mask_entities(nodes)
         chunks, entity_ids = np.sort(nodes[~entities]), nodes[entities]
-        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.linking)
+        request = Neighbourhood(chunks, entity_ids.astype(np.uint32), self._weights.max_chunks, self._weights.has_links)
         if self._bias is not None:
             request = replace(request, vector=self._bias.vector, compared=self._bias.chunks)
         surroundings = self._reading.fetch(request)
         if surroundings.chunks is not None:
-            yield self._of_chunks(chunks, surroundings.chunks)
+            yield self._weigh_chunk_rows(chunks, surroundings.chunks)
         if surroundings.entities is not None:
-            yield self._of_entities(entity_ids, request.entities, surroundings.entities)
+            yield self._weigh_entity_rows(entity_ids, request.entities, surroundings.entities)
 
-    def _of_chunks(self, nodes: Nodes, found: ChunkSurroundings) -> _KernelRows:
-        (bounds, entities, features), degrees = found
-        weights = self._outward[_mask_lower_only(degrees), features] * self._rarity(degrees)
-        return nodes, bounds, entity_nodes(entities), weights, self._sizes(degrees)
+    def _weigh_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
+        (bounds, entities, features), degrees = surroundings
+        weights = self._outward[_mask_lower_only(degrees), features] * self._compute_rarity(degrees)
+        return nodes, bounds, make_entity_nodes(entities), weights, self._get_row_sizes(degrees)
 
-    def _of_entities(self, nodes: Nodes, entities: npt.NDArray[np.uint32], found: EntitySurroundings) -> _KernelRows:
-        (bounds, chunks, features), degrees = found.rows, found.degrees
+    def _weigh_entity_rows(
+        self, nodes: Nodes, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings
+    ) -> _KernelRows:
+        (bounds, chunks, features), degrees = surroundings.rows, surroundings.degrees
         weights = self._inward[np.repeat(_mask_lower_only(degrees), np.diff(bounds)), features]
         if self._bias is not None:
-            self._bias.add(found.compared, found.cosines)
-            weights = weights * self._bias.factors(chunks)
+            self._bias.add_cosines(surroundings.compared, surroundings.cosines)
+            weights = weights * self._bias.get_factors(chunks)
         sizes = np.full(len(chunks), _CHUNK_SIZE)
-        if found.links is None or found.linked is None:
+        if surroundings.links is None or surroundings.linked is None:
             return nodes, bounds, chunks, weights, sizes
         # The links of an entity follow its chunks.
-        links = found.links
+        links = surroundings.links
         order = np.argsort(entities, kind="stable")
         linking_rows = order[np.searchsorted(entities, links.entities, sorter=order)]
-        times = distinct(links.times)
+        times = merge_distinct(links.times)
         count_indexes = np.searchsorted(times, links.times)
         powers = np.array([count**self._weights.count_exponent for count in times.tolist()])
         weight = self._link_weights[links.kinds] * powers[count_indexes]
@@ -248,18 +250,18 @@ class _WeightedRows:
         return (
             nodes,
             np.searchsorted(rows[order], np.arange(len(entities) + 1)),
-            np.concatenate((chunks, entity_nodes(links.others)))[order],
-            np.concatenate((weights, weight * self._rarity(found.linked)))[order],
-            np.concatenate((sizes, self._sizes(found.linked)))[order],
+            np.concatenate((chunks, make_entity_nodes(links.others)))[order],
+            np.concatenate((weights, weight * self._compute_rarity(surroundings.linked)))[order],
+            np.concatenate((sizes, self._get_row_sizes(surroundings.linked)))[order],
         )
 
-    def _rarity(self, degrees: Degrees) -> Masses:
+    def _compute_rarity(self, degrees: Degrees) -> Masses:
         lower = np.where(_mask_lower_only(degrees), 1.0, self._weights.lower)
         totals = degrees.informative + lower * (degrees.total - degrees.informative)
-        rarity = np.log1p(self._chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
+        rarity = np.log1p(self._num_chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
         return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
-    def _sizes(self, degrees: Degrees) -> Masses:
+    def _get_row_sizes(self, degrees: Degrees) -> Masses:
         return np.maximum(degrees.total, 1).astype(np.float64)
 
 

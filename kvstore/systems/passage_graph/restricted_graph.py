@@ -23,7 +23,7 @@ from .rows import list_stated_pairs
 if TYPE_CHECKING:
     from ...structures.state import State
 
-_FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
+_FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class RestrictedPassageGraph(PassageGraph):
@@ -33,22 +33,22 @@ class RestrictedPassageGraph(PassageGraph):
         super().__init__(state.lmdb)
         assert state.allowed is not None
         self._state, self._allowed = state, state.allowed
-        self._related: dict[int, frozenset[int]] = {}
-        self._joined: dict[int, frozenset[int]] = {}
+        self._get_related: dict[int, frozenset[int]] = {}
+        self._get_joined: dict[int, frozenset[int]] = {}
 
-    def chunk_rows(self, chunks: Numbers) -> ChunkRows:
-        bounds, entities, features = super().chunk_rows(chunks)
+    def read_chunk_rows(self, chunks: Numbers) -> ChunkRows:
+        bounds, entities, features = super().read_chunk_rows(chunks)
         visible = np.repeat(self._allowed.mask(chunks), np.diff(bounds))
         return ChunkRows(_shrink_bounds(bounds, visible), entities[visible], features[visible])
 
-    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
-        bounds, chunks, features = super().read_entity_rows(entities, degrees, most)
+    def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
+        bounds, chunks, features = super().read_entity_rows(entities, degrees, max_chunks)
         visible = self._allowed.mask(chunks)
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        degrees = self.degrees(entities)
-        bounds, _, features = self.read_entity_rows(entities, degrees, most=1 << 62)
+        degrees = self.read_degrees(entities)
+        bounds, _, features = self.read_entity_rows(entities, degrees, max_chunks=1 << 62)
         informative = np.concatenate(([0], np.cumsum((features & ~np.uint16(LOWER)) != 0)))[bounds]
         counts = zip(np.diff(bounds).tolist(), np.diff(informative).tolist(), strict=True)
         return StoredDegrees(
@@ -65,13 +65,13 @@ class RestrictedPassageGraph(PassageGraph):
     def _is_stated(self, entity: int, other: int, kind: int) -> bool:
         """True if an allowed document or the user states a link; one between titles follows from the names alone."""
         if kind == RELATION_LINK:
-            if entity not in self._related:
-                self._related[entity] = frozenset(self._list_related(entity))
-            return other in self._related[entity]
+            if entity not in self._get_related:
+                self._get_related[entity] = frozenset(self._list_related(entity))
+            return other in self._get_related[entity]
         if kind == TRIPLE_LINK:
-            if entity not in self._joined:
-                self._joined[entity] = frozenset(self._list_joined(entity))
-            return other in self._joined[entity]
+            if entity not in self._get_joined:
+                self._get_joined[entity] = frozenset(self._list_joined(entity))
+            return other in self._get_joined[entity]
         return other in self._state.entities
 
     def _list_related(self, entity: int) -> Iterator[int]:
@@ -79,16 +79,16 @@ class RestrictedPassageGraph(PassageGraph):
         forest = self._state.forest
         key = self._state.entities.get(entity).key
         # The forest leaves out the nodes without visible edges.
-        (nodes,) = self._state.whole.filter.addresses_below([key], _FIRST_ABSTRACT)
+        (nodes,) = self._state.unrestricted.filter.get_addresses_below([key], _FIRST_ABSTRACT)
         for node in nodes:
-            for other in chain(forest.parents(node), forest.children(node)):
-                yield forest.node(other).entity
+            for other in chain(forest.iter_parents(node), forest.iter_children(node)):
+                yield forest.get_node(other).entity
 
     def _list_joined(self, entity: int) -> Iterator[int]:
         """Yield the entities that statements of allowed documents join to one."""
-        chunks = self._state.chunks.get_many(self.joining(entity))
+        chunks = self._state.chunks.get_many(self.list_triple_chunks(entity))
         for document in dict.fromkeys(chunk.document for chunk in chunks):
-            for pair in list_stated_pairs(self._state.whole, document):
+            for pair in list_stated_pairs(self._state.unrestricted, document):
                 if entity in pair:
                     yield from pair
 

@@ -17,10 +17,10 @@ from typing import TypeVar
 
 from kvstore_cext.mentions import counted_mentions
 
-from ...structures.documents.document_triples import EntityPair, Triples, joined
+from ...structures.documents.document_triples import EntityPair, Triples, find_entity_pairs
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.filter.entity_filter import EntityFilter
-from ...structures.names.mention_recognition import mentions_in
+from ...structures.names.mention_recognition import find_mentions
 from ...structures.names.mentions import Occurrence
 from ...structures.state import State
 from ...text.names import get_title_forms, is_name_key
@@ -32,7 +32,7 @@ from . import edges
 Owner = TypeVar("Owner")
 
 #: The greatest counts of mentions with a capital, inside longer ones and in lower case, and where they stand.
-_MOST = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
+_MAX_COUNTS = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
 _SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
@@ -46,15 +46,15 @@ def find_title_pair(title: str | None, most_words: int) -> tuple[str, str] | Non
     return keys[0], keys[1]
 
 
-def stated_relations(state: State, document: int, most: int) -> Iterator[tuple[str, str, str]]:
+def iter_stated_relations(state: State, document: int, max_relations: int) -> Iterator[tuple[str, str, str]]:
     """The first relations that somebody found in a document: the normal forms of two names, what joins them between."""
-    for triple in Triples(state.lmdb).of(document).triples[:most]:
+    for triple in Triples(state.lmdb).get(document).triples[:max_relations]:
         yield to_entity_key(triple.subject), triple.relation, to_entity_key(triple.object)
 
 
 def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
     """The entities that somebody joined in a document, each pair once."""
-    return joined(Triples(state.lmdb).of(document), state.filter)
+    return find_entity_pairs(Triples(state.lmdb).get(document), state.filter)
 
 
 class DocumentRows:
@@ -72,48 +72,48 @@ class DocumentRows:
         self._pairs = pairs
         self._filter = entity_filter
         self._most_words = most_words
-        self._first = next(record.chunk_ids(), None)
-        self._title = self._named(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
-        self._headings: dict[int, dict[int, int]] = {-1: {}}
+        self._first_chunk = next(record.chunk_ids(), None)
+        self._title_flags = self._find_name_flags(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
+        self._heading_flags: dict[int, dict[int, int]] = {-1: {}}
 
-    def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
-        """The entities of a chunk with their features; ``unmentioned`` are the pairs of which no chunk of the
+    def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
+        """The entities of a chunk with their features; ``find_unmentioned_pairs`` are the pairs of which no chunk of the
         document mentions a name."""
         features = count_mentions(chunk)
-        for entity, flags in (*self._title.items(), *self._above(chunk.section).items()):
+        for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
         if not self._pairs:  # as of most documents
             return features
         mentioned = {entity for entity, _, _ in chunk.mentions}
         for pair in self._pairs:
-            if not mentioned.isdisjoint(pair) or (chunk.id == self._first and pair in unmentioned):
+            if not mentioned.isdisjoint(pair) or (chunk.id == self._first_chunk and pair in unmentioned):
                 for entity in pair:
                     features[entity] = features.get(entity, 0) | edges.TRIPLE
         return features
 
-    def _above(self, section: int) -> dict[int, int]:
+    def _get_heading_flags(self, section: int) -> dict[int, int]:
         """The names in the headings above a chunk."""
-        heading_flags = self._headings.get(section)
+        heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
-            heading_flags = dict(self._above(heading.parent))
-            for entity, flag in self._named(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
+            heading_flags = dict(self._get_heading_flags(heading.parent))
+            for entity, flag in self._find_name_flags(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
                 heading_flags[entity] = heading_flags.get(entity, 0) | flag
-            self._headings[section] = heading_flags
+            self._heading_flags[section] = heading_flags
         return heading_flags
 
-    def _named(self, text: str, whole: int, part: int) -> dict[int, int]:
+    def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
         names, parts = find_heading_names(text, self._filter, self._most_words)
-        return {**dict.fromkeys(parts, part), **dict.fromkeys(names, whole)}
+        return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
     """The names that a title or heading is, and those that it names apart from itself."""
-    mentions = list(mentions_in(entity_filter, fold(text), most_words)) if text else []
+    mentions = list(find_mentions(entity_filter, fold(text), most_words)) if text else []
     whole_keys = {to_entity_key(form) for form in (text, *get_title_forms(text))}
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
     full_keys = {to_entity_key(text), *map(to_entity_key, get_title_forms(text)[:1])}
-    other_mentions = nested(
+    other_mentions = mark_nested(
         (mention.start, mention.end, mention) for mention in mentions if mention.key not in full_keys
     )
     return own_names, {
@@ -123,7 +123,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, most_words: int) 
     } - own_names
 
 
-def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
+def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
     """The pairs stated for a document of which none of its chunks mentions a name."""
     if not pairs:
         return set()
@@ -133,20 +133,20 @@ def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurre
 
 def count_mentions(chunk: AddedChunk) -> dict[int, int]:
     """The entities that the text of a chunk mentions, each with the counts among its features."""
-    return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, written_as, _MOST, _SHIFTS)
+    return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, classify_form, _MAX_COUNTS, _SHIFTS)
 
 
 @lru_cache(maxsize=1 << 15)
-def written_as(form: bytes) -> tuple[bool, bool]:
+def classify_form(form: bytes) -> tuple[bool, bool]:
     """Whether a form, in UTF-8, is more than a function word, and whether it is in lower case."""
     text = form.decode()
     return to_entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
 
 
-def nested(places: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
+def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
     """Mentions by start, end and whose they are, and whether each lies inside a longer one."""
     reach, last_start, last_end = -1, -1, -1
-    for span in sorted(places, key=lambda place: (place[0], -place[1])):
+    for span in sorted(spans, key=lambda place: (place[0], -place[1])):
         start, end, _ = span
         is_nested = end <= reach and not (start == last_start and end == last_end)
         if not is_nested:

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...retrieval.recognition import Seed
 from ...retrieval.word_search import TermSetCountRequest
-from ...structures.reading import BatchedReading
-from ...text.words import FUNCTION_WORDS, segments
+from ...structures.reading import BatchedReader
+from ...text.words import FUNCTION_WORDS, segment_words
 from .edges import Degrees
 from .neighbourhood import NameDegrees, NodeNames, is_entity, make_chunk_node, make_entity_node
 from .pagerank import PageRank
@@ -60,14 +60,14 @@ class Spread(NamedTuple):
     """In about how many chunks a name is, 0 for none, and whether most of them write it as a name: with capitals."""
 
     chunks: float
-    proper: bool
+    is_proper: bool
 
 
 def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
     """What asks how many chunks have every word of each name of what a question names, function words left out."""
     return TermSetCountRequest(
         [
-            {stem(word) for word in segments(key) if word not in FUNCTION_WORDS}
+            {stem(word) for word in segment_words(key) if word not in FUNCTION_WORDS}
             for seed in seeds
             for key, _ in seed.identity.names
         ]
@@ -95,7 +95,7 @@ def compute_spreads(
     return spreads
 
 
-def ways(reading: BatchedReading, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
+def find_walks(reading: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
     """For each node the likeliest walk to it from a seed, both included, and what the nodes before it are called.
 
     Both are empty where no walk leads there. Of walks that are as likely one that begins later is taken, and else what
@@ -107,32 +107,32 @@ def ways(reading: BatchedReading, ranks: PageRank, nodes: Iterable[int]) -> dict
     while pending:
         node = pending.pop()
         if node not in predecessors:
-            predecessors[node] = ranks.before(node)
+            predecessors[node] = ranks.list_predecessors(node)
             if node not in predecessors[node]:
                 pending += predecessors[node]
     named_nodes = list(
         dict.fromkeys(other for node, others in predecessors.items() for other in others if other != node)
     )
     names = dict(zip(named_nodes, reading.fetch(NodeNames(named_nodes)), strict=True)) if named_nodes else {}
-    found = {}
+    walks = {}
     for node in targets:
-        way = [node]
-        while (others := predecessors[way[-1]]) and way[-1] not in others:
-            way.append(min(others, key=names.__getitem__))
-        way = way[::-1] if others else []
-        found[node] = way, [_name(*names[other]) for other in way[:-1]]
-    return found
+        walk = [node]
+        while (others := predecessors[walk[-1]]) and walk[-1] not in others:
+            walk.append(min(others, key=names.__getitem__))
+        walk = walk[::-1] if others else []
+        walks[node] = walk, [_format_node(*names[other]) for other in walk[:-1]]
+    return walks
 
 
-def _name(chunk: bool, name: str, ordinal: int) -> str:
-    return f"chunk {ordinal} of {name}" if chunk else name
+def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
+    return f"chunk {ordinal} of {name}" if is_chunk else name
 
 
-def paths(reading: BatchedReading, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+def describe_paths(reading: BatchedReader, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
     """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question, in
     words; the chunk itself is not named again."""
     descriptions = {}
-    for node, (way, names) in ways(reading, ranks, map(make_chunk_node, chunks)).items():
-        is_near = not way or not is_entity(way[0])
+    for node, (walk, names) in find_walks(reading, ranks, map(make_chunk_node, chunks)).items():
+        is_near = not walk or not is_entity(walk[0])
         descriptions[node] = " → ".join([*(["near the question"] if is_near else []), *names])
     return descriptions

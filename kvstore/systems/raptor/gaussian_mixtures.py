@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ...structures.clustering.affinity import Partition, numbered
+from ...structures.clustering.affinity import Partition, renumber_clusters
 from ...structures.vectors.vectors import Matrix
 
 #: Components that are kept, and fewer nodes than which are one group.
 _NUM_COMPONENTS = 10
-_LEAST = 12
+_MIN_NODES = 12
 #: How many clusters are tried.
 _CLUSTER_COUNTS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
 
 
-def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
+def fit_gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     """Partitions of unit vectors, the finest first: the group of each, shape (n,).
 
     Raises InputError where scikit-learn is missing.
@@ -49,7 +49,7 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
             inner = _fit_mixture(GaussianMixture, nodes[members])
             labels[members] = groups + inner
             groups += int(inner.max()) + 1
-        labels = numbered(labels)
+        labels = renumber_clusters(labels)
         if labels.max() + 1 == len(nodes):
             break
         node_labels = labels[node_labels]
@@ -62,9 +62,9 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
 
 
 def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
-    if len(nodes) < _LEAST:
+    if len(nodes) < _MIN_NODES:
         return np.zeros(len(nodes), np.int64)
-    points = _components(nodes)
+    points = _compute_components(nodes)
     candidates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a fit has not converged is no news to anyone
@@ -72,10 +72,10 @@ def _fit_mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
             fitted = mixture(count, random_state=0, reg_covar=1e-4).fit(points)
             candidates.append((float(fitted.bic(points)), count, fitted))
     best = min(candidates, key=lambda one: one[:2])[2]
-    return numbered(best.predict(points))
+    return renumber_clusters(best.predict(points))
 
 
-def _components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _compute_components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The first principal components, their signs fixed by the largest coordinate."""
     centered = nodes - nodes.mean(axis=0)
     _, vectors = np.linalg.eigh(centered.T @ centered)

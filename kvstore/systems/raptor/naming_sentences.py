@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...structures.clustering.affinity import Partition
-from ...structures.shown_entities import shown_entities
+from ...structures.shown_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.entity_graph import MIN_NODE_CHUNKS, build_mention_graph
-from .topic_building import EntitySentences, Passages
+from .topic_building import EntitySentences, OrderedChunks
 
 
 @dataclass(frozen=True)
@@ -28,42 +28,42 @@ class EntityMentions:
 
     entities: list[int]
     bounds: Partition
-    places: Partition
+    rows: Partition
 
     @staticmethod
-    def of(state: State, passages: Passages) -> EntityMentions:
+    def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
         """Those of the state that the passages are of."""
         graph = build_mention_graph(state)
-        display = shown_entities(state)
+        display = load_display_entities(state)
         entities = graph.entities.tolist()
-        bounds = graph.naming.searchsorted(range(len(passages) + 1)).tolist()
-        mention_nodes = graph.named
+        bounds = graph.mention_chunks.searchsorted(range(len(chunks) + 1)).tolist()
+        mention_nodes = graph.mention_nodes
         stops, rows = array("q", [0]), array("q")
-        for position, chunk in enumerate(passages.chunks.tolist()):
+        for position, chunk in enumerate(chunks.ids.tolist()):
             nodes_by_entity = {
                 entities[node]: node for node in mention_nodes[bounds[position] : bounds[position + 1]].tolist()
             }
             for entity, start, _ in state.mentions.get_in_chunk(chunk) if nodes_by_entity else ():
-                node = nodes_by_entity.get(display.one(entity))
+                node = nodes_by_entity.get(display.resolve_one(entity))
                 if node is not None:
                     rows.extend((node, start))
             stops.append(len(rows) // 2)
         return EntityMentions(entities, np.frombuffer(stops, np.int64), np.frombuffer(rows, np.int64).reshape(-1, 2))
 
 
-def naming_sentences(passages: Passages, names: EntityMentions) -> list[EntitySentences]:
+def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> list[EntitySentences]:
     """The sentences of each entity that has some in two passages; entities that share all of theirs share them."""
     rows = array("q")
-    for position in np.flatnonzero(np.diff(names.bounds)).tolist():
-        node_offsets = names.places[names.bounds[position] : names.bounds[position + 1]].tolist()
-        for _, start, end, _ in passages.told(position):
+    for position in np.flatnonzero(np.diff(mentions.bounds)).tolist():
+        node_offsets = mentions.rows[mentions.bounds[position] : mentions.bounds[position + 1]].tolist()
+        for _, start, end, _ in chunks.iter_sentences(position):
             for entity in sorted({entity for entity, offset in node_offsets if start <= offset < end}):
                 rows.extend((entity, position, start, end))
     table: Partition = np.frombuffer(rows, np.int64).reshape(-1, 4)
     table = table[np.argsort(table[:, 0], kind="stable")]
-    bounds = np.searchsorted(table[:, 0], np.arange(len(names.entities) + 1))
+    bounds = np.searchsorted(table[:, 0], np.arange(len(mentions.entities) + 1))
     sentences_by_spans: dict[bytes, EntitySentences] = {}
-    for entity, first, last in zip(names.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+    for entity, first, last in zip(mentions.entities, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         spans = table[first:last, 1:]
         if len(np.unique(spans[:, 0])) >= MIN_NODE_CHUNKS:
             sentences_by_spans.setdefault(spans.tobytes(), EntitySentences([], spans)).entities.append(entity)
@@ -73,8 +73,8 @@ def naming_sentences(passages: Passages, names: EntityMentions) -> list[EntitySe
 def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
     """The centroids of the passages of each leaf, at length one, of ``vectors`` of all passages; shape (leaves,
     dimension)."""
-    found: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
-    for row, leaf in zip(found, leaves, strict=True):
-        total = vectors[leaf.passages].astype(np.float64).sum(axis=0)
+    centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
+    for row, leaf in zip(centroids, leaves, strict=True):
+        total = vectors[leaf.positions].astype(np.float64).sum(axis=0)
         row[:] = total / max(np.sqrt((total * total).sum()), 1e-12)
-    return found
+    return centroids

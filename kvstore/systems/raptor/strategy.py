@@ -3,7 +3,7 @@
 The tree of a document is that of its abstracts, exact in the commit of the document: groups of consecutive chunks and
 what stands above them. It can be read in the ways of the paper and in one of its own:
 
-- ``cover``: a summary of all that may answer (:mod:`.summary`);
+- ``cover``: a summary of all that may answer (:mod:`.summarize`);
 - ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);
 - ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`);
 - ``leaves``: the chunks alone, by direct search.
@@ -20,11 +20,11 @@ from collections.abc import Mapping
 from ...arguments import Choice, Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.overview import is_overview_question
-from ...retrieval.query import Query, choice, evidence_of, option
+from ...retrieval.query import Query, evidence_of, get_choice_option, option
 from ...structures.ranking import best
 from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
-from .summary import summary
-from .tree import collapsed, traversed
+from .summary import summarize
+from .tree import search_by_traversal, search_collapsed
 
 _MODES = ("auto", "cover", "collapsed", "traversal", "leaves")
 
@@ -43,19 +43,19 @@ class RaptorStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        mode = choice(query, self, "mode")
+        mode = get_choice_option(query, self, "mode")
         if mode == "auto":
             with query.trace.step("choose mode") as step:
                 mode = "cover" if is_overview_question(query.question) else "leaves"
                 subject = "an overview" if mode == "cover" else "something in particular"
                 step.detail = f"{mode}: the question asks for {subject}"
         if mode == "cover":
-            return summary(query, self.name)
+            return summarize(query, self.name)
         if mode == "collapsed":
-            return collapsed(query, self.name)
+            return search_collapsed(query, self.name)
         if mode == "traversal":
             width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
-            return traversed(query, self.name, width, levels)
+            return search_by_traversal(query, self.name, width, levels)
         candidates = search_directly(query, get_weights(query, self))
         ranking = best(query.view, candidates.chunks, candidates.scores, query.reach)
-        return evidence_of(query, self.name, ranking, candidates.paths(), len(candidates.chunks))
+        return evidence_of(query, self.name, ranking, candidates.format_paths(), len(candidates.chunks))

@@ -1,6 +1,6 @@
 """A summary: sentences of whole documents that together have most of what these say, within a length.
 
-In: a query. Out: hits of kind ``summary``, in order of document key and text, each with the places of its sentences.
+In: a query. Out: hits of kind ``summarize``, in order of document key and text, each with the places of its sentences.
 Sentences are chosen from all that may answer by :mod:`~kvstore.retrieval.cover`, as one text, so that what several
 documents say is said once; words of a question that asks for something in particular count twice. They are shown by
 the parts of the documents that they stand in: the abstract trees cut where as many parts come out as hits are asked for
@@ -21,16 +21,16 @@ from ...retrieval.cover import (
     CoverSentence,
     collect_cover_sentences,
     compute_word_weights,
-    cover,
     extract_question_words,
+    select_cover,
 )
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query
 from ...structures.documents.documents import DocumentRecord, build_heading_path
-from ...structures.indexes.index_reading import bound_index
-from ...structures.ranking import in_order
+from ...structures.indexes.index_reading import bind_index
+from ...structures.ranking import sort_chunks
 from ...structures.state import State
 from ...text.blocks import format_summary_sentence
 from ...text.greedy_cover import extract_sentence_words
@@ -42,37 +42,37 @@ _READ_WHOLE = 2_000_000
 _MOST_ABSTRACTS = 20_000
 #: Of more documents than that, only those of so many chunks are taken that are nearest to the question.
 _MOST_DOCUMENTS = 20_000
-_NEAREST = 2_000
+_NUM_NEAREST_CHUNKS = 2_000
 #: Topics whose summaries are read, whose sentences take about a second.
 _MOST_TOPICS = 4_000
 #: Tokens that a part has at least, lest it is one sentence torn from its place.
-_LEAST = 30
+_MIN_PART_TOKENS = 30
 
 
-def summary(query: Query, strategy: str) -> Evidence:
+def summarize(query: Query, strategy: str) -> Evidence:
     """A summary of what may answer, as long as the hits asked for."""
     state = query.view
     # A topic has sentences of any document: where not all may answer, the documents are summed up one by one.
-    topics = bound_index(state, TOPICS) if query.allowed is None and state.counters.documents > 1 else None
+    topics = bind_index(state, TOPICS) if query.allowed is None and state.counters.documents > 1 else None
     source = _DocumentOverview(query) if topics is None else _TopicOverview(query, topics)
     room = query.top * state.settings.chunk_tokens if query.within is None else query.within
     with query.trace.step("read documents") as step:
-        sentences, step.detail, step.count = source.sentences()
+        sentences, step.detail, step.count = source.collect_sentences()
     with query.trace.step("cover") as step:
-        selected, share = _chosen(query, sentences, room, source.group)
+        selected, share = _select_sentences(query, sentences, room, source.get_group)
         step.detail = (
             f"{len(selected)} of {len(sentences):,} sentences, in at most {room:,} tokens, have {share:.0%} of what "
             "their words weigh"
         )
         step.count = len(selected)
     with query.trace.step("read chunks") as step:
-        parts = source.parts(selected, min(query.top, max(1, room // _LEAST)))
+        parts = source.iter_parts(selected, min(query.top, max(1, room // _MIN_PART_TOKENS)))
         hits = [Hit(rank, share, *fields, "summary", spans) for rank, (fields, spans) in enumerate(parts, 1)]
-        step.detail, step.count = f"in {len(hits)} parts of {source.of}", len(hits)
-    return Evidence(query.question, strategy, hits, [], query.trace.steps, source.chunks)
+        step.detail, step.count = f"in {len(hits)} parts of {source.kind}", len(hits)
+    return Evidence(query.question, strategy, hits, [], query.trace.steps, source.chunk_count)
 
 
-def _chosen(
+def _select_sentences(
     query: Query, sentences: Sequence[CoverSentence], room: int, group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
     """The sentences to show, by document key and place, and the share that their words have of the weight of all.
@@ -81,14 +81,16 @@ def _chosen(
     """
     asked_words = () if is_overview_question(query.question) else extract_question_words(query.question)
     weights = compute_word_weights(sentences, asked_words)
-    selected = cover(sentences, room, weights=weights)
+    selected = select_cover(sentences, room, weights=weights)
     group_weights: dict[int | None, float] = {}
     for sentence in selected:
         weight = math.fsum(weights[word] for word in set(sentence.words.words))
         group_weights[group(sentence)] = group_weights.get(group(sentence), 0.0) + weight
     if len(group_weights) > query.top:
         kept_groups = set(sorted(group_weights, key=lambda one: -group_weights[one])[: query.top])
-        selected = cover([sentence for sentence in sentences if group(sentence) in kept_groups], room, weights=weights)
+        selected = select_cover(
+            [sentence for sentence in sentences if group(sentence) in kept_groups], room, weights=weights
+        )
     covered_words = {word for sentence in selected for word in sentence.words.words}
     return selected, math.fsum(map(weights.__getitem__, covered_words)) / (math.fsum(weights.values()) or 1)
 
@@ -100,32 +102,32 @@ _HitFields = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[T
 class _DocumentOverview:
     """The documents that may answer, each by itself."""
 
-    of = "documents"
+    kind = "documents"
 
     def __init__(self, query: Query) -> None:
-        self._view = query.view
-        self._documents = _documents(query)
+        self._state = query.view
+        self._documents = _list_documents(query)
 
     @property
-    def chunks(self) -> int:
+    def chunk_count(self) -> int:
         return sum(record.chunk_count for record in self._documents)
 
-    def sentences(self) -> tuple[list[CoverSentence], str, int]:
+    def collect_sentences(self) -> tuple[list[CoverSentence], str, int]:
         """The sentences to choose from, in order of document key and place; what was read, and of how many."""
-        found, detail = _sentences(self._view, self._documents)
+        found, detail = _read_document_sentences(self._state, self._documents)
         return found, detail, len(self._documents)
 
-    def group(self, sentence: CoverSentence) -> int:
+    def get_group(self, sentence: CoverSentence) -> int:
         return sentence.document
 
-    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitFields]:
+    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
         """The chosen sentences by the parts of documents that they stand in."""
-        state = self._view
+        state = self._state
         sentences_by_document: dict[int, list[CoverSentence]] = {}
-        for sentence in chosen:
+        for sentence in selected:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
         records = [record for record in self._documents if record.id in sentences_by_document]
-        for record, parts in zip(records, _parts(state, records, most), strict=True):
+        for record, parts in zip(records, _split_documents(state, records, limit), strict=True):
             ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
             for part in parts:
                 first, last = ordinals[part.first_chunk], ordinals[part.last_chunk]
@@ -134,89 +136,93 @@ class _DocumentOverview:
                 ]
                 if not part_sentences:
                     continue
-                heading = " > ".join(build_heading_path(state.documents.outline(record.id), part.section))
+                heading = " > ".join(build_heading_path(state.documents.get_outline(record.id), part.section))
                 chunk_range = f"chunk {first}" if first == last else f"chunks {first} to {last}"
                 yield _build_hit_fields(
-                    state, part_sentences, f"{_counted(part_sentences)} of {chunk_range}", heading, record.title
+                    state,
+                    part_sentences,
+                    f"{_format_sentence_count(part_sentences)} of {chunk_range}",
+                    heading,
+                    record.title,
                 )
 
 
 class _TopicOverview:
     """All documents, by the topics of the index."""
 
-    of = "topics"
+    kind = "topics"
 
     def __init__(self, query: Query, topics: Topics) -> None:
-        self._view = query.view
+        self._state = query.view
         self._topics = topics
-        self.chunks = query.view.counters.chunks
+        self.chunk_count = query.view.counters.chunks
 
-    def sentences(self) -> tuple[list[CoverSentence], str, int]:
+    def collect_sentences(self) -> tuple[list[CoverSentence], str, int]:
         """The sentences to choose from, in order of document key and place; what was read, and of how many."""
-        state = self._view
+        state = self._state
         if state.counters.text_bytes <= _READ_WHOLE:
             all_sentences = collect_cover_sentences(state, (chunk for chunk, _ in state.chunks.scan()))
             return all_sentences, "every sentence", state.counters.documents
-        topics = self._topics.largest(_MOST_TOPICS)
-        self._topics.read(topics)
+        topics = self._topics.select_largest(_MOST_TOPICS)
+        self._topics.load_topics(topics)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for topic in topics:
-            for span in self._topics.spans(topic):
+            for span in self._topics.list_summary_spans(topic):
                 ranges_by_document.setdefault(span.document, set()).add((span.start, span.end))
         found = [
             *_read_sentences(state, ranges_by_document),
-            *collect_cover_sentences(state, in_order(state, self._topics.newer())[:_NEAREST]),
+            *collect_cover_sentences(state, sort_chunks(state, self._topics.list_newer_chunks())[:_NUM_NEAREST_CHUNKS]),
         ]
-        keys = {sentence.document: state.documents.key_of(sentence.document) for sentence in found}
+        keys = {sentence.document: state.documents.get_key(sentence.document) for sentence in found}
         found.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
         return found, "the summaries of topics, and newer chunks: all is too long", len(topics)
 
-    def group(self, sentence: CoverSentence) -> int | None:
+    def get_group(self, sentence: CoverSentence) -> int | None:
         return next(reversed(self._topics.find_topics(sentence.chunk)), None)
 
-    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitFields]:
+    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
         """The chosen sentences by topics."""
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
-        cut = self._cut({self.group(sentence) for sentence in chosen}, most)
-        for sentence in chosen:
+        cut = self._select_cut({self.get_group(sentence) for sentence in selected}, limit)
+        for sentence in selected:
             topic = next(
                 (candidate for candidate in self._topics.find_topics(sentence.chunk) if candidate in cut), None
             )
             sentences_by_topic.setdefault(topic, []).append(sentence)
         for topic, topic_sentences in sentences_by_topic.items():  # in order of the first sentence of each
-            title = None if topic is None else self._topics.title(topic) or None
+            title = None if topic is None else self._topics.get_title(topic) or None
             documents = len({sentence.document for sentence in topic_sentences})
-            path = f"{_counted(topic_sentences)} of {documents} document{'' if documents == 1 else 's'}"
-            yield _build_hit_fields(self._view, topic_sentences, f"{path} on {title or 'other things'}", "", title)
+            path = f"{_format_sentence_count(topic_sentences)} of {documents} document{'' if documents == 1 else 's'}"
+            yield _build_hit_fields(self._state, topic_sentences, f"{path} on {title or 'other things'}", "", title)
 
-    def _cut(self, roots: set[int | None], most: int) -> set[int]:
-        """Topics that part all below some roots, the largest cut first, until there are ``most`` of them."""
-        found = {root for root in roots if root is not None}
-        heap = [(-self._topics.get(topic).chunks, topic) for topic in found]
+    def _select_cut(self, roots: set[int | None], limit: int) -> set[int]:
+        """Topics that part all below some roots, the largest cut first, until there are ``limit`` of them."""
+        cut = {root for root in roots if root is not None}
+        heap = [(-self._topics.get(topic).chunk_count, topic) for topic in cut]
         heapq.heapify(heap)
         while heap:
             _, topic = heapq.heappop(heap)
-            below = self._topics.children(topic)
-            if below and len(found) - 1 + len(below) <= most:
-                found = (found - {topic}) | set(below)
-                for child in below:
-                    heapq.heappush(heap, (-self._topics.get(child).chunks, child))
-        return found
+            children = self._topics.list_children(topic)
+            if children and len(cut) - 1 + len(children) <= limit:
+                cut = (cut - {topic}) | set(children)
+                for child in children:
+                    heapq.heappush(heap, (-self._topics.get(child).chunk_count, child))
+        return cut
 
 
-def _counted(sentences: Sequence[CoverSentence]) -> str:
+def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
     return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
 
 
 def _build_hit_fields(
-    view: State, here: Sequence[CoverSentence], path: str, heading: str, title: str | None
+    state: State, sentences: Sequence[CoverSentence], path: str, heading: str, title: str | None
 ) -> _HitFields:
-    spans = tuple(sentence.span(view) for sentence in here)
-    first, text = spans[0], " ".join(sentence.text for sentence in here)
+    spans = tuple(sentence.to_span(state) for sentence in sentences)
+    first, text = spans[0], " ".join(sentence.text for sentence in sentences)
     return (first.document, first.ordinal, text, path, first.start, first.end, heading, title), spans
 
 
-def _documents(query: Query) -> list[DocumentRecord]:
+def _list_documents(query: Query) -> list[DocumentRecord]:
     """The documents that may answer and have a text, by their keys."""
     state = query.view
     if query.allowed is not None:
@@ -224,44 +230,46 @@ def _documents(query: Query) -> list[DocumentRecord]:
     else:
         records = state.documents.scan()
     if (len(query.allowed) if query.allowed is not None else state.counters.documents) > _MOST_DOCUMENTS:
-        nearest = state.chunks.get_many(chunk for chunk, _ in rank_by_vector(query, _NEAREST))
+        nearest = state.chunks.get_many(chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST_CHUNKS))
         records = map(state.documents.get, {chunk.document for chunk in nearest})
     return sorted((record for record in records if record.groups), key=lambda record: record.key)
 
 
-def _sentences(view: State, documents: Sequence[DocumentRecord]) -> tuple[list[CoverSentence], str]:
+def _read_document_sentences(state: State, documents: Sequence[DocumentRecord]) -> tuple[list[CoverSentence], str]:
     """The sentences of some documents, and what was read of them."""
     if sum(record.size for record in documents) <= _READ_WHOLE:
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
-        return collect_cover_sentences(view, chunks), "every sentence"
+        return collect_cover_sentences(state, chunks), "every sentence"
     leaves = sum(len(record.groups) for record in documents) <= _MOST_ABSTRACTS
     ranges_by_document = {
-        record.id: [span for number in _abstracts(record, leaves=leaves) for span in view.abstracts.get(number).summary]
+        record.id: [
+            span for number in _list_abstracts(record, leaves=leaves) for span in state.abstracts.get(number).summary
+        ]
         for record in documents
     }
     return _read_sentences(
-        view, ranges_by_document
+        state, ranges_by_document
     ), f"the abstracts over {'chunks' if leaves else 'documents'}: all is too long"
 
 
-def _abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
+def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
     """The abstracts over the chunks of a document, or the one over all of it."""
-    numbers = list(record.abstract_ids())
+    numbers = list(record.iter_abstract_ids())
     return numbers[: len(record.groups)] if leaves else numbers[-1:]
 
 
-def _read_sentences(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
+def _read_sentences(state: State, ranges_by_document: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
     """The sentences at some bytes of documents, in order of the text."""
-    found = []
-    for document, spans in places.items():
-        text = view.documents.text(document)
-        ids = list(view.documents.get(document).chunk_ids())
-        starts = [chunk.start for chunk in view.chunks.get_many(ids)]
+    sentences = []
+    for document, spans in ranges_by_document.items():
+        text = state.documents.read_text(document)
+        ids = list(state.documents.get(document).chunk_ids())
+        starts = [chunk.start for chunk in state.chunks.get_many(ids)]
         for start, end in sorted(spans):
             sentence = format_summary_sentence(text[start:end].decode())
             chunk = ids[bisect_right(starts, start) - 1]
-            found.append(CoverSentence(document, chunk, start, end, sentence, extract_sentence_words(sentence)))
-    return found
+            sentences.append(CoverSentence(document, chunk, start, end, sentence, extract_sentence_words(sentence)))
+    return sentences
 
 
 class _DocumentPart(NamedTuple):
@@ -272,29 +280,30 @@ class _DocumentPart(NamedTuple):
     section: int
 
 
-def _parts(view: State, documents: Sequence[DocumentRecord], most: int) -> list[list[_DocumentPart]]:
+def _split_documents(state: State, documents: Sequence[DocumentRecord], limit: int) -> list[list[_DocumentPart]]:
     """Each document cut into parts where its abstracts are, in order of the text: the longest is cut first, until there
-    are ``most`` of all. Where an abstract has more below it than there may be parts, neighbours stay together."""
-    cut: list[list[_DocumentPart]] = [[] for _ in documents]
+    are ``limit`` of all. Where an abstract has more below it than there may be parts, neighbours stay together."""
+    parts: list[list[_DocumentPart]] = [[] for _ in documents]
     heap = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(documents)]
     heapq.heapify(heap)
     part_count = len(heap)
     while heap:
         _, number, abstract = heapq.heappop(heap)
-        record = view.abstracts.get(abstract)
-        below = [view.abstracts.get(child) for child in record.children] if record.level else [record]
-        group_count = min(len(below), most - part_count + 1)
+        record = state.abstracts.get(abstract)
+        children = [state.abstracts.get(child) for child in record.children] if record.level else [record]
+        group_count = min(len(children), limit - part_count + 1)
         part_count += max(1, group_count) - 1
         if group_count < 2:
-            cut[number].append(_DocumentPart(record.first_chunk, record.last_chunk, record.section))
-        elif group_count == len(below):
-            for child, node in zip(record.children, below, strict=True):
+            parts[number].append(_DocumentPart(record.first_chunk, record.last_chunk, record.section))
+        elif group_count == len(children):
+            for child, node in zip(record.children, children, strict=True):
                 heapq.heappush(heap, (node.first_chunk - node.last_chunk - 1, number, child))
         else:
             groups = [
-                below[len(below) * n // group_count : len(below) * (n + 1) // group_count] for n in range(group_count)
+                children[len(children) * n // group_count : len(children) * (n + 1) // group_count]
+                for n in range(group_count)
             ]
-            cut[number] += [
+            parts[number] += [
                 _DocumentPart(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
             ]
-    return [sorted(document_parts) for document_parts in cut]
+    return [sorted(document_parts) for document_parts in parts]

@@ -1,6 +1,6 @@
-"""The index of kind ``topics``: made, read and checked; and what a model is asked to write of a topic.
+"""The index of kind ``numbers``: made, read and checked; and what a model is asked to write of a topic.
 
-In: the chunks of a store with their vectors. On disk: ``topics``, a row a topic, in generations. Out:
+In: the chunks of a store with their vectors. On disk: ``numbers``, a row a topic, in generations. Out:
 :class:`~kvstore.systems.raptor.topics.Topics`.
 """
 
@@ -18,21 +18,21 @@ from ...structures.indexes.generations import (
     GenerationRows,
     KeyedRows,
     OutlineNode,
-    Writing,
+    WritingTask,
 )
 from ...structures.indexes.index import BuildTools, IndexRecord, States
-from ...structures.logical import Logical
+from ...structures.logical import LogicalNames
 from ...structures.state import State
-from .naming_sentences import EntityMentions, compute_leaf_vectors, naming_sentences
-from .topic_building import Passages, RelatedTree, StoredSpan, Topic, TopicTree, iter_partitions
+from .naming_sentences import EntityMentions, compute_leaf_vectors, group_entity_sentences
+from .topic_building import OrderedChunks, RelatedTree, StoredSpan, Topic, TopicTree, iter_partitions
 from .topic_trees import TREES_TABLE, TreeColumns
-from .topics import TOPICS_TABLE, Topics, topic_rows
+from .topics import TOPICS_TABLE, Topics, iter_topic_rows
 
 if TYPE_CHECKING:
     from ...models.structured import StructuredPrompt
 
 #: Topics between two words of progress.
-_PROGRESS = 500
+_PROGRESS_INTERVAL = 500
 
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -64,122 +64,126 @@ class TopicIndex(GenerationIndex[Topics]):
     }
     version = 3
     tables = (TOPICS_TABLE, TREES_TABLE)
-    outlined = True
+    has_outline = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        with_related, soft = record.count("relatedness"), record.option("soft")
+        with_related, soft = record.get_int_option("relatedness"), record.get_float_option("soft")
         with states() as state:
             counters = state.counters
-            chunks, vectors = Passages.of(state)
-            mentions = EntityMentions.of(state, chunks) if with_related else None
-            opened = state.open_indexes
-        if opened is not None:
-            opened.environment.release_pages()  # all of the file was read
-        method, size, levels = record.choice("method"), record.count("size"), record.count("levels")
+            chunks, vectors = OrderedChunks.from_state(state)
+            mentions = EntityMentions.from_state(state, chunks) if with_related else None
+            open_indexes = state.open_indexes
+        if open_indexes is not None:
+            open_indexes.environment.release_pages()  # all of the file was read
+        method, size, levels = (
+            record.get_str_option("method"),
+            record.get_int_option("size"),
+            record.get_int_option("levels"),
+        )
         kept_vectors = vectors if with_related or soft else None
         rounds = iter_partitions(vectors, method, size, levels)
         del vectors  # of a large store a third of what is held
         partitions = list(rounds)
         trees: list[TopicTree | RelatedTree] = [TopicTree(chunks, partitions, soft, kept_vectors)]
         if mentions is not None and kept_vectors is not None:
-            leaves = naming_sentences(chunks, mentions)
+            leaves = group_entity_sentences(chunks, mentions)
             groups: Sequence[Partition] = ()
             if leaves and levels > 1:
                 groups = list(iter_partitions(compute_leaf_vectors(kept_vectors, leaves), method, size, levels - 1))
             trees.append(RelatedTree(chunks, leaves, groups, len(trees[0])))
         columns = TreeColumns()
         rows: Mapping[str, KeyedRows] = {
-            TOPICS_TABLE: topic_rows(_told(trees, tools), columns),
-            TREES_TABLE: columns.rows(),  # begun when all topics are written
+            TOPICS_TABLE: iter_topic_rows(_iter_topics(trees, tools), columns),
+            TREES_TABLE: columns.iter_rows(),  # begun when all topics are written
         }
         head = {"levels": len(partitions), "topics": sum(map(len, trees)), "similar": len(trees[0])}
         return Generation(counters.change, counters.next_chunk, head, rows)
 
-    def bound(self, rows: GenerationRows, state: State) -> Topics:
+    def bind(self, rows: GenerationRows, state: State) -> Topics:
         return Topics(rows, state)
 
-    def describe(self, bound: Topics) -> str:
-        tree = bound.tree
-        description = f"{tree.similar:,} topics of {len(tree.known_chunks):,} chunks in {bound.levels} levels"
-        leaves = len(tree.at(0, related=True))
+    def describe(self, topics: Topics) -> str:
+        tree = topics.tree
+        description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
+        leaves = len(tree.list_level(0, related=True))
         if leaves:
-            description += f"; {len(tree) - tree.similar:,} of what is related, {leaves:,} of them of one name"
-        newer_count = len(bound.newer())
+            description += f"; {len(tree) - tree.similar_count:,} of what is related, {leaves:,} of them of one name"
+        newer_count = len(topics.list_newer_chunks())
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
-        return description + bound.describe_texts()
+        return description + topics.describe_texts()
 
-    def dump(self, bound: Topics, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        def places(spans: Iterable[StoredSpan]) -> tuple[Any, ...]:
-            return tuple((names.chunk(span.chunk), span.start, span.end) for span in spans)
+    def dump(self, topics: Topics, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
+        def to_spans(spans: Iterable[StoredSpan]) -> tuple[Any, ...]:
+            return tuple((names.name_chunk(span.chunk), span.start, span.end) for span in spans)
 
         return {
             TOPICS_TABLE: [
                 (
                     number,
-                    *(topic.level, topic.parent, topic.chunks, topic.documents, topic.content),
-                    tuple(map(names.chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
-                    *(places(spans) for spans in (topic.title, topic.summary, topic.shown)),
-                    *([tuple(map(names.entity, topic.entities))] if topic.related else []),
+                    *(topic.level, topic.parent, topic.chunk_count, topic.document_count, topic.content),
+                    tuple(map(names.name_chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
+                    *(to_spans(spans) for spans in (topic.title, topic.summary, topic.prompt_spans)),
+                    *([tuple(map(names.name_entity, topic.entities))] if topic.is_related else []),
                 )
-                for number, topic in bound.stored()
+                for number, topic in topics.iter_stored()
             ]
         }
 
-    def check(self, bound: Topics) -> Iterator[str]:
-        tree = bound.tree
+    def check(self, topics: Topics) -> Iterator[str]:
+        tree = topics.tree
         for number in tree.levels.nonzero()[0].tolist():
-            children = tree.children(number)
+            children = tree.list_children(number)
             if not children or any(tree.is_related(child) != tree.is_related(number) for child in children):
                 yield f"topic {number} is not made of the topics below it: {children}"
-        for _ in bound.stored():  # which raises where one is missing
+        for _ in topics.iter_stored():  # which raises where one is missing
             pass
-        yield from bound.unplaced()
+        yield from topics.find_unplaced()
 
-    def writings(self, bound: Topics) -> Iterable[Writing]:
+    def list_writing_tasks(self, topics: Topics) -> Iterable[WritingTask]:
         seen: set[bytes] = set()  # a topic of one name may be made of the same as that above it
-        for number, one in bound.stored():
-            if one.chunks > 1 and one.content not in seen and bound.is_whole(number):
-                seen.add(one.content)
-                yield Writing(one.content, one.chunks, f"topic {number}", number)
+        for number, topic in topics.iter_stored():
+            if topic.chunk_count > 1 and topic.content not in seen and topics.is_whole(number):
+                seen.add(topic.content)
+                yield WritingTask(topic.content, topic.chunk_count, f"topic {number}", number)
 
-    def prompt(self, bound: Topics, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
+    def build_prompt(self, topics: Topics, task: WritingTask) -> StructuredPrompt[Mapping[str, Any]] | None:
         from ...models.quoting import Quotation
         from ...models.structured import StructuredPrompt
 
-        if not bound.is_whole(writing.group):
+        if not topics.is_whole(task.group):
             return None
-        texts = bound.shown(writing.group)
+        texts = topics.list_prompt_texts(task.group)
         quotation = Quotation(texts)
-        quoted_texts = "\n\n".join(map(quotation.of, texts))
+        quoted_texts = "\n\n".join(map(quotation.quote, texts))
         messages = [{"role": "system", "content": _TASK}, {"role": "user", "content": quoted_texts}]
         return StructuredPrompt("topic", messages, _SCHEMA)
 
-    def outline(self, bound: Topics) -> Iterable[OutlineNode]:
+    def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
         for related in (False, True):
-            yield from _iter_outline(bound, bound.roots(related=related))
+            yield from _iter_outline(topics, topics.list_roots(related=related))
 
 
-def _told(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
+def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
     """The topics of both trees, made one after another as they are written; now and then how many are done is told."""
     count = sum(map(len, trees))
     for done, topic in enumerate(chain.from_iterable(trees), 1):
         yield topic
-        if done % _PROGRESS == 0:
+        if done % _PROGRESS_INTERVAL == 0:
             tools.progress(done, count)
     tools.progress(count, count)
 
 
-def _iter_outline(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
+def _iter_outline(bound: Topics, numbers: Iterable[int]) -> Iterator[OutlineNode]:
     """Topics, those with the most chunks first."""
-    sizes = sorted(((len(bound.chunks(number)), number) for number in topics), key=lambda one: (-one[0], one[1]))
+    sizes = sorted(((len(bound.list_chunks(number)), number) for number in numbers), key=lambda one: (-one[0], one[1]))
     for count, number in sizes:
-        model_text = bound.written(number)
+        model_text = bound.get_written_text(number)
         detail = f"by {model_text.model}" if model_text is not None else ""
         if bound.is_related(number):
             detail = f"what is related, {detail}" if detail else "what is related"
-        children = bound.children(number)
-        yield OutlineNode(bound.title(number), detail, count, lambda below=children: _iter_outline(bound, below))  # type: ignore[misc]
+        children = bound.list_children(number)
+        yield OutlineNode(bound.get_title(number), detail, count, lambda below=children: _iter_outline(bound, below))  # type: ignore[misc]
 
 
 #: The one that strategies ask for.

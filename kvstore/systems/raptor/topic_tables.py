@@ -10,49 +10,55 @@ from typing import Any
 
 from ...structures.indexes.generations import bind_generation
 from ..reader import Reader
-from ..sql_table import listed
+from ..sql_table import make_list_table
 from .topic_index import TOPICS
 from .topics import Topics
 
 
-def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
-    topics = bind_generation(reader.view, TOPICS)
-    for number, one in topics.stored() if topics is not None else ():
-        if topics is not None and topics.alive(number):
-            model_text = topics.written(number)
-            chunks = topics.chunks(number)
+def _iter_topic_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
+    topics = bind_generation(reader.state, TOPICS)
+    for number, topic in topics.iter_stored() if topics is not None else ():
+        if topics is not None and topics.is_alive(number):
+            model_text = topics.get_written_text(number)
+            chunks = topics.list_chunks(number)
             yield (
                 number,
-                one.level,
-                one.parent,
-                topics.title(number),
+                topic.level,
+                topic.parent,
+                topics.get_title(number),
                 len(chunks),
-                len({record.document for record in reader.view.chunks.get_many(chunks)}),
-                topics.stale(number),
+                len({record.document for record in reader.state.chunks.get_many(chunks)}),
+                topics.is_stale(number),
                 None if model_text is None else model_text.model,
-                topics.text(number),
-                _tree(topics, number),
+                topics.get_text(number),
+                _get_tree_name(topics, number),
             )
 
 
-def _members(reader: Reader) -> Iterator[tuple[Any, ...]]:
-    topics = bind_generation(reader.view, TOPICS)
+def _iter_member_rows(reader: Reader) -> Iterator[tuple[Any, ...]]:
+    topics = bind_generation(reader.state, TOPICS)
     if topics is None:
         return
-    for topic in (*topics.at(0), *topics.at(0, related=True)):
-        chunks = topics.chunks(topic)
-        for chunk, record in zip(chunks, reader.view.chunks.get_many(chunks), strict=True):
+    for topic in (*topics.list_level(0), *topics.list_level(0, related=True)):
+        chunks = topics.list_chunks(topic)
+        for chunk, record in zip(chunks, reader.state.chunks.get_many(chunks), strict=True):
             is_newer = chunk >= topics.chunk_stop
-            yield topic, reader.view.documents.key_of(record.document), record.ordinal, is_newer, _tree(topics, topic)
+            yield (
+                topic,
+                reader.state.documents.get_key(record.document),
+                record.ordinal,
+                is_newer,
+                _get_tree_name(topics, topic),
+            )
 
 
-def _tree(bound: Topics, topic: int) -> str:
+def _get_tree_name(topics: Topics, topic: int) -> str:
     """Which tree a topic is of."""
-    return "relatedness" if bound.is_related(topic) else "similarity"
+    return "relatedness" if topics.is_related(topic) else "similarity"
 
 
 TABLES = (
-    listed(
+    make_list_table(
         "topics",
         "what the documents are about, by CREATE INDEX topics; level 0 is the finest; stale where a chunk came or went",
         {
@@ -67,12 +73,12 @@ TABLES = (
             "text": "TEXT",
             "tree": "TEXT",
         },
-        _topics,
+        _iter_topic_rows,
     ),
-    listed(
+    make_list_table(
         "topic_members",
         "the chunks of the finest topics; newer where the chunk came after the topics were made",
         {"topic": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "newer": "INTEGER", "tree": "TEXT"},
-        _members,
+        _iter_member_rows,
     ),
 )

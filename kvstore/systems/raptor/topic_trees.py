@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...errors import CorruptionError
 from ...storage.records import U32
 from ...structures.clustering.affinity import Partition
-from ...structures.clustering.children import Children
+from ...structures.clustering.children import ChildIndex
 from ...structures.indexes.generations import GenerationRows
 from ...structures.vectors.vectors import Ids
 from .topic_building import Topic
@@ -27,9 +27,9 @@ TREES_TABLE = "topic_trees"
 #: A topic that is part of no other.
 ROOT = -1
 #: Topics of one row.
-_BLOCK = 4096
+_TOPICS_PER_ROW = 4096
 #: How :data:`ROOT` is stored.
-_NONE = 0xFFFFFFFF
+_NO_PARENT = 0xFFFFFFFF
 
 
 class TreeColumns:
@@ -41,16 +41,16 @@ class TreeColumns:
     def append(self, topic: Topic) -> None:
         """Take note of the next topic."""
         self._levels.append(topic.level)
-        self._parents.append(_NONE if topic.parent is None else topic.parent)
-        self._counts.append(topic.chunks)
+        self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
+        self._counts.append(topic.chunk_count)
         if not topic.level:
             self._chunks.extend(topic.children)
 
-    def rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
+    def iter_rows(self) -> Iterator[tuple[bytes, list[bytes]]]:
         """Those of the table, of all topics so far."""
         chunks = 0
-        for block, first in enumerate(range(0, len(self._levels), _BLOCK)):
-            part = slice(first, first + _BLOCK)
+        for block, first in enumerate(range(0, len(self._levels), _TOPICS_PER_ROW)):
+            part = slice(first, first + _TOPICS_PER_ROW)
             counts = np.array(self._counts[part], "<u4")
             last = chunks + int(counts[np.array(self._levels[part]) == 0].sum())
             columns = (
@@ -67,26 +67,28 @@ class StoredTopicTrees:
     """Of each topic its level, the one above it (:data:`ROOT`: none) and how many chunks are below it (``sizes``), and
     of each of the finest its chunks.
 
-    The first ``similar`` topics are of the tree of what is alike, those behind them of what is related.
+    The first ``similar_count`` topics are of the tree of what is alike, those behind them of what is related.
     """
 
-    def __init__(self, levels: npt.NDArray[np.uint8], parents: Partition, sizes: Partition, chunks: Ids, similar: int):
+    def __init__(
+        self, levels: npt.NDArray[np.uint8], parents: Partition, sizes: Partition, chunks: Ids, similar_count: int
+    ):
         self.levels = levels
         self.parents = parents
         self.sizes = sizes
-        self.similar = similar
+        self.similar_count = similar_count
         self._chunks = chunks
         self._stops = np.cumsum(np.where(levels == 0, sizes, 0))
 
     @classmethod
-    def of(cls, rows: GenerationRows) -> StoredTopicTrees:
+    def from_rows(cls, rows: GenerationRows) -> StoredTopicTrees:
         """That of a generation; raises CorruptionError where it is none."""
         blocks: list[list[npt.NDArray[Any]]] = [[np.empty(0, type)] for type in ("u1", "<u4", "<u4", "<u8")]
         for _, row in rows.scan(TREES_TABLE):
             for columns, column in zip(blocks, row, strict=True):
                 columns.append(np.frombuffer(column, columns[0].dtype))
         levels, stored_parents, counts, chunks = map(np.concatenate, blocks)
-        parents = np.where(stored_parents == _NONE, ROOT, stored_parents.astype(np.int64))
+        parents = np.where(stored_parents == _NO_PARENT, ROOT, stored_parents.astype(np.int64))
         tree = cls(levels, parents, counts.astype(np.int64), chunks.astype(np.uint64), int(rows.head["similar"]))
         children = np.flatnonzero(parents != ROOT)
         is_complete = len(tree) == rows.head["topics"] and len(chunks) == counts[levels == 0].sum()
@@ -101,41 +103,41 @@ class StoredTopicTrees:
 
     def is_related(self, topic: int) -> bool:
         """Whether a topic is of the second tree."""
-        return topic >= self.similar
+        return topic >= self.similar_count
 
-    def parent(self, topic: int) -> int | None:
+    def get_parent(self, topic: int) -> int | None:
         """The topic that one is part of."""
         found = int(self.parents[topic])
         return None if found == ROOT else found
 
-    def at(self, level: int, *, related: bool) -> Partition:
+    def list_level(self, level: int, *, related: bool) -> Partition:
         """The topics of a level of a tree."""
         return np.flatnonzero(self._mask_tree(related) & (self.levels == level))
 
-    def roots(self, *, related: bool) -> Partition:
+    def list_roots(self, *, related: bool) -> Partition:
         """The topics of a tree that are part of no other."""
         return np.flatnonzero(self._mask_tree(related) & (self.parents == ROOT))
 
-    def children(self, topic: int) -> list[int]:
+    def list_children(self, topic: int) -> list[int]:
         """The topics that one is made of, ascending."""
-        found: list[int] = self._children.of(topic).tolist()
+        found: list[int] = self._children.get_children(topic).tolist()
         return found
 
-    def chunks(self, topic: int) -> list[int]:
+    def list_chunks(self, topic: int) -> list[int]:
         """The chunks of one of the finest topics, in the order of document keys and ordinals."""
         found: list[int] = self._chunks[self._stops[topic - 1] if topic else 0 : self._stops[topic]].tolist()
         return found
 
-    def finest(self, topic: int) -> Iterator[int]:
+    def iter_finest(self, topic: int) -> Iterator[int]:
         """The finest topics below one, itself where it is one of them."""
         if self.levels[topic] == 0:
             yield topic
-        for child in self.children(topic):
-            yield from self.finest(child)
+        for child in self.list_children(topic):
+            yield from self.iter_finest(child)
 
-    def leaves_of(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
+    def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
         """The finest topics of a tree that have each of some chunks, ascending."""
-        if related and self.similar == len(self):
+        if related and self.similar_count == len(self):
             return [[] for _ in chunks]
         ids, leaves = self._leaves_by_chunk
         chunk_ids = np.array(chunks, np.uint64)
@@ -146,21 +148,21 @@ class StoredTopicTrees:
             [leaf for leaf in leaves[first:last].tolist() if self.is_related(leaf) == related] for first, last in bounds
         ]
 
-    def largest(self, most: int) -> Partition:
+    def select_largest(self, limit: int) -> Partition:
         """Topics of the tree of what is alike, ascending, that share no chunk: the finest level of at most so many, or
         of the coarsest those with the most chunks, equals by their order."""
-        levels = self.levels[: self.similar]
+        levels = self.levels[: self.similar_count]
         for level in range(int(levels.max(initial=0)) + 1):
             topics = np.flatnonzero(levels == level)
-            if len(topics) <= most:
+            if len(topics) <= limit:
                 return topics
-        return np.sort(topics[np.argsort(-self.sizes[topics], kind="stable")[:most]])
+        return np.sort(topics[np.argsort(-self.sizes[topics], kind="stable")[:limit]])
 
     @cached_property
     def has_disjoint_leaves(self) -> bool:
         """Whether no chunk is in two of the finest topics of the tree of what is alike."""
         ids, leaves = self._leaves_by_chunk
-        ids = ids[leaves < self.similar]
+        ids = ids[leaves < self.similar_count]
         return not (ids[1:] == ids[:-1]).any()
 
     @cached_property
@@ -178,10 +180,10 @@ class StoredTopicTrees:
     def known_chunks(self) -> Ids:
         """The chunks of the tree of what is alike, ascending, each once."""
         ids, leaves = self._leaves_by_chunk
-        return np.unique(ids[leaves < self.similar])
+        return np.unique(ids[leaves < self.similar_count])
 
     def _mask_tree(self, related: bool) -> npt.NDArray[np.bool_]:
-        mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar) == related
+        mask: npt.NDArray[np.bool_] = (np.arange(len(self)) >= self.similar_count) == related
         return mask
 
     @cached_property
@@ -191,5 +193,5 @@ class StoredTopicTrees:
         return self._chunks[order], leaves[order]
 
     @cached_property
-    def _children(self) -> Children:
-        return Children(self.parents)
+    def _children(self) -> ChildIndex:
+        return ChildIndex(self.parents)

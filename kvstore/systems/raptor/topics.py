@@ -21,7 +21,7 @@ from ...structures import tables
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.vector_search import find_nearest_chunks
 from ...structures.indexes.written_texts import WrittenText, get_written_text
-from ...structures.shown_entities import shown_entities
+from ...structures.shown_entities import load_display_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import format_summary_sentence
@@ -30,11 +30,11 @@ from .topic_trees import StoredTopicTrees, TreeColumns
 
 TOPICS_TABLE = "topics"
 #: Where in a row the sum of vectors is.
-_TOTAL = 6
+_SUM_COLUMN = 6
 #: As many newer chunks are placed by one search each; more by one pass over all vectors.
 _SEARCHED = 32
 #: Neighbours looked at of a newer chunk, which may be newer themselves.
-_NEIGHBOURS = 32
+_NUM_NEIGHBORS = 32
 
 
 class Topics:
@@ -45,54 +45,54 @@ class Topics:
         self.chunk_stop = rows.chunk_stop
         self.levels = int(rows.head["levels"])
         #: Which topic is part of which.
-        self.tree: StoredTopicTrees = rows.memory("tree", StoredTopicTrees.of)
+        self.tree: StoredTopicTrees = rows.get_cached("tree", StoredTopicTrees.from_rows)
         self._rows = rows
         self._state = state
-        self._read: dict[int, Topic] = {}
+        self._topics: dict[int, Topic] = {}
         #: Of documents and chunks that were asked for whether they are there; of finest topics whether they changed.
-        self._documents: dict[int, bool] = {}
-        self._chunks: dict[int, bool] = {}
-        self._finest: dict[int, bool] = {}
+        self._document_exists: dict[int, bool] = {}
+        self._chunk_exists: dict[int, bool] = {}
+        self._topic_changed: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return len(self.tree)
 
-    def stored(self) -> Iterator[tuple[int, Topic]]:
+    def iter_stored(self) -> Iterator[tuple[int, Topic]]:
         """All topics by their numbers, as they were made; raises CorruptionError where one is missing."""
         expected = 0
         for key, row in self._rows.scan(TOPICS_TABLE):
             if U32.unpack(key)[0] != expected or expected == len(self):
                 break
-            yield expected, self._topic(expected, row)
+            yield expected, self._parse_topic(expected, row)
             expected += 1
         if expected < len(self):
             raise _make_missing_error(expected)
 
-    def at(self, level: int, *, related: bool = False) -> list[int]:
+    def list_level(self, level: int, *, related: bool = False) -> list[int]:
         """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk, or of
         those of what is ``related`` every one that names what another does."""
-        return list(filter(self.alive, self.tree.at(level, related=related).tolist()))
+        return list(filter(self.is_alive, self.tree.list_level(level, related=related).tolist()))
 
-    def largest(self, most: int) -> list[int]:
+    def select_largest(self, limit: int) -> list[int]:
         """Topics with a living chunk that share none: as fine ones as are so many at most, or the largest."""
-        return list(filter(self.alive, self.tree.largest(most).tolist()))
+        return list(filter(self.is_alive, self.tree.select_largest(limit).tolist()))
 
-    def roots(self, *, related: bool = False) -> list[int]:
+    def list_roots(self, *, related: bool = False) -> list[int]:
         """The topics that are part of no other."""
-        return list(filter(self.alive, self.tree.roots(related=related).tolist()))
+        return list(filter(self.is_alive, self.tree.list_roots(related=related).tolist()))
 
     def get(self, topic: int) -> Topic:
         """A topic as it was when it was made; raises CorruptionError where it is not stored."""
-        return self.read([topic])[topic]
+        return self.load_topics([topic])[topic]
 
-    def read(self, topics: Sequence[int]) -> Mapping[int, Topic]:
+    def load_topics(self, topics: Sequence[int]) -> Mapping[int, Topic]:
         """Some topics as they were when they were made, and perhaps others; see :meth:`get`."""
-        missing = [topic for topic in topics if topic not in self._read]
-        for topic, row in zip(missing, self._stored_rows(missing), strict=True):
-            self._read[topic] = self._topic(topic, row)
-        return self._read
+        missing = [topic for topic in topics if topic not in self._topics]
+        for topic, row in zip(missing, self._read_rows(missing), strict=True):
+            self._topics[topic] = self._parse_topic(topic, row)
+        return self._topics
 
-    def _stored_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
+    def _read_rows(self, topics: Sequence[int]) -> Iterator[Sequence[Any]]:
         rows = self._rows.get_many(TOPICS_TABLE, list(map(U32.pack, topics)))
         for topic, row in zip(topics, rows, strict=True):
             if row is None:
@@ -103,22 +103,22 @@ class Topics:
         """Whether it is of the tree of what is related."""
         return self.tree.is_related(topic)
 
-    def children(self, topic: int) -> list[int]:
+    def list_children(self, topic: int) -> list[int]:
         """The topics that one is made of; none of one of the finest."""
-        return list(filter(self.alive, self.tree.children(topic)))
+        return list(filter(self.is_alive, self.tree.list_children(topic)))
 
-    def alive(self, topic: int) -> bool:
+    def is_alive(self, topic: int) -> bool:
         """Whether it has a living chunk."""
-        return not self._changed or any(
-            any(map(self._is_there, self.tree.chunks(finest))) or finest in self._newer_by_topic
-            for finest in self.tree.finest(topic)
+        return not self._is_changed or any(
+            any(map(self._has_chunk, self.tree.list_chunks(finest))) or finest in self._newer_by_topic
+            for finest in self.tree.iter_finest(topic)
         )
 
-    def size(self, topic: int) -> int:
+    def count_chunks(self, topic: int) -> int:
         """How many living chunks are below it."""
-        return len(self.chunks(topic)) if self._changed else int(self.tree.sizes[topic])
+        return len(self.list_chunks(topic)) if self._is_changed else int(self.tree.sizes[topic])
 
-    def summands(self, topic: int) -> tuple[list[int], list[int]]:
+    def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
         """What adds up to the sum of the vectors of the living chunks below it: topics with a stored sum, and chunks.
 
         A topic of which something has come or gone is the sum of those below it, where these share no chunk. Topics
@@ -126,26 +126,26 @@ class Topics:
         """
         topic = int(self.tree.branching[topic])
         if self.tree.sizes[topic] > MOST_ADDED:
-            if not self.stale(topic):
+            if not self.is_stale(topic):
                 return [topic], []
             if self.tree.levels[topic] and self.tree.has_disjoint_leaves and not self.is_related(topic):
-                child_summands = [self.summands(child) for child in self.tree.children(topic)]
+                child_summands = [self.find_summands(child) for child in self.tree.list_children(topic)]
                 topics, chunks = (
                     [number for part in parts for number in part] for parts in zip(*child_summands, strict=True)
                 )
                 return topics, chunks
-        return [], self.chunks(topic)
+        return [], self.list_chunks(topic)
 
-    def totals(self, topics: Sequence[int]) -> list[Matrix]:
+    def read_vector_sums(self, topics: Sequence[int]) -> list[Matrix]:
         """The stored sum of the vectors of all chunks that were below each of some topics when they were made."""
-        return [np.frombuffer(row[_TOTAL], "<f4") for row in self._stored_rows(topics)]
+        return [np.frombuffer(row[_SUM_COLUMN], "<f4") for row in self._read_rows(topics)]
 
-    def chunks(self, topic: int) -> list[int]:
+    def list_chunks(self, topic: int) -> list[int]:
         """The living chunks below it, newer ones last."""
         found: dict[int, None] = {}
         newer_chunks: dict[int, None] = {}
-        for finest in self.tree.finest(topic):
-            found.update((chunk, None) for chunk in self.tree.chunks(finest) if self._is_there(chunk))
+        for finest in self.tree.iter_finest(topic):
+            found.update((chunk, None) for chunk in self.tree.list_chunks(finest) if self._has_chunk(chunk))
             newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(finest, ()))
         return [*found, *newer_chunks]
 
@@ -155,47 +155,47 @@ class Topics:
 
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """The topics that each of some chunks is below; see :meth:`find_topics`."""
-        leaves_by_chunk = self._leaves(chunks)
+        leaves_by_chunk = self._find_leaves(chunks)
         for chunk, finest in zip(chunks, leaves_by_chunk, strict=True):
-            if not finest and chunk in self._placed:
-                finest.append(self._placed[chunk])
-        return [[*finest, *self._above(finest[:1])] for finest in leaves_by_chunk]
+            if not finest and chunk in self._topic_by_chunk:
+                finest.append(self._topic_by_chunk[chunk])
+        return [[*finest, *self._list_ancestors(finest[:1])] for finest in leaves_by_chunk]
 
     def find_related_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """The topics of what is related that each of some chunks is below: those of its names, and all above any of
         these."""
         topics_by_chunk = []
-        for chunk, finest in zip(chunks, self.tree.leaves_of(chunks, related=True), strict=True):
+        for chunk, finest in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
             leaves = finest or self._related_by_chunk.get(chunk, ())
-            topics_by_chunk.append([*leaves, *self._above(leaves)])
+            topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
         return topics_by_chunk
 
-    def newer(self) -> list[int]:
+    def list_newer_chunks(self) -> list[int]:
         """The chunks that came after it was made."""
         return self._newer_chunks
 
-    def title(self, topic: int) -> str:
+    def get_title(self, topic: int) -> str:
         """What it is called: by a model, or by words that its members share, or the names of what is related; empty
         where none is left."""
-        model_text = self.written(topic)
+        model_text = self.get_written_text(topic)
         if model_text is not None:
             return str(model_text.value["title"])
         if self.is_related(topic):
-            return ", ".join(self._names(topic))
-        return ", ".join(map(self._text, self._living(self.get(topic).title)))
+            return ", ".join(self._list_names(topic))
+        return ", ".join(map(self._read_text, self._filter_existing(self.get(topic).title)))
 
-    def spans(self, topic: int) -> list[StoredSpan]:
+    def list_summary_spans(self, topic: int) -> list[StoredSpan]:
         """The sentences that sum it up, in the order of documents, as far as they are there."""
-        return self._living(self.get(topic).summary)
+        return self._filter_existing(self.get(topic).summary)
 
-    def text(self, topic: int) -> str:
+    def get_text(self, topic: int) -> str:
         """Its summary: a model's, or its sentences."""
-        model_text = self.written(topic)
+        model_text = self.get_written_text(topic)
         if model_text is not None:
             return str(model_text.value["summary"])
-        return " ".join(format_summary_sentence(self._text(span)) for span in self.spans(topic))
+        return " ".join(format_summary_sentence(self._read_text(span)) for span in self.list_summary_spans(topic))
 
-    def written(self, topic: int) -> WrittenText | None:
+    def get_written_text(self, topic: int) -> WrittenText | None:
         """What a model wrote of it, while all that it wrote from is there."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.is_whole(topic):
             return None
@@ -203,96 +203,96 @@ class Topics:
 
     def is_whole(self, topic: int) -> bool:
         """Whether all that a model is shown of it is there."""
-        return all(self._has_document(span.document) for span in self.get(topic).shown)
+        return all(self._has_document(span.document) for span in self.get(topic).prompt_spans)
 
-    def shown(self, topic: int) -> list[str]:
+    def list_prompt_texts(self, topic: int) -> list[str]:
         """What a model is shown of it."""
-        return [self._text(span) for span in self.get(topic).shown]
+        return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
-    def stale(self, topic: int) -> bool:
+    def is_stale(self, topic: int) -> bool:
         """Whether a chunk below it is gone, or a newer one belongs there."""
-        return self._changed and any(map(self._has_changed, self.tree.finest(topic)))
+        return self._is_changed and any(map(self._has_changed, self.tree.iter_finest(topic)))
 
     def describe_texts(self) -> str:
         """How many of the texts that a model may write are there, by which models; empty where none is."""
         models: Counter[str] = Counter()
         texts = 0
-        for _, topic in self.stored() if self._state.lmdb.count(tables.WRITTEN) else ():
-            if topic.chunks > 1:
+        for _, topic in self.iter_stored() if self._state.lmdb.count(tables.WRITTEN) else ():
+            if topic.chunk_count > 1:
                 texts += 1
-                is_whole = all(self._has_document(span.document) for span in topic.shown)
+                is_whole = all(self._has_document(span.document) for span in topic.prompt_spans)
                 model_text = get_written_text(self._state.lmdb, topic.content) if is_whole else None
                 models.update(() if model_text is None else (model_text.model,))
         return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
 
-    def unplaced(self) -> Iterator[str]:
+    def find_unplaced(self) -> Iterator[str]:
         """Chunks that no topic has, and should, as sentences; each is told once."""
-        known = set(self.tree.known_chunks.tolist())
+        known_chunks = set(self.tree.known_chunks.tolist())
         for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
-            if chunk not in known:
+            if chunk not in known_chunks:
                 yield f"chunk {chunk} is in no topic"
 
-    def _above(self, finest: Sequence[int]) -> list[int]:
+    def _list_ancestors(self, finest: Sequence[int]) -> list[int]:
         """All that is above some topics, the nearest first, each once."""
         ancestors: dict[int, None] = {}
         for topic in finest:
-            above = self.tree.parent(topic)
-            while above is not None and above not in ancestors:
-                ancestors[above] = None
-                above = self.tree.parent(above)
+            parent = self.tree.get_parent(topic)
+            while parent is not None and parent not in ancestors:
+                ancestors[parent] = None
+                parent = self.tree.get_parent(parent)
         return list(ancestors)
 
-    def _names(self, topic: int) -> list[str]:
+    def _list_names(self, topic: int) -> list[str]:
         """The names that it is called by, as far as they are there; none is a part of another."""
-        found: list[str] = []
+        names: list[str] = []
         for entity in self.get(topic).entities:
-            if len(found) < NUM_TITLE_WORDS and entity in self._state.entities:
+            if len(names) < NUM_TITLE_WORDS and entity in self._state.entities:
                 name = self._state.entities.get(entity).name
-                if not any(name in other or other in name for other in found):
-                    found.append(name)
-        return found
+                if not any(name in other or other in name for other in names):
+                    names.append(name)
+        return names
 
-    def _topic(self, number: int, row: Sequence[Any]) -> Topic:
+    def _parse_topic(self, number: int, row: Sequence[Any]) -> Topic:
         """A topic of its row."""
         level = int(self.tree.levels[number])
-        children = self.tree.children(number) if level else self.tree.chunks(number)
-        return parse_topic((level, self.tree.parent(number), children), row)
+        children = self.tree.list_children(number) if level else self.tree.list_chunks(number)
+        return parse_topic((level, self.tree.get_parent(number), children), row)
 
-    def _living(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
+    def _filter_existing(self, spans: Sequence[StoredSpan]) -> list[StoredSpan]:
         return [span for span in spans if self._has_document(span.document)]
 
     def _has_document(self, document: int) -> bool:
-        exists = self._documents.get(document)
+        exists = self._document_exists.get(document)
         if exists is None:
-            exists = self._documents[document] = self._state.documents.has(document)
+            exists = self._document_exists[document] = self._state.documents.has_id(document)
         return exists
 
     def _has_changed(self, finest: int) -> bool:
-        changed = self._finest.get(finest)
+        changed = self._topic_changed.get(finest)
         if changed is None:
-            changed = finest in self._newer_by_topic or not all(map(self._is_there, self.tree.chunks(finest)))
-            self._finest[finest] = changed
+            changed = finest in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(finest)))
+            self._topic_changed[finest] = changed
         return changed
 
-    def _is_there(self, chunk: int) -> bool:
+    def _has_chunk(self, chunk: int) -> bool:
         if not self._has_lost_chunks:
             return True
-        exists = self._chunks.get(chunk)
+        exists = self._chunk_exists.get(chunk)
         if exists is None:
-            exists = self._chunks[chunk] = self._state.chunks.has_many([chunk])[0]
+            exists = self._chunk_exists[chunk] = self._state.chunks.has_many([chunk])[0]
         return exists
 
-    def _text(self, span: StoredSpan) -> str:
+    def _read_text(self, span: StoredSpan) -> str:
         return self._state.documents.text_slice(span.document, span.start, span.end)
 
     @cached_property
-    def _changed(self) -> bool:
+    def _is_changed(self) -> bool:
         return self._state.counters.change != self.change or self._state.lmdb.writable
 
     @cached_property
     def _has_lost_chunks(self) -> bool:
         """Whether a chunk that the topics were made of is gone."""
-        if not self._changed:
+        if not self._is_changed:
             return False
         return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
             self.tree.known_chunks
@@ -306,7 +306,7 @@ class Topics:
     def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
         """The newer chunks by the finest topic in which each is placed."""
         chunks_by_topic: dict[int, list[int]] = {}
-        for chunk, topic in self._placed.items():
+        for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
         for chunk, topics in self._related_by_chunk.items():
             for topic in topics:
@@ -316,42 +316,48 @@ class Topics:
     @cached_property
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
         """The leaves of what is related, with an older chunk each, that newer chunks name."""
-        if not self._newer_chunks or not self._of_entity:
+        if not self._newer_chunks or not self._leaf_by_entity:
             return {}
-        display = shown_entities(self._state)
+        display = load_display_entities(self._state)
         leaves_by_chunk: dict[int, list[int]] = {}
         for chunk in self._newer_chunks:
-            names = (display.one(entity) for entity, _, _ in self._state.mentions.get_in_chunk(chunk))
-            leaves = sorted({self._of_entity[entity] for entity in names if entity in self._of_entity})
-            living_leaves = [leaf for leaf in leaves if any(map(self._is_there, self.tree.chunks(leaf)))]
+            names = (display.resolve_one(entity) for entity, _, _ in self._state.mentions.get_in_chunk(chunk))
+            leaves = sorted({self._leaf_by_entity[entity] for entity in names if entity in self._leaf_by_entity})
+            living_leaves = [leaf for leaf in leaves if any(map(self._has_chunk, self.tree.list_chunks(leaf)))]
             if living_leaves:
                 leaves_by_chunk[chunk] = living_leaves
         return leaves_by_chunk
 
     @cached_property
-    def _placed(self) -> Mapping[int, int]:
+    def _topic_by_chunk(self) -> Mapping[int, int]:
         """The finest topic of each newer chunk."""
         if not self._newer_chunks or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
         vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
-        nearest = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
+        nearest = (
+            self._scan_nearest_older(vectors)
+            if len(vectors) > _SEARCHED
+            else [self._find_nearest_older(vector) for vector in vectors]
+        )
         pairs = [(chunk, older) for chunk, older in zip(self._newer_chunks, nearest, strict=True) if older is not None]
-        leaves = self._leaves([older for _, older in pairs])
+        leaves = self._find_leaves([older for _, older in pairs])
         return {chunk: finest[0] for (chunk, _), finest in zip(pairs, leaves, strict=True) if finest}
 
-    def _nearest(self, vector: Matrix) -> int | None:
+    def _find_nearest_older(self, vector: Matrix) -> int | None:
         """The older chunk nearest to a vector."""
-        count = _NEIGHBOURS
+        count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
             chunks = [chunk for chunk, _ in ranking]
-            older = next((chunk for chunk, finest in zip(chunks, self._leaves(chunks), strict=True) if finest), None)
+            older = next(
+                (chunk for chunk, finest in zip(chunks, self._find_leaves(chunks), strict=True) if finest), None
+            )
             if older is not None or len(ranking) < count:
                 return older
             count *= 8
 
-    def _near(self, vectors: Matrix) -> list[int | None]:
+    def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
         """The older chunks nearest to many vectors, in one pass over those that are stored."""
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)
@@ -365,17 +371,17 @@ class Topics:
             values = products[np.arange(len(vectors)), best]
             is_better = values > cosines
             cosines[is_better], chunks[is_better] = values[is_better], ids[best[is_better]]
-        near: list[int] = chunks.tolist()
-        return [chunk if finest else None for chunk, finest in zip(near, self._leaves(near), strict=True)]
+        nearest: list[int] = chunks.tolist()
+        return [chunk if finest else None for chunk, finest in zip(nearest, self._find_leaves(nearest), strict=True)]
 
-    def _leaves(self, chunks: Sequence[int]) -> list[list[int]]:
+    def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
         """The finest topics that each of some chunks had when they were made."""
-        return self.tree.leaves_of(chunks, related=False)
+        return self.tree.find_leaves(chunks, related=False)
 
     @property
-    def _of_entity(self) -> Mapping[int, int]:
+    def _leaf_by_entity(self) -> Mapping[int, int]:
         """By entity the leaf of what is related."""
-        return self._rows.memory("of_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
+        return self._rows.get_cached("of_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
 def _make_missing_error(topic: int) -> CorruptionError:
@@ -383,20 +389,22 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
-    leaves = tree.at(0, related=True).tolist()
+    leaves = tree.list_level(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}
 
 
-def topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
+def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
     """Topics as rows of the table, without their places in the trees, of which ``columns`` take note."""
     for number, topic in enumerate(topics):
         columns.append(topic)
-        yield U32.pack(number), [*topic[3 : None if topic.related else -1]]
+        yield U32.pack(number), [*topic[3 : None if topic.is_related else -1]]
 
 
-def parse_topic(place: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
+def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
     """The topic of a row, with its place in the trees: level, parent and children."""
     chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
     title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
-    return Topic(*place, chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities)
+    return Topic(
+        *tree_fields, chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities
+    )

@@ -22,18 +22,18 @@ import numpy.typing as npt
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
-from ...structures.documents.chunks import GROUP, AbstractRecord, ChunkRecord
+from ...structures.documents.chunks import GROUP_SIZE, AbstractRecord, ChunkRecord
 from ...structures.documents.documents import DocumentRecord, build_heading_path
-from ...structures.indexes.index_reading import bound_index
+from ...structures.indexes.index_reading import bind_index
 from ...structures.vectors.vectors import Matrix
 from ...text.words import count_text_tokens
 from .topic_index import TOPICS
 from .topics import Topics
 
 #: The chunks nearest to a question, from which what stands above them is reached.
-_NEAREST = 200
+_NUM_NEAREST = 200
 #: Topics with more chunks are about so much that they are about nothing: they are gone through, and not shown.
-_BROADEST = 2_000
+_MAX_TOPIC_CHUNKS = 2_000
 #: Decimals of a cosine that counts: the last ones depend on what was added first.
 _DECIMALS = 6
 
@@ -48,36 +48,38 @@ class _TreeNode(ABC):
     cosine: float = nan
 
     @abstractmethod
-    def children(self) -> Sequence[_TreeNode]:
+    def list_children(self) -> Sequence[_TreeNode]:
         """What stands below it."""
         ...
 
     @abstractmethod
-    def hit(self, rank: int) -> Hit | None:
+    def build_hit(self, rank: int) -> Hit | None:
         """How it is shown; None where nothing of it is left that can be."""
         ...
 
     @property
     @abstractmethod
-    def place(self) -> tuple[str, int]:
+    def position(self) -> tuple[str, int]:
         """The key of its document, or of the first that it is about, and the number of its first chunk there."""
         ...
 
 
 class _DocumentTree:
-    """The abstract tree of a document; ``sums`` are those of the vectors of the first chunks, none to all, and of
+    """The abstract tree of a document; ``vector_sums`` are those of the vectors of the first chunks, none to all, and of
     others before them."""
 
-    def __init__(self, trees: _Trees, record: DocumentRecord, ids: list[int], sums: npt.NDArray[np.float64]) -> None:
-        self.trees = trees
-        self.view = trees.query.view
+    def __init__(
+        self, cache: _TreeNodeCache, record: DocumentRecord, ids: list[int], vector_sums: npt.NDArray[np.float64]
+    ) -> None:
+        self.cache = cache
+        self.state = cache.query.view
         self.record = record
         self.ids = ids
-        self.places = {chunk: ordinal for ordinal, chunk in enumerate(ids)}
-        self.sums = sums
+        self.ordinals = {chunk: ordinal for ordinal, chunk in enumerate(ids)}
+        self.vector_sums = vector_sums
 
-    def heading(self, section: int) -> str:
-        return " > ".join(build_heading_path(self.view.documents.outline(self.record.id), section))
+    def format_heading(self, section: int) -> str:
+        return " > ".join(build_heading_path(self.state.documents.get_outline(self.record.id), section))
 
 
 class _DocumentNode(_TreeNode):
@@ -88,13 +90,13 @@ class _DocumentNode(_TreeNode):
     last: int
 
     @property
-    def centre(self) -> npt.NDArray[np.float64]:
+    def vector_sum(self) -> npt.NDArray[np.float64]:
         """The sum of the vectors of its chunks."""
-        vector_sum: npt.NDArray[np.float64] = self.tree.sums[self.last + 1] - self.tree.sums[self.first]
+        vector_sum: npt.NDArray[np.float64] = self.tree.vector_sums[self.last + 1] - self.tree.vector_sums[self.first]
         return vector_sum
 
     @property
-    def place(self) -> tuple[str, int]:
+    def position(self) -> tuple[str, int]:
         return self.tree.record.key, self.first
 
 
@@ -104,35 +106,35 @@ class _ChunkNode(_DocumentNode):
     def __init__(self, tree: _DocumentTree, chunk: int) -> None:
         self.tree = tree
         self.chunk = chunk
-        self.first = self.last = tree.places[chunk]
+        self.first = self.last = tree.ordinals[chunk]
 
-    def children(self) -> Sequence[_TreeNode]:
+    def list_children(self) -> Sequence[_TreeNode]:
         return ()
 
-    def hit(self, rank: int) -> Hit:
+    def build_hit(self, rank: int) -> Hit:
         record = self.tree.record
-        stored = self.tree.view.chunks.get(self.chunk)
-        text = self.tree.view.documents.text_slice(record.id, stored.start, stored.end)
-        fields = (record.key, stored.ordinal, text, f"cosine {self.cosine:.3f}", stored.start, stored.end)
-        return Hit(rank, self.cosine, *fields, self.tree.heading(stored.section), record.title)
+        chunk = self.tree.state.chunks.get(self.chunk)
+        text = self.tree.state.documents.text_slice(record.id, chunk.start, chunk.end)
+        fields = (record.key, chunk.ordinal, text, f"cosine {self.cosine:.3f}", chunk.start, chunk.end)
+        return Hit(rank, self.cosine, *fields, self.tree.format_heading(chunk.section), record.title)
 
 
 class _AbstractNode(_DocumentNode):
     def __init__(self, tree: _DocumentTree, number: int, record: AbstractRecord) -> None:
         self.tree = tree
         self.level = record.level
-        self.first, self.last = tree.places[record.first_chunk], tree.places[record.last_chunk]
+        self.first, self.last = tree.ordinals[record.first_chunk], tree.ordinals[record.last_chunk]
         self.parent = record.parent
         self._number = number
         self._record = record
 
-    def children(self) -> Sequence[_TreeNode]:
+    def list_children(self) -> Sequence[_TreeNode]:
         if self.level:
-            return self.tree.trees.abstracts([(self.tree, child) for child in self._record.children])
-        return [self.tree.trees.chunk(self.tree, chunk) for chunk in self.tree.ids[self.first : self.last + 1]]
+            return self.tree.cache.get_abstracts([(self.tree, child) for child in self._record.children])
+        return [self.tree.cache.get_chunk(self.tree, chunk) for chunk in self.tree.ids[self.first : self.last + 1]]
 
-    def hit(self, rank: int) -> Hit:
-        state, record = self.tree.view, self.tree.record
+    def build_hit(self, rank: int) -> Hit:
+        state, record = self.tree.state, self.tree.record
         first, last = self.first, self.last
         starts = [chunk.start for chunk in state.chunks.get_many(self.tree.ids[first : last + 1])]
         spans = tuple(
@@ -141,58 +143,60 @@ class _AbstractNode(_DocumentNode):
         )
         number = record.get_abstract_ordinal(self._number)
         path = f"abstract {number}, of chunks {first} to {last}: cosine {self.cosine:.3f}"
-        heading = self.tree.heading(self._record.section)
-        return _summary(rank, self.cosine, state.abstracts.text(self._record), path, heading, record.title, spans)
+        heading = self.tree.format_heading(self._record.section)
+        return _build_summary_hit(
+            rank, self.cosine, state.abstracts.read_text(self._record), path, heading, record.title, spans
+        )
 
 
 class _TopicNode(_TreeNode):
-    def __init__(self, trees: _Trees, topics: Topics, number: int) -> None:
+    def __init__(self, cache: _TreeNodeCache, topics: Topics, number: int) -> None:
         self.level = 1_000 + int(topics.tree.levels[number])  # above any abstract
         self.topics = topics
         self.number = number
-        self._trees = trees
+        self._cache = cache
 
     @cached_property
-    def size(self) -> int:
+    def chunk_count(self) -> int:
         """How many chunks are below it."""
-        return self.topics.size(self.number)
+        return self.topics.count_chunks(self.number)
 
     @property
-    def broad(self) -> bool:
-        return self.size > _BROADEST
+    def is_broad(self) -> bool:
+        return self.chunk_count > _MAX_TOPIC_CHUNKS
 
     @cached_property
     def _spans(self) -> tuple[TextSpan, ...]:
-        state = self._trees.query.view
-        spans = self.topics.spans(self.number)
+        state = self._cache.query.view
+        spans = self.topics.list_summary_spans(self.number)
         chunks = state.chunks.get_many(span.chunk for span in spans)
         return tuple(
-            TextSpan(state.documents.key_of(span.document), chunk.ordinal, span.start, span.end)
+            TextSpan(state.documents.get_key(span.document), chunk.ordinal, span.start, span.end)
             for span, chunk in zip(spans, chunks, strict=True)
         )
 
     @property
-    def place(self) -> tuple[str, int]:
+    def position(self) -> tuple[str, int]:
         return (self._spans[0].document, self._spans[0].ordinal) if self._spans else ("", 0)
 
-    def children(self) -> Sequence[_TreeNode]:
-        below = self.topics.children(self.number)
+    def list_children(self) -> Sequence[_TreeNode]:
+        below = self.topics.list_children(self.number)
         if below:
-            return [self._trees.topic(self.topics, child) for child in below]
-        return self._trees.chunks(self.topics.chunks(self.number))
+            return [self._cache.get_topic(self.topics, child) for child in below]
+        return self._cache.get_chunks(self.topics.list_chunks(self.number))
 
-    def hit(self, rank: int) -> Hit | None:
-        if not self._spans or self.broad:
+    def build_hit(self, rank: int) -> Hit | None:
+        if not self._spans or self.is_broad:
             return None
-        title = self.topics.title(self.number) or None
-        label = f"topic of {self.size} chunks"
+        title = self.topics.get_title(self.number) or None
+        label = f"topic of {self.chunk_count} chunks"
         if self.topics.is_related(self.number):
             label += " on what is related"
         path = f"{label}: cosine {self.cosine:.3f}"
-        return _summary(rank, self.cosine, self.topics.text(self.number), path, "", title, self._spans)
+        return _build_summary_hit(rank, self.cosine, self.topics.get_text(self.number), path, "", title, self._spans)
 
 
-def _summary(
+def _build_summary_hit(
     rank: int, score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
     first = spans[0]
@@ -200,12 +204,12 @@ def _summary(
     return Hit(rank, score, *fields, heading, title, "summary", spans)
 
 
-class _Trees:
+class _TreeNodeCache:
     """The trees of the documents that are met, and their nodes, each of which is one object."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        self._view = query.view
+        self._state = query.view
         self._trees: dict[int, _DocumentTree] = {}
         self._records: dict[int, ChunkRecord] = {}
         self._vectors: dict[int, Matrix] = {}  # of chunks, each of which may be below many topics
@@ -213,68 +217,68 @@ class _Trees:
         self._abstracts: dict[int, _AbstractNode] = {}
         self._topics: dict[int, _TopicNode] = {}
 
-    def chunks(self, chunks: Sequence[int]) -> list[_ChunkNode]:
+    def get_chunks(self, chunks: Sequence[int]) -> list[_ChunkNode]:
         """The nodes of some chunks; what is not known of their documents is read at once."""
-        self._find(chunks)
-        owners = [self._records[chunk].document for chunk in chunks]
-        self._read(owners)
-        return [self.chunk(self._trees[owner], chunk) for owner, chunk in zip(owners, chunks, strict=True)]
+        self._read_records(chunks)
+        documents = [self._records[chunk].document for chunk in chunks]
+        self._read_documents(documents)
+        return [self.get_chunk(self._trees[document], chunk) for document, chunk in zip(documents, chunks, strict=True)]
 
-    def chunk(self, tree: _DocumentTree, chunk: int) -> _ChunkNode:
+    def get_chunk(self, tree: _DocumentTree, chunk: int) -> _ChunkNode:
         if chunk not in self._chunks:
             self._chunks[chunk] = _ChunkNode(tree, chunk)
         return self._chunks[chunk]
 
-    def abstracts(self, places: Sequence[tuple[_DocumentTree, int]]) -> list[_AbstractNode]:
+    def get_abstracts(self, pairs: Sequence[tuple[_DocumentTree, int]]) -> list[_AbstractNode]:
         """The nodes of some abstracts."""
-        missing = {number: tree for tree, number in places if number not in self._abstracts}
-        for (number, tree), record in zip(missing.items(), self._view.abstracts.get_many(missing), strict=True):
+        missing = {number: tree for tree, number in pairs if number not in self._abstracts}
+        for (number, tree), record in zip(missing.items(), self._state.abstracts.get_many(missing), strict=True):
             self._abstracts[number] = _AbstractNode(tree, number, record)
-        return [self._abstracts[number] for _, number in places]
+        return [self._abstracts[number] for _, number in pairs]
 
     def find_abstracts_above(self, chunks: Sequence[_ChunkNode]) -> list[list[_AbstractNode]]:
         """The abstracts above each of some chunks, the nearest first."""
-        found: list[list[_AbstractNode]] = [[] for _ in chunks]
-        pending = [(index, chunk.tree, chunk.chunk // GROUP) for index, chunk in enumerate(chunks)]
+        abstracts: list[list[_AbstractNode]] = [[] for _ in chunks]
+        pending = [(index, chunk.tree, chunk.chunk // GROUP_SIZE) for index, chunk in enumerate(chunks)]
         while pending:
-            nodes = self.abstracts([(tree, number) for _, tree, number in pending])
+            nodes = self.get_abstracts([(tree, number) for _, tree, number in pending])
             for (index, _, _), node in zip(pending, nodes, strict=True):
-                found[index].append(node)
+                abstracts[index].append(node)
             pending = [
                 (index, tree, node.parent)
                 for (index, tree, _), node in zip(pending, nodes, strict=True)
                 if node.parent is not None
             ]
-        return found
+        return abstracts
 
-    def topic(self, topics: Topics, number: int) -> _TopicNode:
+    def get_topic(self, topics: Topics, number: int) -> _TopicNode:
         if number not in self._topics:
             self._topics[number] = _TopicNode(self, topics, number)
         return self._topics[number]
 
-    def weigh(self, nodes: Iterable[_TreeNode]) -> None:
+    def score_nodes(self, nodes: Iterable[_TreeNode]) -> None:
         """Compare nodes with the question that were not compared before."""
         unscored = [node for node in nodes if isnan(node.cosine)]
         document_nodes = [node for node in unscored if isinstance(node, _DocumentNode)]
         topic_nodes = [node for node in unscored if isinstance(node, _TopicNode)]
-        vector_sums = np.array([node.centre for node in document_nodes]).reshape(-1, self._view.vectors.dimension)
+        vector_sums = np.array([node.vector_sum for node in document_nodes]).reshape(-1, self._state.vectors.dimension)
         if topic_nodes:
-            vector_sums = np.concatenate((vector_sums, self._totals(topic_nodes)))
+            vector_sums = np.concatenate((vector_sums, self._sum_topic_vectors(topic_nodes)))
         lengths = np.sqrt(np.einsum("ij,ij->i", vector_sums, vector_sums))
         cosines = vector_sums @ self.query.vector.astype(np.float64) / np.where(lengths == 0, 1, lengths)
         for node, cosine in zip([*document_nodes, *topic_nodes], np.round(cosines, _DECIMALS).tolist(), strict=True):
             node.cosine = cosine
 
-    def _totals(self, nodes: Sequence[_TopicNode]) -> npt.NDArray[np.float64]:
+    def _sum_topic_vectors(self, nodes: Sequence[_TopicNode]) -> npt.NDArray[np.float64]:
         """The sums of the vectors of the chunks below some topics, shape (topics, dimension)."""
         topics = nodes[0].topics
         branching = topics.tree.branching[[node.number for node in nodes]]
         distinct, inverse = np.unique(branching, return_inverse=True)
-        summands = list(map(topics.summands, distinct.tolist()))
+        summands = list(map(topics.find_summands, distinct.tolist()))
         stored_topics = list(dict.fromkeys(topic for numbers, _ in summands for topic in numbers))
         chunks = list(dict.fromkeys(chunk for _, numbers in summands for chunk in numbers))
         self._read_vectors(chunks)
-        rows = np.array([*topics.totals(stored_topics), *(self._vectors[chunk] for chunk in chunks)])
+        rows = np.array([*topics.read_vector_sums(stored_topics), *(self._vectors[chunk] for chunk in chunks)])
         topic_rows = {topic: row for row, topic in enumerate(stored_topics)}
         chunk_rows = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
         row_groups = [
@@ -285,15 +289,15 @@ class _Trees:
         totals: npt.NDArray[np.float64] = np.add.reduceat(rows[[*chain(*row_groups)]], starts, axis=0, dtype=np.float64)
         return totals[inverse]
 
-    def _read(self, documents: Sequence[int]) -> None:
+    def _read_documents(self, documents: Sequence[int]) -> None:
         """Read documents that are not known, and the vectors of their chunks."""
-        records = self._view.documents.get_many(one for one in documents if one not in self._trees)
+        records = self._state.documents.get_many(one for one in documents if one not in self._trees)
         ids = {document: list(record.chunk_ids()) for document, record in records.items()}
-        every = [*chain(*ids.values())]
-        self._read_vectors(every)
-        sums = np.zeros((len(every) + 1, self._view.vectors.dimension))
-        if every:
-            np.cumsum(np.array([self._vectors[chunk] for chunk in every]), axis=0, dtype=np.float64, out=sums[1:])
+        chunks = [*chain(*ids.values())]
+        self._read_vectors(chunks)
+        sums = np.zeros((len(chunks) + 1, self._state.vectors.dimension))
+        if chunks:
+            np.cumsum(np.array([self._vectors[chunk] for chunk in chunks]), axis=0, dtype=np.float64, out=sums[1:])
         first = 0
         for document, record in records.items():
             last = first + len(ids[document])
@@ -302,36 +306,36 @@ class _Trees:
 
     def _read_vectors(self, chunks: Iterable[int]) -> None:
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._vectors]
-        self._find(missing)
+        self._read_records(missing)
         rows = [(self._records[chunk].block, self._records[chunk].row) for chunk in missing]
-        self._vectors.update(zip(missing, self._view.vectors.gather(rows), strict=True))
+        self._vectors.update(zip(missing, self._state.vectors.gather(rows), strict=True))
 
-    def _find(self, chunks: Iterable[int]) -> None:
+    def _read_records(self, chunks: Iterable[int]) -> None:
         missing = [chunk for chunk in chunks if chunk not in self._records]
-        self._records.update(zip(missing, self._view.chunks.get_many(missing), strict=True))
+        self._records.update(zip(missing, self._state.chunks.get_many(missing), strict=True))
 
 
-def collapsed(query: Query, strategy: str) -> Evidence:
+def search_collapsed(query: Query, strategy: str) -> Evidence:
     """Chunks and what stands above them in one ranking."""
-    cache, topics, nearest = _near(query)
+    cache, topics, nearest = _find_near(query)
     with query.trace.step("collapse tree") as step:
         nodes: dict[_TreeNode, None] = {}
         rows = zip(nearest, cache.find_abstracts_above(nearest), _find_topics_above(topics, nearest), strict=True)
         for node, abstracts, numbers in rows:
             nodes.update(dict.fromkeys((node, *abstracts)))
             if topics is not None:
-                nodes.update(dict.fromkeys(cache.topic(topics, number) for number in numbers))
+                nodes.update(dict.fromkeys(cache.get_topic(topics, number) for number in numbers))
         step.detail = f"of {len(nearest)} nearest chunks and what stands above them"
         step.count = len(nodes)
-    candidates = [node for node in nodes if not (isinstance(node, _TopicNode) and node.broad)]
-    cache.weigh(candidates)
-    return _evidence(query, strategy, candidates)
+    candidates = [node for node in nodes if not (isinstance(node, _TopicNode) and node.is_broad)]
+    cache.score_nodes(candidates)
+    return _build_evidence(query, strategy, candidates)
 
 
-def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
+def search_by_traversal(query: Query, strategy: str, width: int, levels: int) -> Evidence:
     """Down from the roots above the nearest chunks, the ``width`` nearest of each level, all of which are shown;
     ``levels`` at most (0: to the chunks). Roots are topics where there are some, else the abstracts over documents."""
-    cache, topics, nearest = _near(query)
+    cache, topics, nearest = _find_near(query)
     selected: list[_TreeNode] = []
     with query.trace.step("go down") as step:
         roots: dict[_TreeNode, None] = {}
@@ -339,31 +343,31 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
             root = node.tree.record.root
             if numbers and topics is not None:
                 for topic in numbers:
-                    if topics.tree.parent(topic) is None:
-                        roots[cache.topic(topics, topic)] = None
+                    if topics.tree.get_parent(topic) is None:
+                        roots[cache.get_topic(topics, topic)] = None
             elif root is not None:  # newer chunks may be like none that topics were made of
-                roots.update(dict.fromkeys(cache.abstracts([(node.tree, root)])))
+                roots.update(dict.fromkeys(cache.get_abstracts([(node.tree, root)])))
         level = list(roots)
         counts: list[str] = []
         while level:
-            cache.weigh(level)
-            best = list(islice(_in_order(level), width))
+            cache.score_nodes(level)
+            best = list(islice(_sort_nodes(level), width))
             selected += best
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
-            level = list(dict.fromkeys(child for node in best for child in node.children()))
+            level = list(dict.fromkeys(child for node in best for child in node.list_children()))
         step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(selected)
-    return _evidence(query, strategy, selected)
+    return _build_evidence(query, strategy, selected)
 
 
-def _near(query: Query) -> tuple[_Trees, Topics | None, list[_ChunkNode]]:
+def _find_near(query: Query) -> tuple[_TreeNodeCache, Topics | None, list[_ChunkNode]]:
     """The chunks near a question, and what may stand above them; no topics where not all documents may answer: they
     say what others say."""
-    cache = _Trees(query)
-    chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
-    topics = bound_index(query.view, TOPICS) if query.allowed is None else None
-    return cache, topics, cache.chunks(chunks)
+    cache = _TreeNodeCache(query)
+    chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NUM_NEAREST, query.reach))]
+    topics = bind_index(query.view, TOPICS) if query.allowed is None else None
+    return cache, topics, cache.get_chunks(chunks)
 
 
 def _find_topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> list[list[int]]:
@@ -375,25 +379,25 @@ def _find_topics_above(topics: Topics | None, nearest: Sequence[_ChunkNode]) -> 
     return [[*similar, *related] for similar, related in pairs]
 
 
-def _in_order(nodes: Iterable[_TreeNode]) -> Iterator[_TreeNode]:
+def _sort_nodes(nodes: Iterable[_TreeNode]) -> Iterator[_TreeNode]:
     """The best first; of what a topic is about is read where another node is as near."""
     for _, equals in groupby(sorted(nodes, key=lambda node: -node.cosine), key=lambda node: node.cosine):
         ties = list(equals)
-        yield from sorted(ties, key=lambda node: (*node.place, node.level)) if len(ties) > 1 else ties
+        yield from sorted(ties, key=lambda node: (*node.position, node.level)) if len(ties) > 1 else ties
 
 
-def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Evidence:
+def _build_evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Evidence:
     """The nodes that are shown, best first, within the length asked for."""
     candidates = list(nodes)
     hits: list[Hit] = []
     shown_spans: list[TextSpan] = []
     room = query.within
     with query.trace.step("read chunks") as step:
-        for node in _in_order(candidates):
+        for node in _sort_nodes(candidates):
             if len(hits) == query.top:
                 break
-            hit = node.hit(len(hits) + 1)
-            if hit is None or all(any(_inside(span, other) for other in shown_spans) for span in hit.spans):
+            hit = node.build_hit(len(hits) + 1)
+            if hit is None or all(any(_is_inside(span, other) for other in shown_spans) for span in hit.spans):
                 continue
             if room is not None:
                 size = count_text_tokens(hit.text)
@@ -406,5 +410,5 @@ def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Eviden
     return Evidence(query.question, strategy, hits, [], query.trace.steps, len(candidates))
 
 
-def _inside(span: TextSpan, other: TextSpan) -> bool:
+def _is_inside(span: TextSpan, other: TextSpan) -> bool:
     return span.document == other.document and other.start <= span.start and span.end <= other.end

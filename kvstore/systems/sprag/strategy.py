@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
-from ...retrieval.segments import CONSIDERED, SEGMENT_OPTIONS
+from ...retrieval.segments import MAX_CONSIDERED, SEGMENT_OPTIONS
 from ...structures.ranking import best
 from ..hybrid.direct import DIRECT_OPTIONS, get_weights, search_directly
 
@@ -25,5 +25,5 @@ class SpragStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, get_weights(query, self))
-        ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, CONSIDERED))
-        return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks), as_segments=True)
+        ranking = best(query.reading, direct.chunks, direct.scores, max(query.reach, MAX_CONSIDERED))
+        return evidence_of(query, self.name, ranking, direct.format_paths(), len(direct.chunks), as_segments=True)

@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...models.json_schema import build_object_schema
-from ...models.quoting import Quotation, printable
+from ...models.quoting import Quotation, to_printable
 from ...models.structured import StructuredPrompt
 from ...structures.documents.documents import build_heading_path
-from ...text.words import segments
+from ...text.words import segment_words
 from ..chunked_text import ChunkedText
 from ..fact import Fields
 from ..written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
 
 #: Bytes of a document and of a section that a model is shown, at most, and of the shortest section that it is.
-_MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _LEAST = 14_000, 4_000, 300
+_MAX_DOCUMENT_BYTES, _MAX_SECTION_BYTES, _MIN_SECTION_BYTES = 14_000, 4_000, 300
 #: Characters of the longest title and of the longest sentence.
-_TITLE, _SENTENCE = 120, 400
+_MAX_TITLE_CHARS, _MAX_SENTENCE_CHARS = 120, 400
 
 _TASK = (
     "Each passage is the beginning of a document, or of a section of one. Say of each what a reader must know to place "
@@ -35,8 +35,8 @@ _SCHEMA = build_object_schema(
         "type": "array",
         "items": build_object_schema(
             number={"type": "integer"},
-            title={"type": "string", "minLength": 1, "maxLength": _TITLE},
-            about={"type": "string", "minLength": 1, "maxLength": _SENTENCE},
+            title={"type": "string", "minLength": 1, "maxLength": _MAX_TITLE_CHARS},
+            about={"type": "string", "minLength": 1, "maxLength": _MAX_SENTENCE_CHARS},
         ),
     }
 )
@@ -51,13 +51,13 @@ class _WrittenContext(WrittenFact):
     passage_tokens = 4000
     about = "titles of documents and sections, and what they are about in a sentence"
 
-    def passages(self, document: ChunkedText) -> list[SourcePassage]:
+    def list_passages(self, document: ChunkedText) -> list[SourcePassage]:
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
-    def contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
+    def build_contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
         return build_context_headers(value, document)
 
-    def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         quotation = Quotation(
             part for source in passages for part in (source.title or "", *source.headings, source.text)
         )
@@ -67,17 +67,17 @@ class _WrittenContext(WrittenFact):
             if entries.keys() != set(range(1, len(passages) + 1)) or len(entries) != len(value["passages"]):
                 raise ValueError(f"each of the passages 1 to {len(passages)} has one entry")
             return {
-                passage.digest: _context(entries[number], passage, quotation)
+                passage.digest: _check_context(entries[number], passage, quotation)
                 for number, passage in enumerate(passages, 1)
             }
 
-        user = "\n\n".join(_shown(number, passage, quotation) for number, passage in enumerate(passages, 1))
+        user = "\n\n".join(_format_passage(number, passage, quotation) for number, passage in enumerate(passages, 1))
         messages = [{"role": "system", "content": f"{_TASK} {quotation.rule}"}, {"role": "user", "content": user}]
         return StructuredPrompt(self.name, messages, _SCHEMA, check)
 
 
 def _build_document_passage(document: ChunkedText) -> SourcePassage:
-    text = _beginning(document.text, _MAX_DOCUMENT_BYTES)
+    text = _truncate_text(document.text, _MAX_DOCUMENT_BYTES)
     return SourcePassage(
         passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
     )
@@ -92,38 +92,40 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
             chunks.setdefault(chunk.section, []).append(number)
     for section, numbers in chunks.items():
         start, end = document.chunks[numbers[0]].start, document.chunks[numbers[-1]].end
-        if end - start >= _LEAST:
+        if end - start >= _MIN_SECTION_BYTES:
             headings = build_heading_path(document.outline, section)
-            text = _beginning(document.text[start:end], _MAX_SECTION_BYTES)
+            text = _truncate_text(document.text[start:end], _MAX_SECTION_BYTES)
             digest = passage_digest(document.title, headings, text)
             passage = SourcePassage(digest, document.title, headings, text, range(numbers[0], numbers[-1] + 1))
             yield section, passage
 
 
-def _beginning(text: bytes, most: int) -> str:
+def _truncate_text(text: bytes, max_bytes: int) -> str:
     """At most so many bytes of a text, to the end of a character."""
-    return text[:most].decode(errors="ignore")
+    return text[:max_bytes].decode(errors="ignore")
 
 
-def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
+def _format_passage(number: int, passage: SourcePassage, quotation: Quotation) -> str:
     heading_line = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
     prefix = "a section of " if passage.headings else ""
     return (
         f"Passage {number}: "
-        f"{prefix}{printable(' '.join(heading_line.split()))}\n{quotation.of(printable(passage.text))}"
+        f"{prefix}{to_printable(' '.join(heading_line.split()))}\n{quotation.quote(to_printable(passage.text))}"
     )
 
 
-def _context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
+def _check_context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
     """Title and sentence on one line each; raises ValueError for those that are blank, repeat the marks of the
     quotation, or share no word with what they were written from."""
-    found = tuple(printable(" ".join(entry[name].split())) for name in ("title", "about"))
-    if not all(found) or any(quotation.mark in text for text in found):
+    texts = tuple(to_printable(" ".join(entry[name].split())) for name in ("title", "about"))
+    if not all(texts) or any(quotation.mark in text for text in texts):
         raise ValueError(f"title and about are texts, which do not repeat the mark {quotation.mark}")
-    source_words = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
-    if source_words.isdisjoint(segments(found[1])):
+    source_words = {
+        word for part in (passage.title or "", *passage.headings, passage.text) for word in segment_words(part)
+    }
+    if source_words.isdisjoint(segment_words(texts[1])):
         raise ValueError("a sentence says what its passage is about, in its words")
-    return found
+    return texts
 
 
 def build_context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
@@ -131,9 +133,9 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     own, what the document and what the section are about; empty where nothing is written."""
     if value is None:
         return [""] * len(document.chunks)
-    document_entry = value.of(_build_document_passage(document).digest)
+    document_entry = value.get_texts(_build_document_passage(document).digest)
     section_entries = {
-        section_entry: value.of(passage.digest) for section_entry, passage in _iter_section_passages(document)
+        section_entry: value.get_texts(passage.digest) for section_entry, passage in _iter_section_passages(document)
     }
     headers = []
     for chunk in document.chunks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...structures.indexes.index_reading import bound_index
+from ...structures.indexes.index_reading import bind_index
 from ...structures.reading import Matrix, ReadRequest
 from ...structures.state import State
 from .synonym_index import SYNONYMS
@@ -12,12 +12,12 @@ from .synonym_index import SYNONYMS
 
 @dataclass(frozen=True, slots=True)
 class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
-    """The entities whose names are nearest to a unit vector, at most ``most``, with their cosines; None where the store
+    """The entities whose names are nearest to a unit vector, at most ``max_names``, with their cosines; None where the store
     has no index of kind ``synonyms``."""
 
     vector: Matrix
-    most: int
+    max_names: int
 
     def fetch(self, state: State) -> list[tuple[int, float]] | None:
-        synonyms = bound_index(state, SYNONYMS)
-        return None if synonyms is None else list(synonyms.nearest(self.vector, self.most))
+        synonyms = bind_index(state, SYNONYMS)
+        return None if synonyms is None else list(synonyms.find_nearest(self.vector, self.max_names))

@@ -21,9 +21,9 @@ from ...structures.vectors.hnsw import HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
 
 #: Candidates kept during a search, at least.
-SEARCHED = 64
+MIN_CANDIDATES = 64
 
-RowNumbers = npt.NDArray[np.uint32]
+EntityNumbers = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class SynonymGraph:
 
     graph: HnswGraph
     vectors: Matrix
-    entities: RowNumbers
+    entities: EntityNumbers
     digests: npt.NDArray[np.uint64]
-    first: RowNumbers
-    second: RowNumbers
+    first: EntityNumbers
+    second: EntityNumbers
     cosines: Matrix
     change: int
     options: Mapping[str, float]
 
-    def row_of(self, entity: int) -> int | None:
+    def find_row(self, entity: int) -> int | None:
         """The row of an entity's name, or None."""
-        order, entities = self._order
+        order, entities = self._entity_order
         position = int(np.searchsorted(entities, entity))
         return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
 
     @cached_property
-    def _order(self) -> tuple[npt.NDArray[np.intp], RowNumbers]:
+    def _entity_order(self) -> tuple[npt.NDArray[np.intp], EntityNumbers]:
         order = np.argsort(self.entities)
         return order, self.entities[order]
 
@@ -62,32 +62,32 @@ class Synonyms:
         self._index = index
         self._entities = entities
 
-    def neighbours(self, entity: int) -> list[tuple[int, float]]:
+    def list_neighbours(self, entity: int) -> list[tuple[int, float]]:
         """Entities whose names mean much the same as that of ``entity``, with their cosines, the nearest first."""
-        row = self._index.row_of(entity)
+        row = self._index.find_row(entity)
         if row is None:
             return []
         index = self._index
         start, stop = np.searchsorted(index.first, [row, row + 1])
         others = index.entities[index.second[start:stop]].tolist()
         pairs = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
-        return self._in_order(self._present(pairs))
+        return self._sort_pairs(self._filter_present(pairs))
 
-    def nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
+    def find_nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
         """The ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
-        num_candidates = max(SEARCHED, 2 * count)
+        num_candidates = max(MIN_CANDIDATES, 2 * count)
         while True:
-            rows = self._index.graph.nearest(vector, num_candidates).labels.astype(np.intp)
+            rows = self._index.graph.find_nearest(vector, num_candidates).labels.astype(np.intp)
             # The graph only proposes: what it finds is compared again, as chunks are.
-            named, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
-            pairs = self._present(list(zip(named, scores, strict=True)))
+            entities, scores = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
+            pairs = self._filter_present(list(zip(entities, scores, strict=True)))
             if len(pairs) >= count or len(rows) < num_candidates:
-                return self._in_order(pairs)[:count]
+                return self._sort_pairs(pairs)[:count]
             num_candidates *= 4
 
-    def _in_order(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    def _sort_pairs(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """Entities by cosine, equals by name."""
-        return sorted(found, key=lambda item: (-item[1], self._entities.get(item[0]).key))
+        return sorted(pairs, key=lambda item: (-item[1], self._entities.get(item[0]).key))
 
-    def _present(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        return [(entity, cosine) for entity, cosine in found if entity and entity in self._entities]
+    def _filter_present(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        return [(entity, cosine) for entity, cosine in pairs if entity and entity in self._entities]

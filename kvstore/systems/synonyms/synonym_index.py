@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
+from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from ...structures.state import State
 from ...structures.vectors.hnsw import GRAPH_OPTIONS, MAX_DEAD_SHARE, CodedRows, HnswBuilder, HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
-from .synonym_graph import SEARCHED, RowNumbers, SynonymGraph, Synonyms
+from .synonym_graph import MIN_CANDIDATES, EntityNumbers, SynonymGraph, Synonyms
 
 #: Names that are embedded, and names that are added to the graph, between two words of progress.
-_EMBED_BATCH, _ADDED = 256, 512
+_EMBED_BATCH, _GRAPH_BATCH = 256, 512
 #: The arrays of the file beside those of the graph.
 _COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
 #: Rows, rows near to them, and their cosines.
-_SynonymPairs = tuple[RowNumbers, RowNumbers, Matrix]
+_SynonymPairs = tuple[EntityNumbers, EntityNumbers, Matrix]
 _NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -42,14 +42,14 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         **GRAPH_OPTIONS,
     }
 
-    def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> Content:
+    def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> IndexContent:
         """All names; a new one takes two steps, one to embed it and one to find its neighbours."""
         with states() as state:
             change, dimension = state.counters.change, state.settings.dimension
             names = {entity: stored.name for entity, stored in state.entities.scan()}
-        digests = {entity: _digest(name) for entity, name in names.items()}
-        graph_options = record.counts(GRAPH_OPTIONS)
-        options = {name: record.option(name) for name in ("similarity", "neighbours")} | graph_options
+        digests = {entity: _hash_name(name) for entity, name in names.items()}
+        graph_options = record.get_int_options(GRAPH_OPTIONS)
+        options = {name: record.get_float_option(name) for name in ("similarity", "neighbours")} | graph_options
         rows = [] if old is None else zip(old.entities.tolist(), old.digests.tolist(), strict=True)
         is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
         entities = np.empty(0, np.uint32) if old is None else np.where(is_unchanged, old.entities, 0).astype(np.uint32)
@@ -69,27 +69,27 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
             vectors, entities = old.vectors[is_unchanged], entities[is_unchanged]
         start = 0 if base_graph is None else len(vectors)
         steps = 2 * len(new_entities) + len(vectors) - start
-        vectors = np.concatenate([vectors, *_embedded([names[entity] for entity in new_entities], steps, tools)])
+        vectors = np.concatenate([vectors, *_embed_names([names[entity] for entity in new_entities], steps, tools)])
         entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
         coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
-        builder = HnswBuilder(CodedRows.joined(coded_rows), base_graph, **graph_options)
-        while builder.advance(_ADDED):
+        builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **graph_options)
+        while builder.advance(_GRAPH_BATCH):
             pass
-        graph = builder.graph()
+        graph = builder.build_graph()
         done = len(new_entities)
         pair_groups = [pairs]
         for row in range(start, len(vectors)):
-            pair_groups.append(_near(graph, vectors, row, entities, options))
-            if (row - start + 1) % _ADDED == 0:
+            pair_groups.append(_find_near_rows(graph, vectors, row, entities, options))
+            if (row - start + 1) % _GRAPH_BATCH == 0:
                 tools.progress(done + row - start + 1, steps)
         tools.progress(steps, steps)
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
         column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
         columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, column_values, strict=True))
         head = {"options": options, "change": change, "entry": graph.entry}
-        return Content(head, {**graph.arrays, **columns})
+        return IndexContent(head, {**graph.arrays, **columns})
 
-    def read(self, content: Content) -> SynonymGraph:
+    def read(self, content: IndexContent) -> SynonymGraph:
         head, arrays = content.head, content.arrays
         return SynonymGraph(
             graph=HnswGraph(arrays, head["entry"]),
@@ -98,14 +98,14 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
             **{name: arrays[name] for name in _COLUMNS},
         )
 
-    def bound(self, read: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
+    def bind(self, read: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
         return Synonyms(read, state.entities)
 
     def describe(self, read: SynonymGraph) -> str:
         return f"{np.count_nonzero(read.entities):,} names, {len(read.first) // 2:,} pairs"
 
 
-def _embedded(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
+def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
     parts = []
     for first in range(0, len(names), _EMBED_BATCH):
         parts.append(tools.embed(names[first : first + _EMBED_BATCH]))
@@ -113,16 +113,16 @@ def _embedded(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matri
     return parts
 
 
-def _digest(name: str) -> int:
+def _hash_name(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
-def _near(
-    graph: HnswGraph, vectors: Matrix, row: int, entities: RowNumbers, options: Mapping[str, float]
+def _find_near_rows(
+    graph: HnswGraph, vectors: Matrix, row: int, entities: EntityNumbers, options: Mapping[str, float]
 ) -> _SynonymPairs:
     """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
     max_neighbours = int(options["neighbours"])
-    others = graph.nearest(vectors[row], max(SEARCHED, 2 * max_neighbours)).labels.astype(np.uint32)
+    others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * max_neighbours)).labels.astype(np.uint32)
     # The graph only proposes: what it finds is compared again.
     scores = cosines(vectors[others], vectors[row])
     order = np.lexsort((others, -scores))
@@ -132,9 +132,9 @@ def _near(
     return np.full(len(others), row, np.uint32), others, scores
 
 
-def _symmetrize_pairs(found: Sequence[_SynonymPairs]) -> _SynonymPairs:
+def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
     """All pairs in both directions, each once, in order of the first row and then the second."""
-    first, second, cosines = (np.concatenate(column) for column in zip(*found, strict=True))
+    first, second, cosines = (np.concatenate(column) for column in zip(*pair_groups, strict=True))
     codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
     unique, indexes = np.unique(codes, return_index=True)
     return (
